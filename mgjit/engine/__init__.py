@@ -1,0 +1,1 @@
+"""What user code is written in: scalars, networks, state, functions."""

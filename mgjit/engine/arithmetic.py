@@ -1,0 +1,79 @@
+"""Scalar arithmetic with the results of C: what every layer of mgjit means by an operation.
+
+Python raises where IEEE 754 has an answer (`1.0 / 0.0`, `math.exp(1000)`, `(-8.0) ** 0.5` is complex).
+The engine, the reference interpreter and the Python backend share these functions, so that they agree
+with the generated C on every input.  On ordinary inputs each is exactly the Python operation.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+
+#: PyPy computes `x ** 2.0` as `x * x`; CPython calls the C library's `pow`, which differs in rare last
+#: bits.  Compiled code follows the interpreter that it runs under.
+SQUARE_IS_PRODUCT = sys.implementation.name == "pypy"
+
+_INFINITY = math.inf
+
+
+def divide(x: float, y: float) -> float:
+    """`x / y`; a zero divisor gives an infinity or nan, as in C."""
+    try:
+        return x / y
+    except ZeroDivisionError:
+        if x == 0.0 or x != x:
+            return math.nan
+        return math.copysign(_INFINITY, x) * math.copysign(1.0, y)
+
+
+def power(x: float, y: float) -> float:
+    """`x ** y`; overflow and a pole give infinities, a complex result gives nan, as C's `pow`."""
+    try:
+        result = x**y
+    except (OverflowError, ZeroDivisionError):
+        negative = math.copysign(1.0, x) < 0.0 and y % 2.0 == 1.0
+        return -_INFINITY if negative else _INFINITY
+    if isinstance(result, complex):
+        return math.nan
+    return result
+
+
+def exp(x: float) -> float:
+    """`math.exp`, infinite where it overflows."""
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return _INFINITY
+
+
+def log(x: float) -> float:
+    """`math.log`, -inf at zero and nan below."""
+    if x > 0.0:
+        return math.log(x)
+    return -_INFINITY if x == 0.0 else math.nan
+
+
+def sqrt(x: float) -> float:
+    """`math.sqrt`, nan below zero."""
+    if x < 0.0:
+        return math.nan
+    return math.sqrt(x)
+
+
+def relu(x: float) -> float:
+    """0.0 for negative `x`, otherwise `x` itself (also nan)."""
+    return 0.0 if x < 0.0 else x
+
+
+def maximum(x: float, y: float) -> float:
+    """Python's `max(x, y)`: the first argument unless the second is greater."""
+    return y if y > x else x
+
+
+def minimum(x: float, y: float) -> float:
+    """Python's `min(x, y)`: the first argument unless the second is smaller."""
+    return y if y < x else x
+
+
+tanh = math.tanh

@@ -1,0 +1,116 @@
+"""Functions over numbers and Values: `exp, log, tanh, sqrt, maximum, minimum, where, one_hot, take, dot`.
+
+Each takes plain numbers as well as Values, so that the same code runs undecorated.  A traced number
+(trace/traced.py) answers to the same method names, so nothing here knows about tracing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from . import arithmetic
+from .value import Value, select
+
+_NUMBERS = (int, float)
+
+
+def exp(x: Any) -> Any:
+    """e**x; inf where it overflows."""
+    return arithmetic.exp(x) if isinstance(x, _NUMBERS) else x.exp()
+
+
+def log(x: Any) -> Any:
+    """Natural logarithm; -inf at 0 and nan below."""
+    return arithmetic.log(x) if isinstance(x, _NUMBERS) else x.log()
+
+
+def tanh(x: Any) -> Any:
+    """Hyperbolic tangent."""
+    return arithmetic.tanh(x) if isinstance(x, _NUMBERS) else x.tanh()
+
+
+def sqrt(x: Any) -> Any:
+    """Square root; nan below 0."""
+    return arithmetic.sqrt(x) if isinstance(x, _NUMBERS) else x.sqrt()
+
+
+def relu(x: Any) -> Any:
+    """max(0, x)."""
+    return arithmetic.relu(x) if isinstance(x, _NUMBERS) else x.relu()
+
+
+def maximum(x: Any, y: Any) -> Any:
+    """The greater of two; `x` where they are equal.  Gradient to the one that was taken."""
+    if isinstance(x, _NUMBERS):
+        if isinstance(y, _NUMBERS):
+            return arithmetic.maximum(x, y)
+        return y._lifted(x).maximum(y)
+    return x.maximum(y)
+
+
+def minimum(x: Any, y: Any) -> Any:
+    """The smaller of two; `x` where they are equal.  Gradient to the one that was taken."""
+    if isinstance(x, _NUMBERS):
+        if isinstance(y, _NUMBERS):
+            return arithmetic.minimum(x, y)
+        return y._lifted(x).minimum(y)
+    return x.minimum(y)
+
+
+def where(condition: Any, chosen: Any, other: Any) -> Any:
+    """`chosen` where `condition` holds, otherwise `other`: an `if` that can depend on traced values.
+
+    Both branches are computed; the gradient goes to the one that was taken.
+    """
+    for operand in (condition, chosen, other):
+        if hasattr(operand, "_select"):
+            return operand._select(condition, chosen, other)
+    if isinstance(condition, Value):
+        condition = condition.data
+    if isinstance(chosen, Value) or isinstance(other, Value):
+        return select(condition, chosen, other)
+    return chosen if condition else other
+
+
+def one_hot(index: Any, n: int) -> "list[Any]":
+    """A list of `n` floats, 1.0 at `index` and 0.0 elsewhere.
+
+    Raises:
+        IndexError: `index` is not in 0 .. n-1.
+    """
+    if hasattr(index, "_one_hot"):
+        return index._one_hot(n)  # type: ignore[no-any-return]
+    position = _position(index, n, "one_hot")
+    return [1.0 if k == position else 0.0 for k in range(n)]
+
+
+def take(table: Sequence[Any], index: Any) -> Any:
+    """`table[index]` where `index` may be a run-time input: an embedding look-up.
+
+    Raises:
+        IndexError: `index` is not in 0 .. len(table)-1 (negative indices are not allowed).
+    """
+    if hasattr(index, "_take"):
+        return index._take(table)
+    return table[_position(index, len(table), "take")]
+
+
+def dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
+    """The sum of products `a[0]*b[0] + a[1]*b[1] + ...`, added from left to right, starting from 0.
+
+    Raises:
+        ValueError: the lengths differ.
+    """
+    if len(a) != len(b):
+        raise ValueError(f"dot of {len(a)} and {len(b)} elements")
+    total: Any = 0.0
+    for x, y in zip(a, b):
+        total = total + x * y
+    return total
+
+
+def _position(index: Any, n: int, name: str) -> int:
+    position = int(index) if isinstance(index, float) and index.is_integer() else index.__index__()
+    if not 0 <= position < n:
+        raise IndexError(f"{name}: index {position} is not in 0 .. {n - 1}")
+    return position  # type: ignore[no-any-return]

@@ -1,0 +1,103 @@
+"""Neural networks of `Value`s, as in micrograd: Module, Neuron, Layer, MLP.
+
+Weights are drawn from a generator of the network's own, so that the same seed gives the same network
+in every process and the global random state is not touched.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Optional, Sequence, Union
+
+from .value import Value
+
+
+class Module:
+    """Something with parameters."""
+
+    def zero_grad(self) -> None:
+        """Set the gradient of every parameter to 0.0."""
+        for p in self.parameters():
+            p.grad = 0.0
+
+    def parameters(self) -> "list[Value]":
+        """All trainable Values, in a fixed order."""
+        return []
+
+
+class Neuron(Module):
+    """`relu(w . x + b)`, or without relu when `nonlin` is false.
+
+    Args:
+        nin: number of inputs.
+        nonlin: whether to apply relu.
+        generator: source of the initial weights, uniform in [-1, 1) / sqrt(nin).
+    """
+
+    def __init__(self, nin: int, nonlin: bool = True, generator: Optional[random.Random] = None) -> None:
+        generator = generator or random.Random(1337)
+        scale = nin**-0.5 if nin else 1.0
+        self.w = [Value(generator.uniform(-1.0, 1.0) * scale) for _ in range(nin)]
+        self.b = Value(0.0)
+        self.nonlin = nonlin
+
+    def __call__(self, x: Sequence[Any]) -> Any:
+        if len(x) != len(self.w):
+            raise ValueError(f"{self!r} got {len(x)} inputs")
+        act = sum((wi * xi for wi, xi in zip(self.w, x)), self.b)
+        return act.relu() if self.nonlin else act
+
+    def parameters(self) -> "list[Value]":
+        return [*self.w, self.b]
+
+    def __repr__(self) -> str:
+        return f"{'ReLU' if self.nonlin else 'Linear'}Neuron({len(self.w)})"
+
+
+class Layer(Module):
+    """`nout` neurons over the same `nin` inputs; a layer of one neuron returns its value, not a list."""
+
+    def __init__(self, nin: int, nout: int, nonlin: bool = True, generator: Optional[random.Random] = None) -> None:
+        generator = generator or random.Random(1337)
+        self.neurons = [Neuron(nin, nonlin, generator) for _ in range(nout)]
+
+    def __call__(self, x: Sequence[Any]) -> Any:
+        out = [n(x) for n in self.neurons]
+        return out[0] if len(out) == 1 else out
+
+    def parameters(self) -> "list[Value]":
+        return [p for n in self.neurons for p in n.parameters()]
+
+    def __repr__(self) -> str:
+        return f"Layer of [{', '.join(str(n) for n in self.neurons)}]"
+
+
+class MLP(Module):
+    """A multi-layer perceptron: `nin` inputs, then layers of the sizes `nouts`, the last one linear.
+
+    Args:
+        nin: number of inputs.
+        nouts: number of neurons of each layer.
+        seed: of the initial weights.
+    """
+
+    def __init__(self, nin: int, nouts: Sequence[int], seed: Union[int, str] = 1337) -> None:
+        generator = random.Random(seed)
+        sizes = [nin, *nouts]
+        self.layers = [
+            Layer(sizes[i], sizes[i + 1], nonlin=i != len(nouts) - 1, generator=generator) for i in range(len(nouts))
+        ]
+
+    def __call__(self, x: Sequence[Any]) -> Any:
+        out: Any = x
+        for index, layer in enumerate(self.layers):
+            if index and not isinstance(out, (list, tuple)):
+                out = [out]  # a hidden layer of one neuron
+            out = layer(out)
+        return out
+
+    def parameters(self) -> "list[Value]":
+        return [p for layer in self.layers for p in layer.parameters()]
+
+    def __repr__(self) -> str:
+        return f"MLP of [{', '.join(str(layer) for layer in self.layers)}]"

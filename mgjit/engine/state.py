@@ -1,0 +1,69 @@
+"""Mutable float state of a step that is not a parameter: moments of an optimiser, running means.
+
+A `State` is a fixed-length list of floats in one contiguous buffer, which compiled steps read and write
+in place.  It is never copied, so what Python sees is always current.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any, Iterable, Iterator
+
+
+class State:
+    """A list of floats of fixed length; elements are read and assigned by integer index."""
+
+    __slots__ = ("_buffer", "_trace", "_leaf", "__weakref__")
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        self._buffer = array("d", values)
+        self._trace: Any = None
+        self._leaf = 0
+
+    def __len__(self) -> int:
+        return len(self._buffer)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return self._buffer[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(index, slice):
+            positions = range(*index.indices(len(self)))
+            values = list(value)
+            if len(values) != len(positions):
+                raise ValueError(f"a State has a fixed length: {len(positions)} elements cannot become {len(values)}")
+            for position, element in zip(positions, values):
+                self[position] = element
+        else:
+            self._buffer[index] = value
+
+    def __iter__(self) -> Iterator[Any]:
+        for index in range(len(self)):
+            yield self[index]
+
+    def __repr__(self) -> str:
+        return f"mgjit.state({list(self._buffer)})"
+
+    def __reduce__(self) -> Any:
+        return State, (list(self._buffer),)
+
+
+def state(values: Iterable[Any]) -> State:
+    """Mutable float state from initial values, e.g. `counts = mgjit.state([0.0, 1.0])`.
+
+    Raises:
+        TypeError: an element is not a number.
+    """
+    return State(values)
+
+
+def zeros(n: int) -> State:
+    """`n` floats of state, all 0.0, e.g. `m = mgjit.zeros(len(model.parameters()))`."""
+    return State(zero_array(n))
+
+
+def zero_array(n: int) -> array[float]:
+    """A zeroed float64 array of `n` elements."""
+    return array("d", bytes(8 * n))

@@ -1,0 +1,338 @@
+"""`Value`: a scalar that remembers how it was computed and can differentiate the computation.
+
+The algorithm of `backward()`:
+
+1. Collect every node that the root depends on, with an explicit stack (no recursion: graphs of
+   100,000 nodes in a row are ordinary).
+2. Reset the gradients of the collected *interior* nodes to 0.0; leaves keep theirs, so that several
+   backward calls accumulate.
+3. Seed the root with 1.0 and visit the interior nodes in reverse creation order, each adding its
+   contributions to its operands, first operand first.
+
+Reverse creation order is a topological order that does not depend on hashing or on the shape of the
+traversal; it is what the compiled backward pass reproduces bit for bit.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from operator import attrgetter
+from typing import Any, Callable, Optional, Union
+
+from . import arithmetic
+
+Operand = Union["Value", float, int]
+
+_next_sequence = count(1).__next__
+#: Leaves are numbered apart: the parameters of a model have consecutive numbers, however they are used.
+_next_leaf_sequence = count(1).__next__
+_creation_order = attrgetter("_sequence")
+
+
+class Value:
+    """A float `data` with its gradient `grad` (of the last `backward()` root with respect to it).
+
+    Args:
+        data: the number; stored as a float.
+
+    Raises:
+        TypeError: `data` is not a real number.
+    """
+
+    __slots__ = (
+        "data",
+        "grad",
+        "_backward",
+        "_left",
+        "_right",
+        "_condition",
+        "_sequence",
+        "_storage",
+        "_index",
+        "_trace",
+        "_leaf",
+        "__weakref__",
+    )
+
+    data: float
+    grad: float
+    _backward: Optional[Callable[["Value"], None]]
+    _left: "Value"
+    _right: "Value"
+    _condition: Any
+    _sequence: int
+    _storage: Any
+    _index: int
+    _trace: Any
+    _leaf: int
+
+    def __init__(self, data: Any) -> None:
+        self.data = data if type(data) is float else _as_float(data)
+        self.grad = 0.0
+        self._backward = None
+        self._sequence = _next_leaf_sequence()
+        self._trace = None
+
+    # ---- arithmetic ---------------------------------------------------------------------------
+
+    def __add__(self, other: Operand) -> "Value":
+        other = other if isinstance(other, Value) else _constant(other)
+        return _node(self.data + other.data, _add_backward, self, other)
+
+    def __mul__(self, other: Operand) -> "Value":
+        other = other if isinstance(other, Value) else _constant(other)
+        return _node(self.data * other.data, _multiply_backward, self, other)
+
+    def __sub__(self, other: Operand) -> "Value":
+        other = other if isinstance(other, Value) else _constant(other)
+        return _node(self.data - other.data, _subtract_backward, self, other)
+
+    def __rsub__(self, other: Operand) -> "Value":
+        return _constant(other) - self
+
+    def __radd__(self, other: Operand) -> "Value":
+        return _constant(other) + self
+
+    def __rmul__(self, other: Operand) -> "Value":
+        return _constant(other) * self
+
+    def __truediv__(self, other: Operand) -> "Value":
+        # As micrograd: a / b is a * b**-1, which is not always the rounded quotient.
+        return self * (other**-1 if isinstance(other, Value) else _reciprocal(other))
+
+    def __rtruediv__(self, other: Operand) -> "Value":
+        return other * self**-1
+
+    def __pow__(self, exponent: Union[int, float]) -> "Value":
+        if isinstance(exponent, Value):
+            raise TypeError("Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a))")
+        exponent = _as_float(exponent)
+        return _node(arithmetic.power(self.data, exponent), _power_backward, self, _constant(exponent))
+
+    def __neg__(self) -> "Value":
+        return _unary(-self.data, _negate_backward, self)
+
+    def __pos__(self) -> "Value":
+        return self
+
+    def __abs__(self) -> "Value":
+        return _unary(abs(self.data), _absolute_backward, self)
+
+    # ---- functions ----------------------------------------------------------------------------
+
+    def relu(self) -> "Value":
+        """max(0, self); nan passes through."""
+        return _unary(arithmetic.relu(self.data), _relu_backward, self)
+
+    def exp(self) -> "Value":
+        """e to the power of self."""
+        return _unary(arithmetic.exp(self.data), _exp_backward, self)
+
+    def log(self) -> "Value":
+        """The natural logarithm; -inf at 0, nan below."""
+        return _unary(arithmetic.log(self.data), _log_backward, self)
+
+    def tanh(self) -> "Value":
+        """The hyperbolic tangent."""
+        return _unary(arithmetic.tanh(self.data), _tanh_backward, self)
+
+    def sqrt(self) -> "Value":
+        """The square root; nan below 0."""
+        return _unary(arithmetic.sqrt(self.data), _sqrt_backward, self)
+
+    def maximum(self, other: Operand) -> "Value":
+        """The greater of the two, self where they are equal; the gradient goes to the one that was taken."""
+        other = other if isinstance(other, Value) else _constant(other)
+        return _node(arithmetic.maximum(self.data, other.data), _maximum_backward, self, other)
+
+    def minimum(self, other: Operand) -> "Value":
+        """The smaller of the two, self where they are equal; the gradient goes to the one that was taken."""
+        other = other if isinstance(other, Value) else _constant(other)
+        return _node(arithmetic.minimum(self.data, other.data), _minimum_backward, self, other)
+
+    @staticmethod
+    def _lifted(number: Any) -> "Value":
+        """A constant leaf: what `mgjit.maximum(0.0, value)` turns its number into."""
+        return _constant(number)
+
+    # ---- comparisons (of the data; == stays identity, so that Values can be dictionary keys) -----
+
+    def __lt__(self, other: Operand) -> bool:
+        return self.data < (other.data if isinstance(other, Value) else other)
+
+    def __le__(self, other: Operand) -> bool:
+        return self.data <= (other.data if isinstance(other, Value) else other)
+
+    def __gt__(self, other: Operand) -> bool:
+        return self.data > (other.data if isinstance(other, Value) else other)
+
+    def __ge__(self, other: Operand) -> bool:
+        return self.data >= (other.data if isinstance(other, Value) else other)
+
+    # ---- differentiation ----------------------------------------------------------------------
+
+    def backward(self) -> None:
+        """Set `grad` of every interior node below, and add to `grad` of every leaf, d(self)/d(node)."""
+        interior = self._interior_nodes()
+        for node in interior:
+            node.grad = 0.0
+        self.grad = 1.0
+        interior.sort(key=_creation_order, reverse=True)
+        for node in interior:
+            node._backward(node)  # type: ignore[misc]
+
+    def _interior_nodes(self) -> "list[Value]":
+        if self._backward is None:
+            return []
+        seen = {self}
+        stack = [self]
+        found = []
+        while stack:
+            node = stack.pop()
+            found.append(node)
+            for operand in (node._left, node._right):
+                if operand._backward is not None and operand not in seen:
+                    seen.add(operand)
+                    stack.append(operand)
+        return found
+
+    # ---- housekeeping -------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"Value(data={self.data}, grad={self.grad})"
+
+    def __reduce__(self) -> Any:
+        # A copy or a pickle is a leaf: the graph, and where the number is stored, stay behind.
+        return _restore, (self.data, self.grad)
+
+
+# ---- making nodes -----------------------------------------------------------------------------------
+
+
+def _as_float(number: Any) -> float:
+    if isinstance(number, (int, float)):
+        return float(number)
+    if hasattr(number, "__float__") and not isinstance(number, (str, bytes, Value)):
+        return float(number)
+    raise TypeError(f"a Value needs a real number, not {type(number).__name__} {number!r:.40}")
+
+
+def _constant(number: Any) -> Value:
+    leaf = Value.__new__(Value)
+    leaf.data = number if type(number) is float else _as_float(number)
+    leaf.grad = 0.0
+    leaf._backward = None
+    leaf._trace = None
+    return leaf
+
+
+def _reciprocal(number: Any) -> float:
+    return arithmetic.power(_as_float(number), -1.0)
+
+
+def _node(data: float, backward: Callable[[Value], None], left: Value, right: Value) -> Value:
+    node = Value.__new__(Value)
+    node.data = data
+    node.grad = 0.0
+    node._backward = backward
+    node._left = left
+    node._right = right
+    node._sequence = _next_sequence()
+    node._trace = None
+    return node
+
+
+def _unary(data: float, backward: Callable[[Value], None], operand: Value) -> Value:
+    return _node(data, backward, operand, _ABSENT)
+
+
+def select(condition: Any, chosen: Operand, other: Operand) -> Value:
+    """`chosen` where `condition` holds, otherwise `other`, as one differentiable node."""
+    left = chosen if isinstance(chosen, Value) else _constant(chosen)
+    right = other if isinstance(other, Value) else _constant(other)
+    node = _node(left.data if condition else right.data, _select_backward, left, right)
+    node._condition = bool(condition)
+    return node
+
+
+def _restore(data: float, grad: float) -> Value:
+    leaf = Value(data)
+    leaf.grad = grad
+    return leaf
+
+
+#: The second operand of unary nodes: a leaf that nothing adds to.
+_ABSENT = Value(0.0)
+
+
+# ---- the derivative of each operation ----------------------------------------------------------------
+# passes/differentiate.py writes the same expressions, in the same order, over arrays.
+
+
+def _add_backward(out: Value) -> None:
+    out._left.grad += out.grad
+    out._right.grad += out.grad
+
+
+def _subtract_backward(out: Value) -> None:
+    out._left.grad += out.grad
+    out._right.grad += -out.grad
+
+
+def _multiply_backward(out: Value) -> None:
+    left, right = out._left, out._right
+    left.grad += right.data * out.grad
+    right.grad += left.data * out.grad
+
+
+def _power_backward(out: Value) -> None:
+    exponent = out._right.data
+    out._left.grad += exponent * arithmetic.power(out._left.data, exponent - 1.0) * out.grad
+
+
+def _negate_backward(out: Value) -> None:
+    out._left.grad += -out.grad
+
+
+def _absolute_backward(out: Value) -> None:
+    data = out._left.data
+    out._left.grad += ((data > 0.0) - (data < 0.0)) * out.grad
+
+
+def _relu_backward(out: Value) -> None:
+    out._left.grad += (out.data > 0.0) * out.grad
+
+
+def _exp_backward(out: Value) -> None:
+    out._left.grad += out.data * out.grad
+
+
+def _log_backward(out: Value) -> None:
+    out._left.grad += arithmetic.divide(out.grad, out._left.data)
+
+
+def _tanh_backward(out: Value) -> None:
+    out._left.grad += (1.0 - out.data * out.data) * out.grad
+
+
+def _sqrt_backward(out: Value) -> None:
+    out._left.grad += arithmetic.divide(out.grad, 2.0 * out.data)
+
+
+def _maximum_backward(out: Value) -> None:
+    left, right = out._left, out._right
+    taken = right.data > left.data
+    left.grad += 0.0 if taken else out.grad
+    right.grad += out.grad if taken else 0.0
+
+
+def _minimum_backward(out: Value) -> None:
+    left, right = out._left, out._right
+    taken = right.data < left.data
+    left.grad += 0.0 if taken else out.grad
+    right.grad += out.grad if taken else 0.0
+
+
+def _select_backward(out: Value) -> None:
+    out._left.grad += out.grad if out._condition else 0.0
+    out._right.grad += 0.0 if out._condition else out.grad

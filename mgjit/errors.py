@@ -1,0 +1,91 @@
+"""Every error that mgjit raises on purpose.
+
+Each class is also the standard exception that fits, so that `except TypeError` keeps working in
+code that does not know mgjit.  Messages have three parts: what happened and where (file:line of the
+user's code, path of the object inside the arguments), why it cannot work, and how to write it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class MgjitError(Exception):
+    """Base class of all errors of mgjit."""
+
+
+class TraceError(MgjitError, TypeError):
+    """The step asked a traced value for something that only a real number has.
+
+    Typical causes: `if loss > 1:`, `int(x)`, `range(n)` over a run-time input.
+    """
+
+
+class LeakError(MgjitError, RuntimeError):
+    """A value that belongs to one trace was used outside of it (kept in a list, a global, an attribute)."""
+
+
+class RandomnessError(MgjitError, RuntimeError):
+    """The step drew random numbers while it was traced: the numbers would be frozen into the kernel."""
+
+
+class ArgumentError(MgjitError, TypeError):
+    """An argument of a compiled step has a type that cannot be an input."""
+
+
+class ArgumentValueError(MgjitError, ValueError):
+    """An argument has the right type and a value that the kernel cannot represent (an int above 2**53)."""
+
+
+class IndexRangeError(MgjitError, IndexError):
+    """A run-time index (`mgjit.take`, `mgjit.one_hot`) lies outside of its table; nothing was written."""
+
+
+class RetraceLimitError(MgjitError, RuntimeError):
+    """The step was traced for more argument structures than `limit` allows."""
+
+
+class PhaseError(MgjitError, RuntimeError):
+    """`.backward()` or `.update()` was called before the phase that it continues."""
+
+
+class UnsupportedError(MgjitError, NotImplementedError):
+    """A documented feature that this version does not offer yet."""
+
+
+class CompilerError(MgjitError, RuntimeError):
+    """A C compiler could not be run, failed, or produced something that does not load."""
+
+
+class CompilerTimeout(CompilerError, TimeoutError):
+    """The C compiler used more time than it was given."""
+
+
+class CacheError(MgjitError, OSError):
+    """The disk cache cannot be used (only raised when an environment variable asks for strictness)."""
+
+
+class VerificationError(MgjitError, AssertionError):
+    """A pass produced a Program that is not well formed: a defect of mgjit, please report it."""
+
+
+class BackendWarning(UserWarning):
+    """mgjit fell back to something slower and right, for the reason in the text."""
+
+
+class RetraceWarning(UserWarning):
+    """A step has been traced many times; the text names what differs between calls."""
+
+
+def user_location() -> str:
+    """`file:line` of the innermost frame that is not part of mgjit."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if not os.path.abspath(filename).startswith(_PACKAGE) and not filename.startswith("<frozen"):
+            return f"{filename}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return "<unknown>:0"

@@ -1,0 +1,127 @@
+"""The reference: executes any Program, node by node, in pure Python.
+
+It knows no optimisation; every pass and both backends are checked against it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, MutableSequence, Sequence
+
+from .operations import FUNCTIONS
+from .program import (
+    Array,
+    Block,
+    Choice,
+    Constant,
+    Index,
+    Load,
+    Loop,
+    Mixed,
+    Node,
+    Operand,
+    Program,
+    Reference,
+    Register,
+    Statement,
+    TableEntry,
+    Target,
+    TargetChoice,
+)
+
+
+class Interpreter:
+    """Runs a differentiated Program over given memory.
+
+    Args:
+        program: without Backward nodes.
+        memory: contents of the arrays that are not scratch or constant, by array; changed in place.
+    """
+
+    def __init__(self, program: Program, memory: "dict[Array, MutableSequence[Any]]") -> None:
+        self.program = program
+        self.memory = dict(memory)
+        self.variables: dict[Loop, int] = {}
+        self.registers: dict[Statement, float] = {}
+
+    def run(self) -> None:
+        """All phases."""
+        for _, nodes in self.program.phases:
+            self.execute(nodes)
+
+    def execute(self, nodes: "Sequence[Node]") -> None:
+        """A sequence of nodes."""
+        for node in nodes:
+            if isinstance(node, Loop):
+                for i in reversed(range(node.count)) if node.reverse else range(node.count):
+                    self.variables[node] = i
+                    self.execute(node.body)
+            elif isinstance(node, Block):
+                self.execute(node.body)
+            elif isinstance(node, Statement):
+                self.statement(node)
+            else:
+                raise TypeError("a Backward node cannot be executed: differentiate first")
+
+    def statement(self, statement: Statement) -> None:
+        """One statement."""
+        operands = [self.value(operand) for operand in statement.operands]
+        place = self.place(statement.target)
+        if statement.update:
+            if place is None:
+                return
+            operands.insert(0, self.content(place[0])[place[1]])
+        result = FUNCTIONS[statement.operation](*operands)
+        self.registers[statement] = result
+        if place is not None:
+            self.content(place[0])[place[1]] = result
+
+    def content(self, array: Array) -> "MutableSequence[Any]":
+        """The elements of an array; scratch comes into being as nan, which shows reads before writes."""
+        if array not in self.memory:
+            constant = array.space == "constant"
+            self.memory[array] = self.program.constants if constant else [float("nan")] * array.size
+        return self.memory[array]
+
+    def value(self, operand: Operand) -> float:
+        """The number that an operand stands for."""
+        if isinstance(operand, Constant):
+            return operand.value
+        if isinstance(operand, Register):
+            return self.registers[operand.statement]
+        if isinstance(operand, Load):
+            return float(self.content(operand.reference.array)[self.index(operand.reference.index)])
+        if isinstance(operand, Choice):
+            return self.value(operand.rest if self.variables[operand.loop] else operand.first)
+        assert isinstance(operand, Mixed)
+        array = operand.arrays[self.entry(operand.selector)]
+        return float(self.content(array)[self.entry(operand.position)])
+
+    def place(self, target: Target) -> "tuple[Array, int] | None":
+        """Array and element that a target means in this iteration."""
+        if target is None:
+            return None
+        if isinstance(target, Reference):
+            return target.array, self.index(target.index)
+        if isinstance(target, TargetChoice):
+            return self.place(target.rest if self.variables[target.loop] else target.first)
+        array = target.arrays[self.entry(target.selector)]
+        return None if array is None else (array, self.entry(target.position))
+
+    def index(self, index: Index) -> int:
+        """The element number of an index in this iteration."""
+        position = index.base + self.sum(index.terms)
+        if index.table is not None:
+            position += self.entry(index.table)
+        if index.dynamic is not None:
+            position += index.dynamic.stride * int(self.value(index.dynamic.operand))
+        if position < 0:
+            raise IndexError("a negative element number")
+        return position
+
+    def entry(self, entry: TableEntry) -> int:
+        """An entry of the index tables."""
+        return self.program.tables[entry.offset + self.sum(entry.terms)]
+
+    def sum(self, terms: "Sequence[tuple[Loop, int]]") -> int:
+        """The linear part of an index."""
+        return sum(coefficient * self.variables[loop] for loop, coefficient in terms)

@@ -1,0 +1,123 @@
+"""Programs as text that people can read."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from .program import (
+    Array,
+    Backward,
+    Block,
+    Choice,
+    Constant,
+    Index,
+    Load,
+    Loop,
+    Mixed,
+    Node,
+    Operand,
+    Program,
+    Reference,
+    Register,
+    Statement,
+    TableEntry,
+    Target,
+    TargetChoice,
+)
+
+_VARIABLES = "ijklmnopqrstuvwxyz"
+
+
+def print_program(program: Program) -> str:
+    """All phases of a Program."""
+    printer = _Printer()
+    for name, nodes in program.phases:
+        if nodes:
+            printer.lines.append(f"{name}:")
+            printer.nodes(nodes, 1)
+    if len(program.tables):
+        printer.lines.append(f"tables: {len(program.tables)} entries")
+    return "\n".join(printer.lines) + "\n"
+
+
+class _Printer:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.names: dict[Loop, str] = {}
+        self.registers: dict[int, str] = {}
+
+    def nodes(self, nodes: "Sequence[Node]", depth: int) -> None:
+        indent = "    " * depth
+        for node in nodes:
+            if isinstance(node, Loop):
+                letter = _VARIABLES[(depth - 1) % len(_VARIABLES)]
+                name = self.names[node] = letter if depth <= len(_VARIABLES) else f"{letter}{depth}"
+                span = f"{node.count - 1} .. 0" if node.reverse else f"0 .. {node.count - 1}"
+                self.lines.append(f"{indent}for {name} in {span}:")
+                self.nodes(node.body, depth + 1)
+            elif isinstance(node, Block):
+                self.lines.append(f"{indent}block:")
+                self.nodes(node.body, depth + 1)
+            elif isinstance(node, Backward):
+                self.lines.append(f"{indent}backward from {self.operand(node.root)}")
+            else:
+                self.lines.append(indent + self.statement(node))
+
+    def statement(self, statement: Statement) -> str:
+        operands = [self.operand(operand) for operand in statement.operands]
+        name = self.registers[id(statement)] = f"%{len(self.registers)}"
+        if statement.update:
+            target = self.target(statement.target)
+            return f"{target} = {statement.operation}({', '.join([target, *operands])})"
+        text = f"{statement.operation}({', '.join(operands)})"
+        if statement.target is None:
+            return f"{name} = {text}"
+        return f"{name} = {self.target(statement.target)} = {text}"
+
+    def operand(self, operand: Operand) -> str:
+        if isinstance(operand, Constant):
+            return repr(operand.value)
+        if isinstance(operand, Load):
+            return self.reference(operand.reference)
+        if isinstance(operand, Register):
+            return self.registers.get(id(operand.statement), "%?")
+        if isinstance(operand, Choice):
+            first, rest = self.operand(operand.first), self.operand(operand.rest)
+            return f"({first} if {self.loop(operand.loop)} == 0 else {rest})"
+        return self.mixed(operand.arrays, operand)
+
+    def target(self, target: Target) -> str:
+        if target is None:
+            return "nothing"
+        if isinstance(target, Reference):
+            return self.reference(target)
+        if isinstance(target, TargetChoice):
+            first, rest = self.target(target.first), self.target(target.rest)
+            return f"({first} if {self.loop(target.loop)} == 0 else {rest})"
+        return self.mixed([a for a in target.arrays if a is not None], target)
+
+    def mixed(self, arrays: "Sequence[Array]", operand: object) -> str:
+        selector, position = operand.selector, operand.position  # type: ignore[attr-defined]
+        return f"one of {', '.join(a.name for a in arrays)} [{self.entry(selector)}][{self.entry(position)}]"
+
+    def reference(self, reference: Reference) -> str:
+        return f"{reference.array.name}[{self.index(reference.index)}]"
+
+    def index(self, index: Index) -> str:
+        parts = self.terms(index.terms)
+        if index.table is not None:
+            parts.append(self.entry(index.table))
+        if index.dynamic is not None:
+            parts.append(f"{index.dynamic.stride}*{self.operand(index.dynamic.operand)}")
+        if index.base or not parts:
+            parts.append(str(index.base))
+        return " + ".join(parts)
+
+    def entry(self, entry: TableEntry) -> str:
+        return f"table[{' + '.join([*self.terms(entry.terms), str(entry.offset)])}]"
+
+    def terms(self, terms: "Sequence[tuple[Loop, int]]") -> "list[str]":
+        return [self.loop(loop) if c == 1 else f"{c}*{self.loop(loop)}" for loop, c in terms]
+
+    def loop(self, loop: Loop) -> str:
+        return self.names.get(loop, "?")

@@ -1,0 +1,299 @@
+"""The Program: what a trace becomes when it is rolled, and what every pass takes and returns.
+
+A Program is a tree of loops and statements, executed in order.  A statement computes one operation and
+optionally writes its result to an array element:
+
+    define   t7[i,j] = multiply(p0[50*i + j], x[j])
+    update   g0[50*i + j] = add(g0[50*i + j], %3)          (an in-place reduction)
+
+Array elements are addressed by an affine function of the surrounding loop variables, plus, where that is
+not enough, an entry of an index table and a run-time term (`take`).  Executing the tree from top to bottom
+performs the operations in exactly the order of the trace, so a Program is exact by construction; passes
+keep it so.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from typing import Iterator, NamedTuple, Optional, Sequence, Tuple, Union
+
+
+class Array:
+    """A named block of numbers.
+
+    Attributes:
+        name: for printing and generated code.
+        space: which memory it is part of: constant, parameter, gradient, state, input, output, scratch.
+        size: number of elements.
+        region: for parameter, gradient, state and input, which of the regions of that space.
+        format: struct code of the elements; anything but "d" is converted when read.
+        shape: the loop counts a scratch array was made for, for printing.
+    """
+
+    __slots__ = ("name", "space", "size", "region", "format", "shape")
+
+    def __init__(
+        self, name: str, space: str, size: int, region: int = 0, format: str = "d", shape: "tuple[int, ...]" = ()
+    ) -> None:
+        self.name, self.space, self.size, self.region = name, space, size, region
+        self.format, self.shape = format, shape
+
+    def __repr__(self) -> str:
+        return f"{self.name}[{self.size}]"
+
+
+Term = Tuple["Loop", int]
+
+
+class TableEntry(NamedTuple):
+    """`tables[offset + sum of coefficient * loop variable]`."""
+
+    offset: int
+    terms: "tuple[Term, ...]"
+
+
+class Dynamic(NamedTuple):
+    """A run-time contribution to an address: `stride * operand`, the operand being an integer in range."""
+
+    operand: "Operand"
+    stride: int
+    count: int
+
+
+class Index(NamedTuple):
+    """An element: `base + sum of coefficient * loop variable [+ table entry] [+ dynamic]`."""
+
+    base: int
+    terms: "tuple[Term, ...]" = ()
+    table: Optional[TableEntry] = None
+    dynamic: Optional[Dynamic] = None
+
+
+class Reference(NamedTuple):
+    """An element of an array."""
+
+    array: Array
+    index: Index
+
+
+# ---- operands -------------------------------------------------------------------------------------
+
+
+class Constant(NamedTuple):
+    """A number known when the step was traced."""
+
+    value: float
+
+
+class Load(NamedTuple):
+    """The current content of an array element."""
+
+    reference: Reference
+
+
+class Register(NamedTuple):
+    """The result that `statement`, earlier in the same iteration of the same body, just computed."""
+
+    statement: "Statement"
+
+
+class Choice(NamedTuple):
+    """`first` in iteration 0 of `loop`, `rest` in the others."""
+
+    loop: "Loop"
+    first: "Operand"
+    rest: "Operand"
+
+
+class Mixed(NamedTuple):
+    """An element of one of several arrays: `arrays[tables[selector]][tables[position]]`."""
+
+    arrays: "tuple[Array, ...]"
+    selector: TableEntry
+    position: TableEntry
+
+
+Operand = Union[Constant, Load, Register, Choice, Mixed]
+
+
+# ---- nodes ----------------------------------------------------------------------------------------
+
+
+class Statement:
+    """One operation.
+
+    Attributes:
+        operation: a name of trace.opcodes.OPERATIONS.
+        operands: its operands; an update has the target as an additional first operand.
+        target: where the result goes, or None (then it is only read as a Register).  A Choice target
+            of an update writes to one of two places; a None inside a Choice writes nowhere.
+        update: whether the old content of the target is the first operand.
+        passes: numbers of the backward passes that reach the statement.
+    """
+
+    __slots__ = ("operation", "operands", "target", "update", "passes")
+
+    def __init__(
+        self,
+        operation: str,
+        operands: "tuple[Operand, ...]",
+        target: "Target" = None,
+        update: bool = False,
+        passes: "frozenset[int]" = frozenset(),
+    ) -> None:
+        self.operation, self.operands, self.target = operation, operands, target
+        self.update, self.passes = update, passes
+
+
+class TargetChoice(NamedTuple):
+    """The target of an update: `first` in iteration 0 of `loop`, else `rest`."""
+
+    loop: "Loop"
+    first: "Target"
+    rest: "Target"
+
+
+class TargetMixed(NamedTuple):
+    """The target of an update in one of several arrays; None where a selection is not differentiated."""
+
+    arrays: "tuple[Optional[Array], ...]"
+    selector: TableEntry
+    position: TableEntry
+
+
+Target = Union[Reference, TargetChoice, TargetMixed, None]
+
+
+class Loop:
+    """`count` iterations of `body`; `reverse` counts the variable down.  The variable is the loop itself."""
+
+    __slots__ = ("count", "body", "reverse")
+
+    def __init__(self, count: int, body: "list[Node]", reverse: bool = False) -> None:
+        self.count, self.body, self.reverse = count, body, reverse
+
+
+class Block:
+    """A stretch of a long body that becomes a function of its own; registers do not cross its ends."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, body: "list[Node]") -> None:
+        self.body = body
+
+
+class Backward:
+    """A backward pass from `root`; gone after differentiation.
+
+    Attributes:
+        root: what is differentiated.
+        number: of the pass in its first iteration, counting passes in order of the trace.
+        instances: the numbers in all iterations of the loops around it.
+    """
+
+    __slots__ = ("root", "number", "instances")
+
+    def __init__(self, root: Operand, number: int, instances: "frozenset[int]") -> None:
+        self.root, self.number, self.instances = root, number, instances
+
+
+Node = Union[Loop, Block, Statement, Backward]
+
+
+@dataclass
+class Program:
+    """Phases of nodes and the memory they work on.
+
+    Attributes:
+        forward, backward, update: the three phases, executed in this order by a step.
+        constants: contents of the constant array.
+        tables: contents of the index table array (int32).
+    """
+
+    forward: "list[Node]"
+    backward: "list[Node]" = field(default_factory=list)
+    update: "list[Node]" = field(default_factory=list)
+    constants: "array[float]" = field(default_factory=lambda: array("d"))
+    tables: "array[int]" = field(default_factory=lambda: array("i"))
+
+    @property
+    def phases(self) -> "tuple[tuple[str, list[Node]], ...]":
+        """Name and nodes of each phase."""
+        return ("forward", self.forward), ("backward", self.backward), ("update", self.update)
+
+
+# ---- traversal --------------------------------------------------------------------------------------
+
+
+def walk(nodes: "Sequence[Node]") -> "Iterator[Node]":
+    """Every node below, in order, loops before their bodies."""
+    stack = [iter(nodes)]
+    while stack:
+        for node in stack[-1]:
+            yield node
+            if isinstance(node, (Loop, Block)):
+                stack.append(iter(node.body))
+                break
+        else:
+            stack.pop()
+
+
+def statements(nodes: "Sequence[Node]") -> "Iterator[Statement]":
+    """Every statement below, in order."""
+    for node in walk(nodes):
+        if isinstance(node, Statement):
+            yield node
+
+
+def leaf_operands(operand: Operand) -> "Iterator[Operand]":
+    """The operand itself, or the alternatives of a Choice; the operands of run-time indices as well."""
+    if isinstance(operand, Choice):
+        yield from leaf_operands(operand.first)
+        yield from leaf_operands(operand.rest)
+    else:
+        yield operand
+        if isinstance(operand, Load) and operand.reference.index.dynamic is not None:
+            yield from leaf_operands(operand.reference.index.dynamic.operand)
+
+
+def leaf_targets(target: Target) -> "Iterator[Union[Reference, TargetMixed]]":
+    """Every place that a target may write to."""
+    if isinstance(target, TargetChoice):
+        yield from leaf_targets(target.first)
+        yield from leaf_targets(target.rest)
+    elif target is not None:
+        yield target
+
+
+def arrays_read(statement: Statement) -> "Iterator[Array]":
+    """Every array that the statement may read, the target of an update included."""
+    operands = list(statement.operands)
+    for place in leaf_targets(statement.target):
+        if isinstance(place, Reference):
+            if statement.update:
+                yield place.array
+            if place.index.dynamic is not None:
+                operands.append(place.index.dynamic.operand)
+        elif statement.update:
+            yield from (a for a in place.arrays if a is not None)
+    for operand in operands:
+        for part in leaf_operands(operand):
+            if isinstance(part, Load):
+                yield part.reference.array
+            elif isinstance(part, Mixed):
+                yield from part.arrays
+
+
+def arrays_written(statement: Statement) -> "Iterator[Array]":
+    """Every array that the statement may write."""
+    for place in leaf_targets(statement.target):
+        if isinstance(place, Reference):
+            yield place.array
+        else:
+            yield from (a for a in place.arrays if a is not None)
+
+
+def count_statements(nodes: "Sequence[Node]") -> int:
+    """Number of statements below."""
+    return sum(1 for _ in statements(nodes))

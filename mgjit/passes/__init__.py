@@ -1,0 +1,1 @@
+"""Passes: a Trace is rolled and lifted to a Program, differentiated, simplified."""

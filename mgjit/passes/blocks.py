@@ -1,0 +1,40 @@
+"""Cut long straight-line bodies into blocks, each a function of its own in the generated code.
+
+Compilers need time that grows faster than linearly with the length of a function: one of 10,000 statements
+takes gcc half a minute, fifty of 200 take seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from ..ir.program import Block, Loop, Node, Program, count_statements
+
+#: Statements in a block, about.
+BLOCK_SIZE = 200
+
+
+def cut_blocks(program: Program) -> None:
+    """Cut every body of more than two blocks' worth of statements, in place."""
+    for _, nodes in program.phases:
+        nodes[:] = _cut(nodes)
+
+
+def _cut(nodes: "Sequence[Node]") -> "list[Node]":
+    for node in nodes:
+        if isinstance(node, Loop):
+            node.body = _cut(node.body)
+    if len(nodes) <= 2 * BLOCK_SIZE:
+        return list(nodes)
+    blocks: list[Node] = []
+    current: list[Node] = []
+    size = 0
+    for node in nodes:
+        current.append(node)
+        size += count_statements([node])
+        if size >= BLOCK_SIZE:
+            blocks.append(Block(current))
+            current, size = [], 0
+    if current:
+        blocks.append(Block(current))
+    return _cut(blocks)

@@ -1,0 +1,411 @@
+"""Replace every Backward node by the statements of its backward pass.
+
+Reverse mode over loop nests: the engine visits nodes in reverse creation order, and a Program executes in
+creation order, so the backward pass is the Program read backwards, which reproduces the engine's order of
+accumulation exactly.
+
+1. A backward pass covers what stands before it: the earlier items of its body, then those of the body
+   around, and so on.  (If it reached into an earlier iteration of a loop around it, that could not be
+   expressed; `DifferentiateError` then makes the caller keep backward passes out of loops.)
+2. Every array of results that the pass reaches and that matters for a gradient gets an adjoint array, set
+   to 0.0; the root's adjoint is 1.0.
+3. Loops run in reverse; each statement adds its contributions to the adjoints of its operands, first
+   operand first: to adjoint arrays, to the gradients of parameters, to the gradients of Values made in the
+   step.  Operands are read where they are *then*, as the engine does.
+4. Reads of gradients of interior nodes are connected to the adjoint arrays of the last pass that reached them.
+
+The derivative rules are those of engine/value.py, expression by expression.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Callable, Optional, Sequence
+
+from ..ir.program import (
+    Array,
+    Backward,
+    Choice,
+    Constant,
+    Load,
+    Loop,
+    Mixed,
+    Node,
+    Operand,
+    Program,
+    Reference,
+    Register,
+    Statement,
+    Target,
+    TargetChoice,
+    TargetMixed,
+    leaf_targets,
+    statements,
+)
+from .memory import Memory
+from .rewrite import operand_arrays, reference_with_loops, rewrite_operands, with_loops
+
+
+class DifferentiateError(Exception):
+    """A backward pass inside a loop reaches an earlier iteration, or different iterations reach different things."""
+
+
+def differentiate(program: Program, memory: Memory) -> None:
+    """Expand all Backward nodes of `program.forward`, in place.
+
+    Raises:
+        DifferentiateError: see there.
+    """
+    context = _Context(program, memory)
+    for path in context.paths:
+        _check_instances(context, path)
+    for path in context.paths:
+        body, position = path[-1]
+        node = body[position]
+        assert isinstance(node, Backward)
+        body[position] = _Pass(context, path, node).expand()  # type: ignore[call-overload]
+    _splice(program.forward)
+    _connect_adjoint_reads(program, context)
+
+
+#: The bodies from the top to a node, each with the position of the next one in it.
+_Path = "list[tuple[list[Node], int]]"
+
+
+class _Context:
+    """What all passes of a Program share."""
+
+    def __init__(self, program: Program, memory: Memory) -> None:
+        self.program, self.memory = program, memory
+        self.paths: list[list[tuple[list[Node], int]]] = []
+        self.producers: dict[Array, tuple[Statement, tuple[Loop, ...]]] = {}
+        self.adjoints: dict[tuple[Array, int], Array] = {}
+        self._survey(program.forward, [], ())
+        self.needed = self._needed()
+
+    def _survey(
+        self, body: "list[Node]", path: "list[tuple[list[Node], int]]", loops: "tuple[Loop, ...]"
+    ) -> None:
+        for position, node in enumerate(body):
+            here = [*path, (body, position)] if not isinstance(node, Statement) else path
+            if isinstance(node, Loop):
+                self._survey(node.body, here, (*loops, node))
+            elif isinstance(node, Backward):
+                self.paths.append(here)
+            elif isinstance(node, Statement):
+                for place in leaf_targets(node.target):
+                    if isinstance(place, Reference) and place.array.space == "scratch" and not node.update:
+                        self.producers[place.array] = node, loops
+
+    def _needed(self) -> "set[Array]":
+        """Arrays whose adjoints lead to a gradient that somebody reads."""
+        reached = [s for s in statements(self.program.forward) if s.passes]
+        read = {a for s in statements(self.program.forward) for o in s.operands for a in operand_arrays(o)}
+        gradients = (self.memory.gradient(a) for s in reached for o in s.operands for a in operand_arrays(o))
+        self.live_gradients = {g for g in gradients if g is not None and (g.space == "gradient" or g in read)}
+        needed = {result for result, _ in self.memory.adjoint_reads}
+        changed = True
+        while changed:
+            changed = False
+            for statement in reached:
+                target = statement.target
+                if isinstance(target, Reference) and target.array not in needed and self._leads(statement, needed):
+                    needed.add(target.array)
+                    changed = True
+        return needed
+
+    def _leads(self, statement: Statement, needed: "set[Array]") -> bool:
+        for operand in differentiable_operands(statement):
+            for array in operand_arrays(operand):
+                if array in needed or self.memory.gradient(array) in self.live_gradients:
+                    return True
+        return False
+
+    def adjoint(self, array: Array, number: int) -> Array:
+        """The adjoint array of `array` in pass `number`."""
+        key = array, number
+        if key not in self.adjoints:
+            name = f"d{array.name}" if number == 0 else f"d{array.name}_{number}"
+            self.adjoints[key] = Array(name, "scratch", array.size, shape=array.shape)
+        return self.adjoints[key]
+
+
+def differentiable_operands(statement: Statement) -> "tuple[Operand, ...]":
+    """The operands that a gradient flows to."""
+    if statement.operation == "power":
+        return statement.operands[:1]
+    if statement.operation == "select":
+        return statement.operands[1:]
+    return statement.operands
+
+
+def _check_instances(context: _Context, path: "list[tuple[list[Node], int]]") -> None:
+    """The pass must reach the same statements in all of its iterations, and none of an earlier iteration."""
+    body, position = path[-1]
+    node = body[position]
+    assert isinstance(node, Backward)
+    enclosing = {id(b) for b, _ in path}
+    inner_body = path[-1][0]
+    for statement, loops in context.producers.values():
+        mine = statement.passes & node.instances
+        if not mine:
+            continue
+        shared = any(id(loop.body) in enclosing for loop in loops)
+        if shared and (mine != {node.number} or not _in_innermost(loops, inner_body, enclosing)):
+            raise DifferentiateError("a backward pass reaches an earlier iteration of the loop around it")
+        if not shared and mine != node.instances:
+            raise DifferentiateError("the iterations of a backward pass reach different records")
+
+
+def _in_innermost(loops: "tuple[Loop, ...]", inner_body: "list[Node]", enclosing: "set[int]") -> bool:
+    """Whether the deepest loop shared with the backward pass is the one whose body it stands in."""
+    shared = [loop for loop in loops if id(loop.body) in enclosing]
+    return not shared or shared[-1].body is inner_body
+
+
+@dataclass
+class _Pass:
+    """One backward pass being expanded."""
+
+    context: _Context
+    path: "list[tuple[list[Node], int]]"
+    node: Backward
+    nodes: "list[Node]" = field(default_factory=list)
+
+    def expand(self) -> "list[Node]":
+        """The statements that replace the node."""
+        self.enclosing = {id(body) for body, _ in self.path}
+        for array, (statement, loops) in self.context.producers.items():
+            if self.node.number in statement.passes and array in self.context.needed:
+                self.nodes.append(self._zero(array, statement, loops))
+        self._seed()
+        for body, position in reversed(self.path):
+            self.nodes += self._reversed(body[:position], {})
+        return self.nodes
+
+    def _zero(self, array: Array, statement: Statement, loops: "tuple[Loop, ...]") -> Node:
+        """0.0 into every adjoint of `array` that belongs to this iteration of the loops around the pass."""
+        assert isinstance(statement.target, Reference)
+        own = [loop for loop in loops if id(loop.body) not in self.enclosing]
+        fresh = {loop: Loop(loop.count, []) for loop in own}
+        target = reference_with_loops(statement.target, fresh)
+        target = target._replace(array=self.context.adjoint(array, self.node.number))
+        node: Node = Statement("copy", (Constant(0.0),), target)
+        for loop in reversed(own):
+            fresh[loop].body.append(node)
+            node = fresh[loop]
+        return node
+
+    def _seed(self) -> None:
+        target = self._adjoint_target(self.node.root)
+        if target is not None:
+            self.nodes.append(Statement("copy", (Constant(1.0),), target))
+
+    # ---- reading the Program backwards ----------------------------------------------------------------
+
+    def _reversed(self, nodes: "Sequence[Node]", loops: "dict[Loop, Loop]") -> "list[Node]":
+        done: list[Node] = []
+        for node in reversed(nodes):
+            if isinstance(node, Loop):
+                loop = Loop(node.count, [], reverse=not node.reverse)
+                loop.body = self._reversed(node.body, {**loops, node: loop})
+                if loop.body:
+                    done.append(loop)
+            elif isinstance(node, Statement) and self.node.number in node.passes:
+                done += self._contributions(node, loops)
+        return done
+
+    def _contributions(self, statement: Statement, loops: "dict[Loop, Loop]") -> "list[Node]":
+        assert isinstance(statement.target, Reference)
+        array = statement.target.array
+        if array not in self.context.needed:
+            return []
+        result = Load(reference_with_loops(statement.target, loops))
+        adjoint = Load(result.reference._replace(array=self.context.adjoint(array, self.node.number)))
+        operands = [with_loops(operand, loops) for operand in statement.operands]
+        targets = [self._adjoint_target(operand) for operand in operands]
+        emitter = _Emitter()
+        if statement.update:
+            # The adjoint of an accumulator is that of the total, for every term alike.
+            sign = statement.operation == "subtract"
+            contributions: list[Optional[Operand]] = [emitter.negate(adjoint) if sign else adjoint]
+        else:
+            contributions = _RULES[statement.operation](emitter, operands, result, adjoint)
+        for target, contribution in zip(targets, contributions):
+            if target is not None and contribution is not None:
+                emitter.nodes.append(Statement("add", (contribution,), target, update=True))
+        return emitter.useful()
+
+    def _adjoint_target(self, operand: Operand) -> Target:
+        """Where contributions to an operand go; None for what has no gradient."""
+        if isinstance(operand, Load):
+            array = self._adjoint_array(operand.reference.array)
+            return None if array is None else operand.reference._replace(array=array)
+        if isinstance(operand, Choice):
+            first, rest = self._adjoint_target(operand.first), self._adjoint_target(operand.rest)
+            return None if first is None and rest is None else TargetChoice(operand.loop, first, rest)
+        if isinstance(operand, Mixed):
+            arrays = tuple(self._adjoint_array(array) for array in operand.arrays)
+            if any(array is not None for array in arrays):
+                return TargetMixed(arrays, operand.selector, operand.position)
+        return None
+
+    def _adjoint_array(self, array: Array) -> Optional[Array]:
+        gradient = self.context.memory.gradient(array)
+        if gradient is not None:
+            return gradient if gradient in self.context.live_gradients else None
+        if array not in self.context.producers or array not in self.context.needed:
+            return None
+        statement, _ = self.context.producers[array]
+        return self.context.adjoint(array, self.node.number) if self.node.number in statement.passes else None
+
+
+# ---- the derivative rules --------------------------------------------------------------------------------
+
+#: (emitter, operands, result, its adjoint) -> the contribution to each operand
+_Rule = Callable[["_Emitter", "list[Operand]", Operand, Operand], "list[Optional[Operand]]"]
+
+
+class _Emitter:
+    """Builds the statements of one rule."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+
+    def emit(self, operation: str, *operands: Operand) -> Operand:
+        """A statement; returns its result."""
+        statement = Statement(operation, operands)
+        self.nodes.append(statement)
+        return Register(statement)
+
+    def multiply(self, x: Operand, y: Operand) -> Operand:
+        """x * y"""
+        return self.emit("multiply", x, y)
+
+    def negate(self, x: Operand) -> Operand:
+        """-x"""
+        return self.emit("negate", x)
+
+    def useful(self) -> "list[Node]":
+        """The statements whose results are used (a rule also writes those of operands without a gradient)."""
+        used: set[int] = set()
+        kept: list[Node] = []
+        for node in reversed(self.nodes):
+            assert isinstance(node, Statement)
+            if node.target is not None or id(node) in used:
+                kept.append(node)
+                used.update(id(o.statement) for o in node.operands if isinstance(o, Register))
+        return kept[::-1]
+
+
+def _add(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+    return [g, g]
+
+
+def _subtract(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+    return [g, e.negate(g)]
+
+
+def _multiply(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+    return [e.multiply(x[1], g), e.multiply(x[0], g)]
+
+
+def _power(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+    exponent = x[1]
+    if isinstance(exponent, Constant):
+        lower: Operand = Constant(exponent.value - 1.0)
+    else:
+        lower = e.emit("subtract", exponent, Constant(1.0))
+    return [e.multiply(e.multiply(exponent, e.emit("power", x[0], lower)), g)]
+
+
+def _negate(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+    return [e.negate(g)]
+
+
+def _absolute(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+    positive = e.emit("less", Constant(0.0), x[0])
+    negative = e.emit("less", x[0], Constant(0.0))
+    return [e.multiply(e.emit("subtract", positive, negative), g)]
+
+
+def _relu(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+    return [e.multiply(e.emit("less", Constant(0.0), out), g)]
+
+
+def _exp(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+    return [e.multiply(out, g)]
+
+
+def _log(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+    return [e.emit("divide", g, x[0])]
+
+
+def _tanh(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+    return [e.multiply(e.emit("subtract", Constant(1.0), e.multiply(out, out)), g)]
+
+
+def _sqrt(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+    return [e.emit("divide", g, e.multiply(Constant(2.0), out))]
+
+
+def _maximum(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+    second = e.emit("less", x[0], x[1])
+    return [e.emit("select", second, Constant(0.0), g), e.emit("select", second, g, Constant(0.0))]
+
+
+def _minimum(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+    second = e.emit("less", x[1], x[0])
+    return [e.emit("select", second, Constant(0.0), g), e.emit("select", second, g, Constant(0.0))]
+
+
+def _select(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+    return [None, e.emit("select", x[0], g, Constant(0.0)), e.emit("select", x[0], Constant(0.0), g)]
+
+
+def _copy(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+    return [g]
+
+
+_RULES: "dict[str, _Rule]" = {
+    "add": _add, "subtract": _subtract, "multiply": _multiply, "power": _power, "negate": _negate,
+    "absolute": _absolute, "relu": _relu, "exp": _exp, "log": _log, "tanh": _tanh, "sqrt": _sqrt,
+    "maximum": _maximum, "minimum": _minimum, "select": _select, "copy": _copy,
+}  # fmt: skip
+
+
+# ---- afterwards --------------------------------------------------------------------------------------------
+
+
+def _splice(body: "list[Node]") -> None:
+    """Flatten the lists that replaced Backward nodes."""
+    flat: list[Node] = []
+    for node in body:
+        if isinstance(node, list):
+            flat += node
+        else:
+            flat.append(node)
+            if isinstance(node, Loop):
+                _splice(node.body)
+    body[:] = flat
+
+
+def _connect_adjoint_reads(program: Program, context: _Context) -> None:
+    """Replace the stand-ins for gradients of interior nodes by adjoint arrays, or by 0.0 where none was computed."""
+    real: dict[Array, Optional[Array]] = {}
+    for (result, number), stand_in in context.memory.adjoint_reads.items():
+        statement, _ = context.producers[result]
+        numbers = sorted(n for n in statement.passes if n < number)
+        real[stand_in] = context.adjoints.get((result, numbers[-1])) if numbers else None
+
+    def connect(operand: Operand) -> Operand:
+        if isinstance(operand, Load) and operand.reference.array in real:
+            array = real[operand.reference.array]
+            return Constant(0.0) if array is None else Load(operand.reference._replace(array=array))
+        if isinstance(operand, Mixed) and any(array in real for array in operand.arrays):
+            raise DifferentiateError("gradients of different interior nodes are read by one statement")
+        return operand
+
+    if real:
+        for statement in statements(program.forward):
+            rewrite_operands(statement, connect)

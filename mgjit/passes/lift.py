@@ -1,0 +1,440 @@
+"""Lift a rolled trace to a Program: one statement for each record of the forest, arrays instead of refs.
+
+1. Build the tree of loops and statements; every statement that has a result gets a scratch array with one
+   element for each of its iterations (`simplify` removes most of them again).
+2. The operand of a statement is a column of refs over its iteration space.  Trace positions are affine in
+   the loop variables, so a column is read with strided slices and compared with arithmetic progressions.
+3. Classify each column: affine in memory; or different in the first iteration of one loop (a carried value)
+   and affine in the rest; or anything else, which becomes an index table over the loops it depends on, or,
+   when it mixes arrays, a table of arrays and one of indices.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from itertools import product
+from typing import NamedTuple, Optional, Sequence, Union
+
+from ..ir.program import (
+    Array,
+    Backward,
+    Choice,
+    Constant,
+    Dynamic,
+    Index,
+    Load,
+    Loop,
+    Mixed,
+    Node,
+    Operand,
+    Program,
+    Reference,
+    Statement,
+    TableEntry,
+    Target,
+    TargetChoice,
+    TargetMixed,
+    Term,
+)
+from ..trace.opcodes import (
+    ADJOINT,
+    BACKWARD,
+    CONSTANT,
+    KIND_SHIFT,
+    NUMBER,
+    OPERATIONS,
+    SELECT,
+    STORE,
+    TAKE,
+    TEMPORARY,
+    UNARY,
+    leaf_index,
+    leaf_kind,
+)
+from ..trace.recorder import Trace
+from .memory import Memory
+from .reach import Reach
+from .roll import Fold, Item
+
+
+class LiftError(Exception):
+    """The forest cannot be expressed; the caller lifts the unrolled trace instead, which always can."""
+
+
+class _Dimension(NamedTuple):
+    """A loop around a statement: iterations `low .. high-1`, `period` records apart."""
+
+    loop: Loop
+    low: int
+    high: int
+    period: int
+
+
+class _Record(NamedTuple):
+    """A statement and where its iterations lie in the trace."""
+
+    base: int
+    dimensions: "tuple[_Dimension, ...]"
+    statement: Statement
+    strides: "tuple[int, ...]"
+    result: Array
+
+
+class _Level(NamedTuple):
+    """Items of one body, for finding the statement of a position."""
+
+    starts: "list[int]"
+    entries: "list[Union[_Record, tuple[Fold, _Level]]]"
+
+
+#: Value of the first iteration of a column and its step along each dimension.
+_Affine = "tuple[int, list[int]]"
+
+
+def lift(trace: Trace, forest: "Sequence[Item]", memory: Memory, reach: Reach) -> Program:
+    """The Program of a rolled trace, with Backward nodes, all in its forward phase.
+
+    Raises:
+        LiftError: see there.
+    """
+    return _Lifter(trace, memory, reach).run(forest)
+
+
+class _Lifter:
+    def __init__(self, trace: Trace, memory: Memory, reach: Reach) -> None:
+        self.trace, self.memory, self.reach = trace, memory, reach
+        self.records: list[_Record] = []
+        self.backwards: list[tuple[int, Backward]] = []
+        self.program = Program([], constants=array("d", trace.constants))
+        self.constant_array = Array("constants", "constant", len(trace.constants))
+        self._tables: dict[bytes, int] = {}
+        self._dimensions_of: dict[Backward, tuple[_Dimension, ...]] = {}
+
+    def run(self, forest: "Sequence[Item]") -> Program:
+        self.program.forward, self.top = self._build(forest, ())
+        for record in self.records:
+            self._fill(record)
+        for position, node in self.backwards:
+            node.root = self._operand(self.trace.a, position, self._dimensions_of[node])
+        return self.program
+
+    # ---- 1: the tree ------------------------------------------------------------------------------
+
+    def _build(self, items: "Sequence[Item]", around: "tuple[_Dimension, ...]") -> "tuple[list[Node], _Level]":
+        nodes: list[Node] = []
+        level = _Level([], [])
+        for item in items:
+            if isinstance(item, Fold):
+                loop = Loop(item.count, [])
+                loop.body, inner = self._build(item.body, (*around, _Dimension(loop, 0, item.count, item.period)))
+                nodes.append(loop)
+                level.starts.append(item.start)
+                level.entries.append((item, inner))
+            elif self.trace.op[item] == BACKWARD:
+                numbers = [bisect_left(self.reach.backwards, position) for position in _positions(item, around)]
+                node = Backward(Constant(0.0), numbers[0], frozenset(numbers))
+                self.backwards.append((item, node))
+                self._dimensions_of[node] = around
+                nodes.append(node)
+            else:
+                record = self._record(item, around)
+                nodes.append(record.statement)
+                level.starts.append(item)
+                level.entries.append(record)
+        return nodes, level
+
+    def _record(self, position: int, around: "tuple[_Dimension, ...]") -> _Record:
+        shape = tuple(d.high for d in around)
+        size, strides = 1, []
+        for count in reversed(shape):
+            strides.append(size)
+            size *= count
+        code = self.trace.op[position]
+        name = OPERATIONS[min(code & (NUMBER - 1), TAKE)]
+        result = Array(f"t{len(self.records)}", "scratch", size, shape=shape)
+        statement = Statement("copy" if name in ("store", "take") else name, ())
+        statement.passes = self.reach.reached_by(position)
+        record = _Record(position, around, statement, tuple(reversed(strides)), result)
+        if name != "store":
+            terms = tuple((d.loop, stride) for d, stride in zip(around, record.strides))
+            statement.target = Reference(result, Index(0, terms))
+        self.records.append(record)
+        return record
+
+    def _locate(self, position: int) -> "tuple[_Record, list[int]]":
+        """The statement that computes a trace position, and the iteration of each loop around it."""
+        level, indices = self.top, []
+        while True:
+            entry = level.entries[bisect_right(level.starts, position) - 1]
+            if isinstance(entry, _Record):
+                return entry, indices
+            fold, level = entry
+            iteration, offset = divmod(position - fold.start, fold.period)
+            indices.append(iteration)
+            position = fold.start + offset
+
+    # ---- 2: statements ------------------------------------------------------------------------------
+
+    def _fill(self, record: _Record) -> None:
+        trace, position, dimensions, statement = self.trace, record.base, record.dimensions, record.statement
+        code = trace.op[position] & (NUMBER - 1)
+        if code == STORE:
+            statement.target = _as_target(self._operand(trace.a, position, dimensions, as_place=True))
+            statement.operands = (self._operand(trace.b, position, dimensions),)
+        elif code >= TAKE:
+            layout = trace.layouts[code - TAKE]
+            place = self._operand(trace.a, position, dimensions, as_place=True)
+            index = self._operand(trace.b, position, dimensions)
+            statement.operands = (_with_dynamic(place, Dynamic(index, layout.stride, layout.count)),)
+        elif code == SELECT:
+            assert trace.c is not None
+            columns = (trace.c, trace.a, trace.b)
+            statement.operands = tuple(self._operand(column, position, dimensions) for column in columns)
+        elif code in UNARY:
+            statement.operands = (self._operand(trace.a, position, dimensions),)
+        else:
+            statement.operands = tuple(self._operand(column, position, dimensions) for column in (trace.a, trace.b))
+
+    # ---- 3: columns -> operands ----------------------------------------------------------------------
+
+    def _operand(
+        self, column: "array[int]", base: int, dimensions: "tuple[_Dimension, ...]", as_place: bool = False
+    ) -> Operand:
+        first = column[base + sum(d.low * d.period for d in dimensions)]
+        if leaf_kind(first) == ADJOINT:
+            return self._adjoint_operand(column, base, dimensions)
+        found = self._affine_operand(column, base, dimensions, as_place)
+        if found is not None:
+            return found
+        for k in reversed(range(len(dimensions))):
+            d = dimensions[k]
+            if d.low == 0 and d.high > 2:
+                inner = dimensions[:k] + dimensions[k + 1 :]
+                rest_dimensions = dimensions[:k] + (d._replace(low=1),) + dimensions[k + 1 :]
+                rest = self._affine_operand(column, base, rest_dimensions, as_place)
+                if rest is not None:
+                    return Choice(d.loop, self._operand(column, base, inner, as_place), rest)
+        return self._table_operand(column, base, dimensions)
+
+    def _affine_operand(
+        self, column: "array[int]", base: int, dimensions: "tuple[_Dimension, ...]", as_place: bool
+    ) -> Optional[Operand]:
+        affine = _affine_column(column, base, dimensions)
+        if affine is None:
+            return None
+        first, steps = affine
+        kind = leaf_kind(first)
+        spans = [(step * (d.high - 1 - d.low)) for d, step in zip(dimensions, steps)]
+        lowest, highest = first + sum(min(0, s) for s in spans), first + sum(max(0, s) for s in spans)
+        if kind == TEMPORARY:
+            return self._temporary(first, steps, dimensions) if lowest >= 0 else None
+        if highest >= 0 or leaf_kind(lowest) != kind or leaf_kind(highest) != kind:
+            return None
+        if kind == CONSTANT and not any(steps) and not as_place:
+            return Constant(self.trace.constants[leaf_index(first)])
+        place = self._leaf_place(kind, leaf_index(highest), leaf_index(lowest))
+        if place is None:
+            return None
+        array_, start = place
+        origin = leaf_index(first) - start
+        terms = _terms((d.loop, -step) for d, step in zip(dimensions, steps))
+        base_index = origin + sum(step * d.low for d, step in zip(dimensions, steps))
+        return Load(Reference(array_, Index(base_index, terms)))
+
+    def _leaf_place(self, kind: int, low: int, high: int) -> "Optional[tuple[Array, int]]":
+        if kind == CONSTANT:
+            return self.constant_array, 0
+        return self.memory.place(kind, low, high)
+
+    def _temporary(
+        self, first: int, steps: "list[int]", dimensions: "tuple[_Dimension, ...]"
+    ) -> Optional[Operand]:
+        record, origin = self._locate(first)
+        coefficients = []
+        lows, highs = list(origin), list(origin)
+        for d, step in zip(dimensions, steps):
+            if step == 0:
+                coefficients.append([0] * len(origin))
+                continue
+            neighbour, indices = self._locate(first + step)
+            if neighbour is not record:
+                return None
+            change = [i - o for i, o in zip(indices, origin)]
+            if sum(c * e.period for c, e in zip(change, record.dimensions)) != step:
+                return None
+            coefficients.append(change)
+            for m, c in enumerate(change):
+                span = c * (d.high - 1 - d.low)
+                lows[m] += min(0, span)
+                highs[m] += max(0, span)
+        if any(low < 0 or high >= e.high for low, high, e in zip(lows, highs, record.dimensions)):
+            return None
+        strides = record.strides
+        dense = [sum(c * s for c, s in zip(change, strides)) for change in coefficients]
+        base = sum(o * s for o, s in zip(origin, strides)) - sum(c * d.low for c, d in zip(dense, dimensions))
+        return Load(Reference(record.result, Index(base, _terms((d.loop, c) for d, c in zip(dimensions, dense)))))
+
+    def _adjoint_operand(self, column: "array[int]", base: int, dimensions: "tuple[_Dimension, ...]") -> Operand:
+        """The gradient of an interior node: looked up by its record, then moved to the adjoint array."""
+        reads = self.trace.adjoint_reads
+        size = len(column)
+        records = array("i", bytes(4 * size))
+        numbers = set()
+        for position in _positions(base, dimensions):
+            record, read_at = reads[leaf_index(column[position])]
+            records[position] = record
+            numbers.add(sum(1 for b in self.reach.backwards if b < read_at))
+        if len(numbers) != 1:
+            raise LiftError("gradients of interior nodes are read between different backward passes")
+        operand = self._operand(records, base, dimensions)
+        return _moved_to_adjoint(operand, self.memory, numbers.pop())
+
+    def _table_operand(self, column: "array[int]", base: int, dimensions: "tuple[_Dimension, ...]") -> Operand:
+        places = [self._element(column[position]) for position in _positions(base, dimensions)]
+        arrays = list(dict.fromkeys(array_ for array_, _ in places))
+        counts = [d.high - d.low for d in dimensions]
+        if len(arrays) == 1:
+            indices, steps = _without_affine_dimensions([index for _, index in places], counts)
+            kept = [d for d, step in zip(dimensions, steps) if step is None]
+            shift = sum(step * d.low for d, step in zip(dimensions, steps) if step is not None)
+            terms = _terms((d.loop, step) for d, step in zip(dimensions, steps) if step is not None)
+            entry = self._table(indices, kept) if kept else None
+            start = indices[0] if entry is None else 0
+            return Load(Reference(arrays[0], Index(start - shift, terms, entry)))
+        numbers = {array_: number for number, array_ in enumerate(arrays)}
+        selector = self._table([numbers[array_] for array_, _ in places], list(dimensions))
+        position = self._table([index for _, index in places], list(dimensions))
+        return Mixed(tuple(arrays), selector, position)
+
+    def _element(self, operand: int) -> "tuple[Array, int]":
+        kind = leaf_kind(operand)
+        if kind == TEMPORARY:
+            record, indices = self._locate(operand)
+            return record.result, sum(i * s for i, s in zip(indices, record.strides))
+        index = leaf_index(operand)
+        place = self._leaf_place(kind, index, index)
+        assert place is not None
+        return place[0], index - place[1]
+
+    def _table(self, entries: "list[int]", dimensions: "list[_Dimension]") -> TableEntry:
+        contents = array("i", entries)
+        key = contents.tobytes()
+        offset = self._tables.get(key)
+        if offset is None:
+            offset = self._tables[key] = len(self.program.tables)
+            self.program.tables.extend(contents)
+        terms, stride = [], 1
+        for d in reversed(dimensions):
+            terms.append((d.loop, stride))
+            offset -= d.low * stride
+            stride *= d.high - d.low
+        return TableEntry(offset, tuple(reversed(terms)))
+
+
+# ---- columns -----------------------------------------------------------------------------------------
+
+
+def _affine_column(
+    column: "array[int]", base: int, dimensions: "tuple[_Dimension, ...]"
+) -> "Optional[tuple[int, list[int]]]":
+    """Entry of the first iteration and steps, when the column is affine over its whole iteration space."""
+    origin = base + sum(d.low * d.period for d in dimensions)
+    first = column[origin]
+    steps = [column[origin + d.period] - first if d.high - d.low > 1 else 0 for d in dimensions]
+    counts = [d.high - d.low for d in dimensions]
+    if not dimensions:
+        return first, steps
+    longest = max(range(len(counts)), key=counts.__getitem__)
+    count, period, step = counts[longest], dimensions[longest].period, steps[longest]
+    others = [k for k in range(len(counts)) if k != longest]
+    if abs(step) * count >= 1 << KIND_SHIFT:
+        return None  # a step from one kind of operand to another
+    progression = array("i")
+    for iteration in product(*(range(counts[k]) for k in others)):
+        start = origin + sum(i * dimensions[k].period for i, k in zip(iteration, others))
+        expected = first + sum(i * steps[k] for i, k in zip(iteration, others))
+        if column[start] != expected:
+            return None
+        entries = column[start : start + count * period : period][:count]
+        if step:
+            if not progression or progression[0] != expected:
+                progression = array("i", range(expected, expected + step * count, step))
+            if entries != progression:
+                return None
+        elif entries.count(expected) != count:
+            return None
+    return first, steps
+
+
+def _positions(base: int, dimensions: "tuple[_Dimension, ...]") -> "list[int]":
+    """Trace positions of the iteration space, in row-major order."""
+    positions = [base]
+    for d in dimensions:
+        positions = [p + i * d.period for p in positions for i in range(d.low, d.high)]
+    return positions
+
+
+def _without_affine_dimensions(entries: "list[int]", counts: "list[int]") -> "tuple[list[int], list[Optional[int]]]":
+    """Drop the dimensions along which a table is affine; their steps, None for those that stay."""
+    steps: list[Optional[int]] = []
+    for k in range(len(counts)):
+        inner = 1
+        for count in counts[k + 1 :]:
+            inner *= count
+        outer_step = inner * counts[k]
+        step = entries[inner] - entries[0] if counts[k] > 1 else 0
+        kept = [entries[o : o + inner] for o in range(0, len(entries), outer_step)]
+        affine = all(
+            entries[o + i * inner : o + (i + 1) * inner] == [e + i * step for e in row]
+            for o, row in zip(range(0, len(entries), outer_step), kept)
+            for i in range(1, counts[k])
+        )
+        if affine:
+            entries = [e for row in kept for e in row]
+            steps.append(step)
+            counts = counts[:k] + [1] + counts[k + 1 :]
+        else:
+            steps.append(None)
+    return entries, steps
+
+
+def _terms(pairs: "Sequence[Term]") -> "tuple[Term, ...]":  # type: ignore[misc]
+    return tuple((loop, coefficient) for loop, coefficient in pairs if coefficient)
+
+
+# ---- operands as places ------------------------------------------------------------------------------
+
+
+def _as_target(operand: Operand) -> Target:
+    if isinstance(operand, Load):
+        return operand.reference
+    if isinstance(operand, Choice):
+        return TargetChoice(operand.loop, _as_target(operand.first), _as_target(operand.rest))
+    if isinstance(operand, Mixed):
+        return TargetMixed(operand.arrays, operand.selector, operand.position)
+    raise LiftError(f"not a place: {operand}")
+
+
+def _with_dynamic(operand: Operand, dynamic: Dynamic) -> Operand:
+    if isinstance(operand, Load):
+        array_, index = operand.reference
+        return Load(Reference(array_, index._replace(dynamic=dynamic)))
+    if isinstance(operand, Choice):
+        return Choice(operand.loop, _with_dynamic(operand.first, dynamic), _with_dynamic(operand.rest, dynamic))
+    raise LiftError("a look-up in tables of different memories")
+
+
+def _moved_to_adjoint(operand: Operand, memory: Memory, number: int) -> Operand:
+    if isinstance(operand, Load):
+        array_, index = operand.reference
+        return Load(Reference(memory.adjoint(array_, number), index))
+    if isinstance(operand, Choice):
+        return Choice(
+            operand.loop,
+            _moved_to_adjoint(operand.first, memory, number),
+            _moved_to_adjoint(operand.rest, memory, number),
+        )
+    if isinstance(operand, Mixed):
+        return operand._replace(arrays=tuple(memory.adjoint(a, number) for a in operand.arrays))
+    raise LiftError("the gradient of something that is no node")

@@ -1,0 +1,81 @@
+"""Which array a leaf of the trace lives in: the memory map of a kernel.
+
+Each kind of leaf is a line of indices that is cut into regions: every bound ParameterStorage, every State,
+every argument buffer is one region, and one array of the Program.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Optional, Sequence
+
+from ..ir.program import Array
+from ..trace.opcodes import GRADIENT, INPUT, LOCAL, LOCAL_GRADIENT, OUTPUT, PARAMETER, STATE
+from ..trace.recorder import Trace
+
+
+@dataclass(frozen=True)
+class InputRegion:
+    """A stretch of INPUT indices: the packed numbers (format "d"), or one buffer."""
+
+    start: int
+    size: int
+    format: str
+
+
+class Memory:
+    """The arrays behind the leaves of one trace.
+
+    Args:
+        trace: its parameters, states and outputs give the regions.
+        inputs: the regions of the arguments, in order.
+    """
+
+    def __init__(self, trace: Trace, inputs: "Sequence[InputRegion]") -> None:
+        parameters = []
+        if trace.new_parameters:
+            first, last = trace.new_parameters[0][0], trace.new_parameters[-1][0]
+            parameters.append((first, last - first + 1))
+        parameters += [(base, len(storage)) for base, storage in trace.bound_storages]
+        states = [(start, len(state)) for start, state in trace.states]
+        self.regions: dict[int, list[tuple[int, Array]]] = {
+            PARAMETER: _arrays("p", "parameter", parameters),
+            GRADIENT: _arrays("g", "gradient", parameters),
+            STATE: _arrays("s", "state", states),
+            INPUT: [
+                (region.start, Array(f"x{number}", "input", region.size, number, region.format))
+                for number, region in enumerate(inputs)
+            ],
+            OUTPUT: [(0, Array("y", "output", trace.outputs))],
+            LOCAL: [(0, Array("v", "scratch", trace.locals))],
+            LOCAL_GRADIENT: [(0, Array("vg", "scratch", trace.locals))],
+        }
+        self._gradients = {
+            id(data): gradient
+            for kind, other in ((PARAMETER, GRADIENT), (LOCAL, LOCAL_GRADIENT))
+            for (_, data), (_, gradient) in zip(self.regions[kind], self.regions[other])
+        }
+        self.adjoint_reads: dict[tuple[Array, int], Array] = {}
+
+    def place(self, kind: int, low: int, high: int) -> "Optional[tuple[Array, int]]":
+        """The array that holds the leaves `low .. high` and its first index; None when there are several."""
+        regions = self.regions[kind]
+        position = bisect_right([start for start, _ in regions], low) - 1
+        start, array = regions[position]
+        return (array, start) if high < start + array.size else None
+
+    def gradient(self, array: Array) -> Optional[Array]:
+        """The array of the gradients of a parameter array (or of the Values made in the step)."""
+        return self._gradients.get(id(array))
+
+    def adjoint(self, result: Array, number: int) -> Array:
+        """Stands for the adjoints of `result` after `number` backward passes, until differentiation."""
+        key = result, number
+        if key not in self.adjoint_reads:
+            self.adjoint_reads[key] = Array(f"d_{result.name}_{number}", "adjoint", result.size, number)
+        return self.adjoint_reads[key]
+
+
+def _arrays(name: str, space: str, regions: "Sequence[tuple[int, int]]") -> "list[tuple[int, Array]]":
+    return [(start, Array(f"{name}{number}", space, size, number)) for number, (start, size) in enumerate(regions)]

@@ -1,0 +1,70 @@
+"""Cut a Program at its backward passes: forward, backward, update.
+
+1. Everything before the first top-level node that contains a backward pass is the forward phase; that node
+   up to the last one of its kind is the backward phase; the rest is the update phase.
+2. Gradients that are only set to constants before the first pass (`zero_grad()` at the top of a step) belong
+   to the backward phase, so that a forward pass alone changes nothing that can be observed.
+3. Results are written at the end of the first phase that has them.
+"""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from ..ir.program import Array, Backward, Constant, Load, Node, Program, Statement, arrays_read, arrays_written, statements, walk
+
+
+def find_boundaries(nodes: "Sequence[Node]") -> "tuple[int, int]":
+    """Indices of the first top-level node with a backward pass and after the last (both the end if there is none)."""
+    having = [i for i, node in enumerate(nodes) if any(isinstance(inner, Backward) for inner in walk([node]))]
+    return (having[0], having[-1] + 1) if having else (len(nodes), len(nodes))
+
+
+def split_phases(program: Program, first: "Node | None", last: "Node | None") -> None:
+    """Distribute `program.forward` over the phases, in place.
+
+    Args:
+        program: differentiated; all nodes in its forward phase.
+        first: the first node of the backward phase, None when there is none.
+        last: the first node of the update phase, None when there is none.
+    """
+    nodes = program.forward
+    start = next((i for i, node in enumerate(nodes) if node is first), len(nodes))
+    end = next((i for i, node in enumerate(nodes) if node is last), len(nodes))
+    forward, program.backward, program.update = nodes[:start], nodes[start:end], nodes[end:]
+    if program.backward:
+        forward = _sink_gradient_resets(forward, program)
+    program.forward = forward
+    _hoist_outputs(program)
+
+
+def _sink_gradient_resets(forward: "list[Node]", program: Program) -> "list[Node]":
+    read: set[Array] = {array for s in statements(forward) for array in arrays_read(s)}
+
+    def resets(node: Node) -> bool:
+        return all(
+            not s.update
+            and all(isinstance(operand, Constant) for operand in s.operands)
+            and all(a.space == "gradient" and a not in read for a in arrays_written(s))
+            and any(True for _ in arrays_written(s))
+            for s in statements([node])
+        )
+
+    program.backward[:0] = [node for node in forward if resets(node)]
+    return [node for node in forward if not resets(node)]
+
+
+def _hoist_outputs(program: Program) -> None:
+    """Move the writing of results that do not depend on what a phase wrote out of that phase."""
+    for later, earlier in ((program.update, program.backward), (program.backward, program.forward)):
+        written = {array for s in statements(later) for array in arrays_written(s)}
+        for node in list(later):
+            if isinstance(node, Statement) and _writes_output(node) and not set(arrays_read(node)) & written:
+                later.remove(node)
+                earlier.append(node)
+
+
+def _writes_output(statement: Statement) -> bool:
+    return all(isinstance(operand, (Load, Constant)) for operand in statement.operands) and [
+        array.space for array in arrays_written(statement)
+    ] == ["output"]

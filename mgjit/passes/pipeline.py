@@ -1,0 +1,107 @@
+"""The passes in order: Trace -> Program that a backend can emit.
+
+A pass that cannot express something makes the pipeline take the next form of the trace, which is slower
+and can: loops with backward passes inside, loops without, no loops at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Sequence
+
+from ..ir.program import Loop, Program, count_statements, walk
+from ..ir.verify import verify
+from ..trace.recorder import Trace
+from .blocks import cut_blocks
+from .differentiate import DifferentiateError, differentiate
+from .lift import LiftError, lift
+from .memory import InputRegion, Memory
+from .phases import find_boundaries, split_phases
+from .reach import Reach, reach
+from .reductions import find_reductions
+from .roll import Item, roll
+from .simplify import simplify
+
+
+@dataclass
+class Lowered:
+    """A Program with the memory it works on, and what was done to get it.
+
+    Attributes:
+        notes: what could not be expressed the fast way, for `explain()`.
+        seconds: by stage.
+    """
+
+    program: Program
+    memory: Memory
+    records: int
+    loops: int = 0
+    statements: int = 0
+    notes: "list[str]" = field(default_factory=list)
+    seconds: "dict[str, float]" = field(default_factory=dict)
+
+
+def lower(trace: Trace, inputs: "Sequence[InputRegion]") -> Lowered:
+    """Roll, lift, differentiate and simplify a trace."""
+    started = perf_counter()
+    reached = reach(trace)
+    notes: list[str] = []
+    forms = [lambda: roll(trace, reached.marks)]
+    if reached.backwards:
+        forms.append(lambda: roll(trace, _marks_that_keep_passes_out(reached)))
+    forms.append(lambda: list(range(len(trace))))
+    for number, form in enumerate(forms):
+        try:
+            lowered = _lower(trace, form(), inputs, reached, perf_counter() - started)
+            break
+        except (LiftError, DifferentiateError) as error:
+            if number == len(forms) - 1:
+                raise
+            notes.append(str(error))
+    lowered.notes = notes
+    return lowered
+
+
+def _lower(
+    trace: Trace, forest: "Sequence[Item]", inputs: "Sequence[InputRegion]", reached: Reach, rolled: float
+) -> Lowered:
+    started = perf_counter()
+    memory = Memory(trace, inputs)
+    program = lift(trace, forest, memory, reached)
+    lifted = perf_counter()
+    find_reductions(program, memory)
+    first, last = find_boundaries(program.forward)
+    after = program.forward[last] if last < len(program.forward) else None
+    before = program.forward[first - 1] if first else None
+    differentiate(program, memory)
+    position = next(i for i, node in enumerate(program.forward) if node is before) + 1 if before is not None else 0
+    split_phases(program, program.forward[position] if position < len(program.forward) else None, after)
+    cut_blocks(program)
+    differentiated = perf_counter()
+    simplify(program)
+    verify(program)
+    done = perf_counter()
+    nodes = [node for _, phase in program.phases for node in phase]
+    return Lowered(
+        program,
+        memory,
+        len(trace),
+        loops=sum(1 for node in walk(nodes) if isinstance(node, Loop)),
+        statements=count_statements(nodes),
+        seconds={
+            "roll": rolled,
+            "lift": lifted - started,
+            "differentiate": differentiated - lifted,
+            "simplify": done - differentiated,
+        },
+    )
+
+
+def _marks_that_keep_passes_out(reached: Reach) -> "list[int]":
+    """Marks that make every backward pass unlike any other record, so that no loop contains one."""
+    assert reached.marks is not None
+    marks = list(reached.marks)
+    for number, position in enumerate(reached.backwards):
+        marks[position] = -1 - number
+    return marks

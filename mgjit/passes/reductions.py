@@ -1,0 +1,176 @@
+"""Find chains that are reductions and give them an accumulator in place of an array of partial results.
+
+    for j:                                          r = x
+        t[j] = op((x if j == 0 else t[j-1]), m)  ->  for j:
+    ... t[n-1] ...                                      r = op(r, m)
+                                                    ... r ...
+
+1. Candidates are statements whose first operand (or second, where the operation commutes) is a Choice of
+   their own loop between an initial value and their own result one iteration before.
+2. Nobody else may read a partial result: all other reads are of the last iteration.
+3. On a statement that a backward pass reaches, only sums qualify, because their derivative needs no partial
+   result: the adjoint of every partial sum equals that of the total (it is never -0.0, so the `0.0 +` of each
+   step is an identity).  The initial value and the first term must not be the same memory, whose two
+   contributions the engine adds in the other order.
+4. The initial value moves in front of the loop; nothing in the loop may write where it is read from.
+
+The order of the operations stays, so the result is the same bit for bit; what changes is that the loops
+around a reduction can be interchanged and that its adjoint is a broadcast.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Iterator, Optional, Sequence
+
+from ..ir.program import (
+    Array,
+    Backward,
+    Choice,
+    Index,
+    Load,
+    Loop,
+    Mixed,
+    Node,
+    Operand,
+    Program,
+    Reference,
+    Statement,
+    arrays_written,
+    statements,
+    walk,
+)
+from .memory import Memory
+from .rewrite import map_operand, operand_arrays, rewrite_operands
+
+_COMMUTATIVE = ("add", "multiply")
+_SUMS = ("add", "subtract")
+_REDUCTIONS = ("add", "subtract", "multiply", "maximum", "minimum")
+
+
+def find_reductions(program: Program, memory: Memory) -> None:
+    """Rewrite the chains of a Program that has not been differentiated yet, in place."""
+    nodes = program.forward
+    reads = _reads(nodes)
+    parents = _parents(nodes)
+    pinned = {result for result, _ in memory.adjoint_reads}
+    replaced: dict[Array, tuple[Array, int]] = {}
+    for loop, statement in list(_in_loops(nodes)):
+        chain = _chain(loop, statement)
+        if chain is None:
+            continue
+        initial, term = chain
+        assert isinstance(statement.target, Reference)
+        result = statement.target.array
+        legal = (
+            result not in pinned
+            and _only_last_is_read(reads[result], loop.count, result)
+            and _initial_can_move(loop, statement, initial, term)
+        )
+        if legal:
+            total = Array(f"r{result.name[1:]}", "scratch", result.size // loop.count, shape=result.shape[:-1])
+            replaced[result] = total, loop.count
+            index = _without_loop(statement.target.index, loop)
+            before = Statement("copy", (initial,), Reference(total, index), passes=statement.passes)
+            body = parents[loop]
+            body.insert(body.index(loop), before)
+            statement.operands = (term,)
+            statement.target = Reference(total, index)
+            statement.update = True
+    if replaced:
+        _replace_reads(nodes, replaced)
+
+
+def _in_loops(nodes: "Sequence[Node]") -> "Iterator[tuple[Loop, Statement]]":
+    for node in walk(nodes):
+        if isinstance(node, Loop):
+            for child in node.body:
+                if isinstance(child, Statement):
+                    yield node, child
+
+
+def _chain(loop: Loop, statement: Statement) -> "Optional[tuple[Operand, Operand]]":
+    """Initial value and term, when the statement is `op((initial if first else own previous result), term)`."""
+    if statement.operation not in _REDUCTIONS or not isinstance(statement.target, Reference) or statement.update:
+        return None
+    if statement.passes and statement.operation not in _SUMS:
+        return None
+    index = statement.target.index
+    previous = Load(statement.target._replace(index=index._replace(base=index.base - dict(index.terms).get(loop, 0))))
+    first, second = statement.operands
+    if isinstance(first, Choice) and first.loop is loop and first.rest == previous:
+        return first.first, second
+    if isinstance(second, Choice) and second.loop is loop and second.rest == previous:
+        if statement.operation in _COMMUTATIVE:
+            return second.first, first
+    return None
+
+
+def _reads(nodes: "Sequence[Node]") -> "defaultdict[Array, list[Operand]]":
+    """Every operand part that reads an array, by array."""
+    found: defaultdict[Array, list[Operand]] = defaultdict(list)
+
+    def note(operand: Operand) -> Operand:
+        if isinstance(operand, Load):
+            found[operand.reference.array].append(operand)
+        elif isinstance(operand, Mixed):
+            for array in operand.arrays:
+                found[array].append(operand)
+        return operand
+
+    for node in walk(nodes):
+        if isinstance(node, Statement):
+            rewrite_operands(node, note)
+        elif isinstance(node, Backward):
+            map_operand(node.root, note)
+    return found
+
+
+def _only_last_is_read(reads: "Sequence[Operand]", count: int, result: Array) -> bool:
+    """Whether all reads but one (the chain's own) are of the last iteration."""
+    others = 0
+    for operand in reads:
+        if not isinstance(operand, Load):
+            return False
+        index = operand.reference.index
+        last = (
+            index.table is None
+            and index.dynamic is None
+            and index.base % count == count - 1
+            and all(coefficient % count == 0 for _, coefficient in index.terms)
+        )
+        others += not last
+    return others == 1
+
+
+def _initial_can_move(loop: Loop, statement: Statement, initial: Operand, term: Operand) -> bool:
+    sources = set(operand_arrays(initial))
+    if any(sources & set(arrays_written(other)) for other in statements(loop.body)):
+        return False
+    # Contributions to one place: the engine adds that of the initial value before that of the first term.
+    return not (statement.passes and sources & set(operand_arrays(term)))
+
+
+def _without_loop(index: Index, loop: Loop) -> Index:
+    return Index(index.base // loop.count, tuple((l, c // loop.count) for l, c in index.terms if l is not loop))
+
+
+def _parents(nodes: "list[Node]") -> "dict[Loop, list[Node]]":
+    """The body that each loop is in."""
+    bodies = [nodes, *(node.body for node in walk(nodes) if isinstance(node, Loop))]
+    return {node: body for body in bodies for node in body if isinstance(node, Loop)}
+
+
+def _replace_reads(nodes: "Sequence[Node]", replaced: "dict[Array, tuple[Array, int]]") -> None:
+    def replace(operand: Operand) -> Operand:
+        if isinstance(operand, Load) and operand.reference.array in replaced:
+            total, count = replaced[operand.reference.array]
+            index = operand.reference.index
+            return Load(Reference(total, Index(index.base // count, tuple((l, c // count) for l, c in index.terms))))
+        return operand
+
+    for node in walk(nodes):
+        if isinstance(node, Statement):
+            rewrite_operands(node, replace)
+        elif isinstance(node, Backward):
+            node.root = map_operand(node.root, replace)

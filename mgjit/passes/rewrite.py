@@ -1,0 +1,110 @@
+"""Small tools that several passes share: substituting loops and operands, collecting reads and writes."""
+
+from __future__ import annotations
+
+from typing import Callable, Iterator, Mapping, Sequence
+
+from ..ir.program import (
+    Array,
+    Block,
+    Choice,
+    Index,
+    Load,
+    Loop,
+    Mixed,
+    Node,
+    Operand,
+    Reference,
+    Statement,
+    TableEntry,
+    Target,
+    TargetChoice,
+    TargetMixed,
+)
+
+Loops = Mapping[Loop, Loop]
+
+
+def with_loops(operand: Operand, loops: Loops) -> Operand:
+    """The operand with loop variables replaced."""
+    if isinstance(operand, Load):
+        return Load(reference_with_loops(operand.reference, loops))
+    if isinstance(operand, Choice):
+        loop = loops.get(operand.loop, operand.loop)
+        return Choice(loop, with_loops(operand.first, loops), with_loops(operand.rest, loops))
+    if isinstance(operand, Mixed):
+        return Mixed(operand.arrays, entry_with_loops(operand.selector, loops), entry_with_loops(operand.position, loops))
+    return operand
+
+
+def reference_with_loops(reference: Reference, loops: Loops) -> Reference:
+    """The reference with loop variables replaced."""
+    index = reference.index
+    terms = tuple((loops.get(loop, loop), coefficient) for loop, coefficient in index.terms)
+    table = None if index.table is None else entry_with_loops(index.table, loops)
+    dynamic = index.dynamic
+    if dynamic is not None:
+        dynamic = dynamic._replace(operand=with_loops(dynamic.operand, loops))
+    return Reference(reference.array, Index(index.base, terms, table, dynamic))
+
+
+def entry_with_loops(entry: TableEntry, loops: Loops) -> TableEntry:
+    """The table entry with loop variables replaced."""
+    return TableEntry(entry.offset, tuple((loops.get(loop, loop), c) for loop, c in entry.terms))
+
+
+def map_operand(operand: Operand, function: "Callable[[Operand], Operand]") -> Operand:
+    """Apply `function` to the alternatives of an operand and to the operands of its run-time indices."""
+    if isinstance(operand, Choice):
+        return Choice(operand.loop, map_operand(operand.first, function), map_operand(operand.rest, function))
+    if isinstance(operand, Load) and operand.reference.index.dynamic is not None:
+        operand = Load(_map_dynamic(operand.reference, function))
+    return function(operand)
+
+
+def map_target(target: Target, function: "Callable[[Operand], Operand]") -> Target:
+    """Apply `function` to the run-time indices of a target."""
+    if isinstance(target, Reference) and target.index.dynamic is not None:
+        return _map_dynamic(target, function)
+    if isinstance(target, TargetChoice):
+        return TargetChoice(target.loop, map_target(target.first, function), map_target(target.rest, function))
+    return target
+
+
+def _map_dynamic(reference: Reference, function: "Callable[[Operand], Operand]") -> Reference:
+    dynamic = reference.index.dynamic
+    assert dynamic is not None
+    moved = dynamic._replace(operand=map_operand(dynamic.operand, function))
+    return reference._replace(index=reference.index._replace(dynamic=moved))
+
+
+def rewrite_operands(statement: Statement, function: "Callable[[Operand], Operand]") -> None:
+    """Apply `function` to every operand of a statement, in place."""
+    statement.operands = tuple([map_operand(operand, function) for operand in statement.operands])
+    statement.target = map_target(statement.target, function)
+
+
+def with_surroundings(
+    nodes: "Sequence[Node]", around: "tuple[Loop, ...]" = ()
+) -> "Iterator[tuple[Statement, tuple[Loop, ...]]]":
+    """Every statement with the loops around it, outermost first."""
+    for node in nodes:
+        if isinstance(node, Loop):
+            yield from with_surroundings(node.body, (*around, node))
+        elif isinstance(node, Block):
+            yield from with_surroundings(node.body, around)
+        elif isinstance(node, Statement):
+            yield node, around
+
+
+def operand_arrays(operand: Operand) -> "Iterator[Array]":
+    """Every array that an operand may read."""
+    if isinstance(operand, Choice):
+        yield from operand_arrays(operand.first)
+        yield from operand_arrays(operand.rest)
+    elif isinstance(operand, Load):
+        yield operand.reference.array
+        if operand.reference.index.dynamic is not None:
+            yield from operand_arrays(operand.reference.index.dynamic.operand)
+    elif isinstance(operand, Mixed):
+        yield from operand.arrays

@@ -1,0 +1,292 @@
+"""Roll a flat trace back into nested loops.
+
+The result is a forest over trace positions: a Fold covers `count` repetitions of `period` records, with a
+body of records and further Folds; `passes/lift.py` turns it into statements.
+
+1. Every record has a shape: its operation, the kinds of its operands (not for additions, whose chains start
+   with any kind), and the backward passes that reach it.  The shapes of a sequence are a `str`, one
+   character each, so that searching and comparing them runs at the speed of C.
+2. Scan the sequence from left to right.  At an item, the next few items of the same shape propose periods;
+   a period whose shapes repeat extends to a run.
+3. Of the rotations of a run (the places where its iterations may start), take the one with the fewest
+   operands that reach into the previous iteration.
+4. Wiring decides how many iterations of the run are a loop.  For every operand, in every iteration from the
+   second on: an operand inside the run is at the same relative place as in the iteration before, or (second
+   iteration only) in the first iteration where the first iteration read something outside; an operand
+   outside of the run was outside in the iteration before.  What lies outside may be arbitrary.
+5. Fold: the loop becomes one item whose shape is (count, shapes of the body).  Short periods go first, and
+   loops of many iterations before loops of few; repeat until nothing folds.
+
+Anything that does not fold stays as it is; correctness never depends on what was found.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from dataclasses import dataclass
+from typing import Optional, Sequence, Union
+
+from ..trace.opcodes import ADD, KIND_OF_TOP_BYTE, NUMBER, operation_name
+from ..trace.recorder import Trace
+
+
+@dataclass(frozen=True)
+class Fold:
+    """`count` iterations, each of `period` consecutive records from `start` on."""
+
+    start: int
+    count: int
+    period: int
+    body: "tuple[Item, ...]"
+
+    @property
+    def end(self) -> int:
+        """The position after the last record."""
+        return self.start + self.count * self.period
+
+
+#: A record position, or a loop.
+Item = Union[int, Fold]
+
+#: How many of the next items of the same shape propose a period.
+_CANDIDATES = 4
+#: Loops of fewer iterations than 4 must cover at least this many records in an iteration.
+_SHORT_LOOP_PERIOD = 8
+
+
+def roll(trace: Trace, marks: "Optional[Sequence[int]]" = None) -> "list[Item]":
+    """The forest of loops over the records of a trace.
+
+    Args:
+        trace: the flat trace.
+        marks: for each record, an int that records must have in common to share a loop.
+    """
+    return _Roller(trace, marks).run()
+
+
+class _Roller:
+    def __init__(self, trace: Trace, marks: "Optional[Sequence[int]]") -> None:
+        self.columns = [trace.a, trace.b] + ([trace.c] if trace.c is not None else [])
+        self.shapes = _record_shapes(trace, marks)
+        self.items: list[Item] = list(range(len(trace)))
+        self.starts: Sequence[int] = range(len(trace) + 1)
+        self._fold_shapes: dict[object, str] = {}
+        self._next_shape = ord(max(self.shapes)) + 1 if self.shapes else 1
+
+    def run(self) -> "list[Item]":
+        for fewest in (4, 3, 2):
+            while self._sweep(fewest):
+                pass
+        return self.items
+
+    def _sweep(self, fewest: int) -> bool:
+        """Fold runs of at least `fewest` iterations, short periods first; whether anything was folded."""
+        folded = False
+        longest = 1
+        while longest <= max(1, len(self.items) // fewest):
+            while self._fold_round(longest, fewest):
+                folded = True
+            longest *= 2 if longest < 64 else 4
+        if longest > len(self.items) // fewest:
+            folded |= self._fold_round(max(1, len(self.items) // fewest), fewest)
+        return folded
+
+    def _fold_round(self, longest: int, fewest: int) -> bool:
+        """One scan for runs of a period of at most `longest` items; fold what is found."""
+        shapes, found = self.shapes, []
+        size, k = len(shapes), 0
+        find = shapes.find
+        last = size - fewest + 1
+        while k < last:
+            shape = shapes[k]
+            q = find(shape, k + 1, k + longest + 1)
+            run = None
+            tried = 0
+            while q >= 0 and tried < _CANDIDATES:
+                tried += 1
+                period = q - k
+                if shapes[k : q] == shapes[q : q + period]:
+                    run = self._loop_at(k, period, fewest)
+                    if run is not None:
+                        break
+                q = find(shape, q + 1, k + longest + 1)
+            if run is None:
+                k += 1
+            else:
+                found.append(run)
+                k = run[0] + run[1] * run[2]
+        if found:
+            self._replace(found)
+        return bool(found)
+
+    # ---- runs -----------------------------------------------------------------------------------
+
+    def _loop_at(self, k: int, period: int, fewest: int) -> "Optional[tuple[int, int, int]]":
+        """(first item, period, count) of the loop in the run that starts at item `k`, or None."""
+        end = self._run_end(k, period)
+        if (end - k) // period < fewest:
+            return None
+        starts = self.starts
+        flat_period = starts[k + period] - starts[k]
+        if fewest < 4 and flat_period < _SHORT_LOOP_PERIOD:
+            return None
+        for rotation in self._rotations(k, period, flat_period):
+            first = k + rotation
+            count = self._wired(starts[first], flat_period, (end - first) // period)
+            if count >= fewest:
+                return first, period, count
+        return None
+
+    def _run_end(self, k: int, period: int) -> int:
+        """The greatest e with shapes[k : e - period] == shapes[k + period : e]."""
+        shapes, size = self.shapes, len(self.shapes)
+        low, step = k + 2 * period, period
+        while low < size:
+            high = min(size, low + step)
+            if shapes[low - period : high - period] == shapes[low:high]:
+                low, step = high, step * 2
+                continue
+            while high - low > 1:  # the first difference lies in low .. high
+                middle = (low + high) // 2
+                if shapes[low - period : middle - period] == shapes[low:middle]:
+                    low = middle
+                else:
+                    high = middle
+            break
+        return low
+
+    def _rotations(self, k: int, period: int, flat_period: int) -> "list[int]":
+        """Item offsets at which iterations may start, best first: no rotation, unless another carries less."""
+        if period == 1:
+            return [0]
+        start = self.starts[k + period]  # the second iteration is typical
+        carried = array("i", bytes(4 * (flat_period + 1)))
+        for column in self.columns:
+            for phase, operand in enumerate(column[start : start + flat_period]):
+                distance = start + phase - operand
+                if operand >= 0 and distance < flat_period:  # crosses the cuts phase-distance+1 .. phase
+                    low = phase - distance
+                    if low >= 0:
+                        carried[low + 1] += 1
+                        carried[phase + 1] -= 1
+                    else:
+                        carried[0] += 1
+                        carried[phase + 1] -= 1
+                        carried[low + flat_period + 1] += 1
+                        carried[flat_period] -= 1
+        depths, depth = [], 0
+        for change in carried[:flat_period]:
+            depth += change
+            depths.append(depth)
+        base = self.starts[k]
+        cost = [depths[self.starts[k + offset] - base] for offset in range(period)]
+        best = min(range(period), key=cost.__getitem__)
+        return [0] if cost[best] == cost[0] else [best, 0]
+
+    def _wired(self, start: int, period: int, count: int) -> int:
+        """How many iterations from `start` on are wired alike."""
+        limit = count
+        for column in self.columns:
+            for position in range(start, start + period):
+                second = column[position + period]
+                first = column[position]
+                if second < start:
+                    if first >= start:
+                        return 1
+                    if limit > 2:
+                        limit = _outside(column, position, period, limit, start)
+                elif second - first == period or (first < start and second < start + period):
+                    if limit > 2:
+                        limit = _progressing(column, position, period, limit)
+                else:
+                    return 1
+        return limit
+
+    # ---- folding --------------------------------------------------------------------------------
+
+    def _replace(self, found: "list[tuple[int, int, int]]") -> None:
+        items, shapes, starts = self.items, self.shapes, self.starts
+        new_items: list[Item] = []
+        new_shapes: list[str] = []
+        done = 0
+        for first, period, count in found:
+            new_items += items[done:first]
+            new_shapes.append(shapes[done:first])
+            flat_period = starts[first + period] - starts[first]
+            new_items.append(Fold(starts[first], count, flat_period, tuple(items[first : first + period])))
+            new_shapes.append(self._fold_shape(count, shapes[first : first + period]))
+            done = first + period * count
+        new_items += items[done:]
+        new_shapes.append(shapes[done:])
+        self.items, self.shapes = new_items, "".join(new_shapes)
+        end = starts[len(items)]
+        self.starts = [item if isinstance(item, int) else item.start for item in new_items] + [end]
+
+    def _fold_shape(self, count: int, body: str) -> str:
+        key = count, body
+        shape = self._fold_shapes.get(key)
+        if shape is None:
+            shape = self._fold_shapes[key] = chr(self._next_shape)
+            self._next_shape += 1
+        return shape
+
+
+def _outside(column: "array[int]", position: int, period: int, count: int, start: int) -> int:
+    """How many iterations (of `count`) have their operand before `start`."""
+    entries = column[position : position + count * period : period]
+    if max(entries) < start:
+        return count
+    return next(t for t, operand in enumerate(entries) if operand >= start)
+
+
+def _progressing(column: "array[int]", position: int, period: int, count: int) -> int:
+    """How many iterations have their operand `period` behind that of the iteration before, from the second on."""
+    entries = column[position + period : position + count * period : period]
+    expected = array("i", range(entries[0], entries[0] + (count - 1) * period, period))
+    if entries == expected:
+        return count
+    low, high = 1, count - 1  # entries[:low] agree, entries[:high] do not
+    while high - low > 1:
+        middle = (low + high) // 2
+        if entries[low:middle] == expected[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low + 1
+
+
+def _record_shapes(trace: Trace, marks: "Optional[Sequence[int]]") -> str:
+    """One character for each record: equal characters may be the same statement of a loop."""
+    columns: list[Sequence[int]] = [trace.op, _operand_kinds(trace.a), _operand_kinds(trace.b)]
+    columns.append(marks if marks is not None else bytes(len(trace)))
+    shape_of: dict[tuple[int, ...], str] = {}
+    numbering: dict[tuple[int, ...], str] = {}
+    for key in dict.fromkeys(zip(*columns)):
+        op, kind_a, kind_b, mark = key
+        merged = (op, 0, 0, mark) if op in (ADD, ADD | NUMBER) else key
+        shape_of[key] = numbering.setdefault(merged, chr(len(numbering) + 1))
+    return "".join(map(shape_of.__getitem__, zip(*columns)))
+
+
+def _operand_kinds(column: "array[int]") -> bytes:
+    top = 3 if sys.byteorder == "little" else 0
+    return column.tobytes()[top::4].translate(KIND_OF_TOP_BYTE)
+
+
+def print_forest(items: "Sequence[Item]", trace: Trace) -> str:
+    """The loops of a forest, indented, with the operations of their bodies."""
+    lines: list[str] = []
+    stack: list[tuple[str, list[Item]]] = [("", list(reversed(items)))]
+    while stack:
+        indent, rest = stack[-1]
+        if not rest:
+            stack.pop()
+            continue
+        item = rest.pop()
+        if isinstance(item, Fold):
+            lines.append(f"{indent}for {item.count}:  # records {item.start} .. {item.end - 1}")
+            stack.append((indent + "    ", list(reversed(item.body))))
+        else:
+            lines.append(f"{indent}{operation_name(trace.op[item])}")
+    return "\n".join(lines)

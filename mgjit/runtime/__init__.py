@@ -1,0 +1,1 @@
+"""What runs a compiled step: buffers, the call into C, the kernel."""

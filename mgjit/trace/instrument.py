@@ -1,0 +1,184 @@
+"""While a step is traced, `Value` and `State` themselves record what is done to them.
+
+`instrumented(recorder, types)` replaces the methods and slots of the engine's classes for the duration of
+one trace and restores them afterwards, so that untraced code pays nothing and the engine knows nothing
+about tracing.  Other threads that compute with Values in the meantime reach the original methods: every
+replacement first asks which thread it runs in.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from contextlib import contextmanager
+from threading import get_ident
+from typing import Any, Callable, Iterator
+
+from ..engine.state import State
+from ..engine.value import Value
+from ..errors import LeakError, user_location
+from ..runtime.buffers import bound_classes
+from . import opcodes as ops
+from .recorder import Recorder
+from .traced import TracedTypes
+
+_MISSING = object()
+
+
+class LeakedValue(Value):
+    """What a Value made inside a step becomes when the trace has ended."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: Any) -> Any:
+        raise LeakError(
+            f"{user_location()}: this Value was made inside a compiled step and lives only there. "
+            "Return its number from the step instead of keeping it."
+        )
+
+    data = property(_refuse, _refuse)  # type: ignore[assignment]
+    grad = property(_refuse, _refuse)  # type: ignore[assignment]
+    __repr__ = lambda self: "<a Value that was made inside a compiled step>"  # noqa: E731
+
+
+@contextmanager
+def instrumented(recorder: Recorder, types: TracedTypes) -> Iterator[None]:
+    """Let the engine's classes record into `recorder` while the block runs, in this thread."""
+    saved: list[tuple[Any, str, Any]] = []
+    me = get_ident()
+
+    def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        original = getattr(owner, name)
+        saved.append((owner, name, owner.__dict__.get(name, _MISSING)))
+        setattr(owner, name, make(original))
+
+    try:
+        _replace_value_methods(replace, recorder, types, me)
+        for owner in (Value, *bound_classes.values()):
+            for name in ("data", "grad"):
+                saved.append((owner, name, owner.__dict__[name]))
+                setattr(owner, name, _recording_property(owner.__dict__[name], name, recorder, types, me))
+        _replace_state_methods(replace, recorder, types, me)
+        if sys.version_info >= (3, 12):
+            replace(builtins, "sum", lambda original: _compensated_sum(original, types, me))
+        yield
+    finally:
+        for owner, name, original in reversed(saved):
+            if original is _MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, original)
+        types.close()
+        for value in recorder.local_values:
+            value.__class__ = LeakedValue
+
+
+def _replace_value_methods(replace: Any, recorder: Recorder, types: TracedTypes, me: int) -> None:
+    def here(traced: Callable[..., Any]) -> Callable[[Any], Any]:
+        def make(original: Any) -> Any:
+            def method(self: Any, *args: Any) -> Any:
+                return traced(self, *args) if get_ident() == me else original(self, *args)
+
+            return method
+
+        return make
+
+    for name in ("add", "sub", "mul"):
+        code = {"add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY}[name]
+        replace(Value, f"__{name}__", here(types.binary_on_value(code, False)))
+        replace(Value, f"__r{name}__", here(types.binary_on_value(code, True)))
+    for name in ("__pow__", "__truediv__", "__rtruediv__", "__lt__", "__le__", "__gt__", "__ge__", "__neg__",
+                 "__abs__", "relu", "exp", "log", "tanh", "sqrt", "maximum", "minimum", "_select"):  # fmt: skip
+        if name == "_select":
+            # Not a method of Value outside of a trace: mgjit.where finds it only while tracing.
+            saved_select = types.value.__dict__[name]
+            setattr(Value, name, saved_select)
+            continue
+        replace(Value, name, here(types.value.__dict__[name]))
+    replace(Value, "_lifted", lambda original: staticmethod(types.value.__dict__["_lifted"].__func__))
+
+    def initialise(self: Any, data: Any) -> None:
+        recorder.local(self, types.number_operand(data))
+
+    def backward(self: Any) -> None:
+        recorder.backward(types.lift(self))
+
+    replace(Value, "__init__", here(initialise))
+    replace(Value, "backward", here(backward))
+
+
+def _recording_property(original: Any, name: str, recorder: Recorder, types: TracedTypes, me: int) -> property:
+    read, write = original.__get__, original.__set__
+    gradient = name == "grad"
+
+    def operand(value: Any) -> int:
+        ref: int = value._leaf if value._trace is recorder else types.lift(value)
+        return recorder.gradient_leaf(ref) if gradient else ref
+
+    def getter(self: Any) -> Any:
+        return types.leaf_number(operand(self)) if get_ident() == me else read(self)
+
+    def setter(self: Any, number: Any) -> None:
+        if get_ident() == me:
+            recorder.store(operand(self), types.number_operand(number))
+        else:
+            write(self, number)
+
+    return property(getter, setter)
+
+
+def _replace_state_methods(replace: Any, recorder: Recorder, types: TracedTypes, me: int) -> None:
+    def element(state: State, index: Any) -> int:
+        size = len(state)
+        position = index.__index__()
+        if not -size <= position < size:
+            raise IndexError(f"{user_location()}: index {position} of a State of {size} elements")
+        return recorder.state(state) - position % size  # leaf codes count downwards
+
+    def make_get(original: Any) -> Any:
+        def get(self: State, index: Any) -> Any:
+            if get_ident() != me or isinstance(index, slice):
+                return original(self, index)
+            return types.leaf_number(element(self, index))
+
+        return get
+
+    def make_set(original: Any) -> Any:
+        def set_(self: State, index: Any, number: Any) -> None:
+            if get_ident() != me or isinstance(index, slice):
+                original(self, index, number)
+            else:
+                recorder.store(element(self, index), types.number_operand(number))
+
+        return set_
+
+    replace(State, "__getitem__", make_get)
+    replace(State, "__setitem__", make_set)
+
+
+def _compensated_sum(original: Any, types: TracedTypes, me: int) -> Callable[..., Any]:
+    """`sum` of floats as CPython has computed it since 3.12: Neumaier's compensated summation.
+
+    Source: A. Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen", ZAMM 54
+    (1974); CPython, Python/bltinmodule.c, cs_add.  Sums that contain Values are plain additions there, too.
+    """
+    from ..engine.functions import where
+
+    def traced_sum(iterable: Any, /, start: Any = 0) -> Any:
+        if get_ident() != me:
+            return original(iterable, start)
+        items = list(iterable)
+        if not any(isinstance(x, types.number) for x in items) or any(isinstance(x, Value) for x in (start, *items)):
+            return original(items, start)
+        total = start + items[0]
+        compensation: Any = 0.0
+        for x in items[1:]:
+            t = total + x
+            compensation = compensation + where(abs(total) >= abs(x), (total - t) + x, (x - t) + total)
+            total = t
+        if len(items) == 1:
+            return total
+        finite = compensation - compensation == 0.0
+        return where(finite, where(compensation != 0.0, total + compensation, total), total)
+
+    return traced_sum

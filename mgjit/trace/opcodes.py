@@ -1,0 +1,75 @@
+"""The operations of a trace, and how a record refers to its operands.
+
+A record has an opcode and operands.  An operand is an int: `>= 0` is the position of an earlier record;
+negative is a leaf, `~(kind << 26 | index)`, where `kind` says which memory and `index` where in it.
+The kind sits in the top byte, so that the kinds of a whole trace are one `bytes.translate` away, and
+equal steps between leaves of one kind are equal steps between their codes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# ---- operations -----------------------------------------------------------------------------------
+
+OPERATIONS = (
+    "add", "subtract", "multiply", "divide", "power", "maximum", "minimum",
+    "less", "less_equal", "equal", "not_equal",
+    "negate", "absolute", "relu", "exp", "log", "tanh", "sqrt", "copy",
+    "select", "store", "backward", "take",
+)  # fmt: skip
+(
+    ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, MAXIMUM, MINIMUM,
+    LESS, LESS_EQUAL, EQUAL, NOT_EQUAL,
+    NEGATE, ABSOLUTE, RELU, EXP, LOG, TANH, SQRT, COPY,
+    SELECT, STORE, BACKWARD, TAKE,
+) = range(len(OPERATIONS))  # fmt: skip
+
+#: Opcodes from TAKE on are look-ups; each table layout (stride, count) of a trace has its own opcode.
+#: Added to the opcode of arithmetic on plain numbers (as opposed to Values), which no gradient crosses.
+NUMBER = 1 << 16
+UNARY = frozenset({NEGATE, ABSOLUTE, RELU, EXP, LOG, TANH, SQRT, COPY, BACKWARD})
+
+# ---- operands -------------------------------------------------------------------------------------
+
+KINDS = ("temporary", "constant", "parameter", "gradient", "state", "input", "output", "local", "local_gradient", "adjoint")
+TEMPORARY, CONSTANT, PARAMETER, GRADIENT, STATE, INPUT, OUTPUT, LOCAL, LOCAL_GRADIENT, ADJOINT = range(len(KINDS))
+KIND_SHIFT = 26
+INDEX_MASK = (1 << KIND_SHIFT) - 1
+
+#: The operand of a record that has fewer operands.
+NO_OPERAND = -1
+
+#: Kinds whose memory a step may write: a number read from them may be out of date later.
+MUTABLE = frozenset({PARAMETER, GRADIENT, STATE, LOCAL, LOCAL_GRADIENT})
+
+
+def leaf(kind: int, index: int) -> int:
+    """The operand that stands for element `index` of the memory `kind`."""
+    return ~(kind << KIND_SHIFT | index)
+
+
+def leaf_kind(operand: int) -> int:
+    """The kind of an operand; TEMPORARY for an earlier record."""
+    return (~operand >> KIND_SHIFT) if operand < 0 else TEMPORARY
+
+
+def leaf_index(operand: int) -> int:
+    """The index of a leaf operand."""
+    return ~operand & INDEX_MASK
+
+
+#: Maps the top byte of an operand (two's complement, 32 bits) to its kind.
+KIND_OF_TOP_BYTE = bytes(0 if byte < 128 else (~byte & 0xFF) >> 2 for byte in range(256))
+
+
+def operation_name(opcode: int) -> str:
+    """The name of an opcode as it is recorded."""
+    return OPERATIONS[min(opcode & (NUMBER - 1), TAKE)]
+
+
+class TableLayout(NamedTuple):
+    """Where the rows of a look-up table lie: `count` elements, `stride` apart."""
+
+    stride: int
+    count: int

@@ -1,0 +1,494 @@
+"""The arguments of a step: what structure they have, and how a later call packs them for the kernel.
+
+1. `plan_arguments` walks the arguments of one call and builds a tree of nodes: a number, a block of
+   numbers, a buffer, a container of further nodes, a Value, or something static.
+2. Numbers get consecutive places in one packed float64 array; every buffer is a region of its own behind
+   it and is passed by address.  The places are the INPUT indices of the trace.
+3. `plan.pack` writes the arguments of a later call into those places.  It answers False when their
+   structure differs; the caller then plans afresh.
+
+Static things (bool, str, None, and any object that is neither a number nor a container) are compared by
+value, or by identity where they are objects of the user: they shape the trace and are never inputs.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import numbers
+import struct
+from array import array
+from itertools import chain
+from typing import Any, Callable, Hashable, Optional, Sequence
+
+from ..engine.value import Value
+from ..errors import ArgumentError, ArgumentValueError, TraceError, user_location
+
+MakeNumber = Callable[[int], Any]
+
+#: Struct codes of buffer elements that a kernel can convert to float64.
+ELEMENT_FORMATS = frozenset("bBhHiIlLqQfd?")
+_EXACT_INTEGERS = 2**53
+
+
+class Frame:
+    """What one call hands to the kernel: the packed numbers, the buffers, the argument Values."""
+
+    __slots__ = ("packed", "buffers", "values")
+
+    def __init__(self, packed_size: int, buffers: int, values: int) -> None:
+        self.packed = array("d", bytes(8 * packed_size))
+        self.buffers: list[Any] = [None] * buffers
+        self.values: list[Any] = [None] * values
+
+
+class Node:
+    """One argument, or one part of an argument."""
+
+    key: Hashable
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        """Write `argument` into the frame; False when it does not have this node's structure."""
+        raise NotImplementedError
+
+    def traced(self, make: MakeNumber) -> Any:
+        """What the step sees in place of the argument while it is traced."""
+        raise NotImplementedError
+
+    def children(self) -> "Sequence[tuple[str, Node]]":
+        """Named parts, for reports."""
+        return ()
+
+    def describe(self) -> str:
+        """A few words for reports."""
+        return str(self.key)
+
+
+class NumberNode(Node):
+    """An int or float (not bool): a run-time input."""
+
+    def __init__(self, place: int, path: str) -> None:
+        self.place, self.path = place, path
+        self.key = "number"
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        kind = type(argument)
+        if kind is not float:
+            if kind is bool or not isinstance(argument, numbers.Real):
+                return False
+            if isinstance(argument, int) and not -_EXACT_INTEGERS <= argument <= _EXACT_INTEGERS:
+                raise ArgumentValueError(
+                    f"{user_location()}: argument {self.path} is the integer {str(argument)[:40]}, which float64 cannot hold "
+                    "exactly (the limit is 2**53). Pass float(x) to accept rounding, or name it in static=."
+                )
+        frame.packed[self.place] = argument
+        return True
+
+    def traced(self, make: MakeNumber) -> Any:
+        return make(self.place)
+
+
+class NumbersNode(Node):
+    """A list or tuple of numbers, or regularly nested ones: one contiguous block of the packed array."""
+
+    def __init__(self, place: int, shape: "tuple[int, ...]", kinds: "tuple[type, ...]") -> None:
+        self.place, self.shape, self.kinds = place, shape, kinds
+        self.key = "numbers", shape, tuple(kind.__name__ for kind in kinds)
+        size = 1
+        for length in shape:
+            size *= length
+        self._format = struct.Struct(f"{size}d")
+        self._offset = 8 * place
+        self._inner_lengths = [[length] * count for count, length in _counts_of_rows(shape)]
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        if type(argument) is not self.kinds[0] or len(argument) != self.shape[0]:
+            return False
+        flat = argument
+        try:
+            for lengths in self._inner_lengths:
+                if list(map(len, flat)) != lengths:
+                    return False
+                flat = list(chain.from_iterable(flat))
+            self._format.pack_into(frame.packed, self._offset, *flat)
+        except (struct.error, TypeError):
+            return False
+        return True
+
+    def traced(self, make: MakeNumber) -> Any:
+        return _nest(iter(range(self.place, self.place + self._format.size // 8)), self.shape, self.kinds, make)
+
+    def describe(self) -> str:
+        return " x ".join(map(str, self.shape)) + " numbers"
+
+
+class BufferNode(Node):
+    """bytes, bytearray, array.array, memoryview or a numpy array: passed by address, converted in the kernel."""
+
+    def __init__(self, region: int, place: int, argument: Any, path: str) -> None:
+        self.region, self.place, self.path = region, place, path
+        self.type = type(argument)
+        self.format, self.shape = buffer_layout(argument, path)
+        self.key = "buffer", self.type.__name__, self.format, self.shape
+        self.size = 1
+        for length in self.shape:
+            self.size *= length
+        self._plain = self.type in (bytes, bytearray)
+        self._is_array = self.type is array
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        if type(argument) is not self.type:
+            return False
+        if self._plain:
+            if len(argument) != self.size:
+                return False
+        elif self._is_array:
+            if argument.typecode != self.format or len(argument) != self.size:
+                return False
+        elif buffer_layout(argument, self.path) != (self.format, self.shape):
+            return False
+        elif not memoryview(argument).c_contiguous:
+            argument = memoryview(argument).tobytes()
+        frame.buffers[self.region] = argument
+        return True
+
+    def traced(self, make: MakeNumber) -> Any:
+        kinds = (TracedArray,) * len(self.shape)
+        made = _nest(iter(range(self.place, self.place + self.size)), self.shape, kinds, make)
+        return tuple(made) if self.type is bytes else made
+
+    def describe(self) -> str:
+        return f"{self.type.__name__} of {' x '.join(map(str, self.shape))} '{self.format}'"
+
+
+class SequenceNode(Node):
+    """A list, tuple or named tuple of nodes."""
+
+    def __init__(self, kind: type, parts: "list[Node]") -> None:
+        self.kind, self.parts = kind, parts
+        self.key = kind.__name__, tuple(part.key for part in parts)
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        if type(argument) is not self.kind or len(argument) != len(self.parts):
+            return False
+        return all([part.pack(element, frame) for part, element in zip(self.parts, argument)])
+
+    def traced(self, make: MakeNumber) -> Any:
+        elements = [part.traced(make) for part in self.parts]
+        return self.kind(*elements) if hasattr(self.kind, "_fields") else self.kind(elements)
+
+    def children(self) -> "Sequence[tuple[str, Node]]":
+        return [(f"[{index}]", part) for index, part in enumerate(self.parts)]
+
+    def describe(self) -> str:
+        return f"{self.kind.__name__} of length {len(self.parts)}"
+
+
+class MappingNode(Node):
+    """A dict of nodes; the keys are static."""
+
+    def __init__(self, parts: "dict[Any, Node]") -> None:
+        self.parts = parts
+        self.key = "dict", tuple((key, part.key) for key, part in parts.items())
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        if type(argument) is not dict or list(argument) != list(self.parts):
+            return False
+        return all([part.pack(argument[key], frame) for key, part in self.parts.items()])
+
+    def traced(self, make: MakeNumber) -> Any:
+        return {key: part.traced(make) for key, part in self.parts.items()}
+
+    def children(self) -> "Sequence[tuple[str, Node]]":
+        return [(f"[{key!r}]", part) for key, part in self.parts.items()]
+
+    def describe(self) -> str:
+        return f"dict with keys {list(self.parts)}"
+
+
+class DataclassNode(Node):
+    """A dataclass instance, field by field."""
+
+    def __init__(self, example: Any, parts: "dict[str, Node]") -> None:
+        self.kind, self.parts = type(example), parts
+        self._example = example
+        self.key = self.kind, tuple((name, part.key) for name, part in parts.items())
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        if type(argument) is not self.kind:
+            return False
+        return all([part.pack(getattr(argument, name), frame) for name, part in self.parts.items()])
+
+    def traced(self, make: MakeNumber) -> Any:
+        made = copy.copy(self._example)
+        for name, part in self.parts.items():
+            object.__setattr__(made, name, part.traced(make))
+        return made
+
+    def children(self) -> "Sequence[tuple[str, Node]]":
+        return [(f".{name}", part) for name, part in self.parts.items()]
+
+    def describe(self) -> str:
+        return self.kind.__name__
+
+
+class ValueNode(Node):
+    """A Value: a parameter known by identity, or (slot) one that is copied in and out at every call."""
+
+    def __init__(self, value: Value, slot: Optional[int]) -> None:
+        self.value, self.slot = value, slot
+        self.key = ("value", id(value)) if slot is None else ("value slot", slot)
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        if self.slot is None:
+            return argument is self.value
+        if not isinstance(argument, Value):
+            return False
+        frame.values[self.slot] = argument
+        return True
+
+    def traced(self, make: MakeNumber) -> Any:
+        return self.value
+
+    def describe(self) -> str:
+        return "a Value" if self.slot is not None else f"the Value at {id(self.value):#x}"
+
+
+class StaticNode(Node):
+    """Something that shapes the trace: compared, never an input."""
+
+    def __init__(self, argument: Any) -> None:
+        self.argument = argument
+        self.by_value = argument is None or isinstance(argument, (bool, str, int, float, complex, range, frozenset))
+        self.key = ("static", type(argument).__name__, argument) if self.by_value else ("object", id(argument))
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        if self.by_value:
+            return type(argument) is type(self.argument) and bool(argument == self.argument)
+        return argument is self.argument
+
+    def traced(self, make: MakeNumber) -> Any:
+        return self.argument
+
+    def describe(self) -> str:
+        return f"{self.argument!r:.60}"
+
+
+class TracedArray(list):  # type: ignore[type-arg]
+    """What a buffer looks like inside a trace: nested lists of numbers, also indexed as `x[i, j]`."""
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, tuple):
+            element: Any = self
+            for part in index:
+                element = element[part]
+            return element
+        return super().__getitem__(index)
+
+    @property
+    def shape(self) -> "tuple[int, ...]":
+        """As of the array that was passed."""
+        inner = self[0].shape if self and isinstance(self[0], TracedArray) else ()
+        return (len(self), *inner)
+
+    def _refuse(self, *_: Any) -> Any:
+        raise TraceError(
+            f"{user_location()}: arithmetic on a whole array is not traced. Loop over its elements: "
+            "[2 * x for x in row]."
+        )
+
+    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = _refuse  # type: ignore[assignment]
+    __truediv__ = __rtruediv__ = __pow__ = __matmul__ = __neg__ = _refuse
+
+
+class ArgumentPlan:
+    """The planned arguments of one signature."""
+
+    def __init__(self, names: "Sequence[str]", nodes: "list[Node]", packed: int, buffers: "list[BufferNode]",
+                 values: "list[Value]") -> None:  # fmt: skip
+        self.names, self.nodes = list(names), nodes
+        self.packed_size, self.buffers, self.values = packed, buffers, values
+        self.key = tuple(node.key for node in nodes)
+
+    def frame(self) -> Frame:
+        """A frame of the right sizes."""
+        return Frame(self.packed_size, len(self.buffers), len(self.values))
+
+    def pack(self, arguments: Sequence[Any], frame: Frame) -> bool:
+        """Write the arguments of a call into `frame`; False when the structure differs."""
+        for node, argument in zip(self.nodes, arguments):
+            if not node.pack(argument, frame):
+                return False
+        return True
+
+    def traced(self, make: MakeNumber) -> "list[Any]":
+        """The arguments that the step is traced with."""
+        return [node.traced(make) for node in self.nodes]
+
+    @property
+    def input_size(self) -> int:
+        """Number of INPUT indices."""
+        return self.packed_size + sum(buffer.size for buffer in self.buffers)
+
+    def first_difference(self, other: "ArgumentPlan") -> str:
+        """Where `other` first differs, as a path and both descriptions."""
+        for name, mine, theirs in zip(self.names, self.nodes, other.nodes):
+            found = _difference(name, mine, theirs)
+            if found:
+                return found
+        return "nothing in the arguments"
+
+
+def _difference(path: str, mine: Node, theirs: Node) -> str:
+    if mine.key == theirs.key:
+        return ""
+    my_parts, their_parts = mine.children(), theirs.children()
+    if type(mine) is type(theirs) and [name for name, _ in my_parts] == [name for name, _ in their_parts]:
+        for (name, a), (_, b) in zip(my_parts, their_parts):
+            found = _difference(path + name, a, b)
+            if found:
+                return found
+    return f"{path} was {mine.describe()}, is {theirs.describe()}"
+
+
+# ---- planning -----------------------------------------------------------------------------------
+
+
+class _Planner:
+    def __init__(self, value_slots: bool) -> None:
+        self.packed = 0
+        self.buffers: list[BufferNode] = []
+        self.values: list[Value] = []
+        self.value_slots = value_slots
+
+    def node(self, argument: Any, path: str) -> Node:
+        kind = type(argument)
+        if kind is bool or argument is None or kind is str:
+            return StaticNode(argument)
+        if isinstance(argument, Value):
+            if not self.value_slots:
+                return ValueNode(argument, None)
+            self.values.append(argument)
+            return ValueNode(argument, len(self.values) - 1)
+        if isinstance(argument, numbers.Real):
+            self.packed += 1
+            return NumberNode(self.packed - 1, path)
+        if kind in (bytes, bytearray, array, memoryview) or _is_numpy_array(argument):
+            return self.buffer(argument, path)
+        if isinstance(argument, (list, tuple)):
+            return self.sequence(argument, path)
+        if kind is dict:
+            return MappingNode({key: self.node(part, f"{path}[{key!r}]") for key, part in argument.items()})
+        if dataclasses.is_dataclass(argument) and not isinstance(argument, type):
+            fields = {f.name: getattr(argument, f.name) for f in dataclasses.fields(argument)}
+            return DataclassNode(argument, {name: self.node(part, f"{path}.{name}") for name, part in fields.items()})
+        if isinstance(argument, (set, complex)) or hasattr(argument, "__next__"):
+            raise ArgumentError(
+                f"{user_location()}: argument {path} is a {kind.__name__}, which cannot be an input of a compiled step. "
+                "Pass a list, a tuple, a dict or an array of numbers."
+            )
+        return StaticNode(argument)
+
+    def buffer(self, argument: Any, path: str) -> Node:
+        if getattr(argument, "shape", None) == ():
+            self.packed += 1
+            return NumberNode(self.packed - 1, path)
+        node = BufferNode(len(self.buffers), 0, argument, path)
+        self.buffers.append(node)
+        return node
+
+    def sequence(self, argument: Any, path: str) -> Node:
+        shape, kinds = _regular_shape(argument)
+        if shape:
+            size = 1
+            for length in shape:
+                size *= length
+            self.packed += size
+            return NumbersNode(self.packed - size, shape, kinds)
+        parts = [self.node(part, f"{path}[{index}]") for index, part in enumerate(argument)]
+        return SequenceNode(type(argument), parts)
+
+
+def plan_arguments(
+    names: Sequence[str], arguments: Sequence[Any], static: "frozenset[str]", value_slots: bool = False
+) -> ArgumentPlan:
+    """Plan the arguments of a call.
+
+    Args:
+        names: the names of the parameters of the step, for messages.
+        arguments: one object for each name.
+        static: names whose arguments are compared, not traced.
+        value_slots: copy argument Values in and out instead of knowing them by identity.
+
+    Raises:
+        ArgumentError: an argument cannot be an input.
+    """
+    planner = _Planner(value_slots)
+    nodes: list[Node] = [
+        StaticNode(argument) if name in static else planner.node(argument, name)
+        for name, argument in zip(names, arguments)
+    ]
+    place = planner.packed
+    for node in planner.buffers:  # buffers are numbered behind everything that is packed
+        node.place = place
+        place += node.size
+    return ArgumentPlan(names, nodes, planner.packed, planner.buffers, planner.values)
+
+
+def buffer_layout(argument: Any, path: str) -> "tuple[str, tuple[int, ...]]":
+    """Struct code and shape of a buffer.
+
+    Raises:
+        ArgumentError: elements are not plain native numbers.
+    """
+    try:
+        view = memoryview(argument)
+    except (TypeError, ValueError, BufferError) as error:
+        raise ArgumentError(f"{user_location()}: argument {path} has no usable buffer: {error}.") from error
+    code = view.format.lstrip("@=")
+    if code == "c":
+        code = "B"
+    if code not in ELEMENT_FORMATS:
+        raise ArgumentError(
+            f"{user_location()}: argument {path} is a buffer with elements of format {view.format!r}; a step takes native "
+            "integers of up to 64 bits, float32 and float64. Convert it first, e.g. x.astype(float)."
+        )
+    return code, tuple(view.shape or ())
+
+
+def _is_numpy_array(argument: Any) -> bool:
+    return type(argument).__module__ == "numpy" and hasattr(argument, "dtype") and hasattr(argument, "shape")
+
+
+def _regular_shape(argument: Any) -> "tuple[tuple[int, ...], tuple[type, ...]]":
+    """Shape and container types of regularly nested plain numbers; () when it is anything else."""
+    shape: list[int] = []
+    kinds: list[type] = []
+    level: Any = argument
+    first: Any = argument
+    while type(first) in (list, tuple) and len(first):
+        kind, length = type(first), len(first)
+        if any(type(row) is not kind or len(row) != length for row in level if row is not argument) and shape:
+            return (), ()
+        shape.append(length)
+        kinds.append(kind)
+        level = level if len(shape) == 1 else list(chain.from_iterable(level))
+        first = level[0]
+    if not shape or not set(map(type, level)) <= {int, float}:
+        return (), ()
+    return tuple(shape), tuple(kinds)
+
+
+def _counts_of_rows(shape: "tuple[int, ...]") -> "list[tuple[int, int]]":
+    counts = []
+    rows = 1
+    for outer, inner in zip(shape, shape[1:]):
+        rows *= outer
+        counts.append((rows, inner))
+    return counts
+
+
+def _nest(places: Any, shape: "tuple[int, ...]", kinds: "tuple[type, ...]", make: MakeNumber) -> Any:
+    if len(shape) == 1:
+        return kinds[0]([make(next(places)) for _ in range(shape[0])])
+    return kinds[0]([_nest(places, shape[1:], kinds[1:], make) for _ in range(shape[0])])

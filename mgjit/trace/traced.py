@@ -1,0 +1,443 @@
+"""The traced types: what parameters, inputs and intermediate results are while a step is traced.
+
+`traced_types(recorder)` makes two classes for one trace: `TracedValue`, a `Value` whose arithmetic
+appends records, and `TracedNumber`, which stands for a plain float.  They are made anew for every trace,
+closing over its lists, for three reasons: an operation costs three list appends and no look-up of "the
+current trace"; two threads can trace at once; and a value that leaks out of its trace is recognised by
+its class, and after `close()` refuses with a LeakError.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, NamedTuple
+
+from ..engine import arithmetic
+from ..engine.value import Value
+from ..errors import LeakError, TraceError, user_location
+from . import opcodes as ops
+from .recorder import Recorder
+
+
+class TracedTypes(NamedTuple):
+    """The classes of one trace, how operands are turned into refs, and what ends their life."""
+
+    value: type
+    number: type
+    lift: Callable[[Any], int]
+    number_operand: Callable[[Any], int]
+    leaf_number: Callable[[int], Any]
+    binary_on_value: Callable[[int, bool], Callable[[Any, Any], Any]]
+    unary_on_value: Callable[[int], Callable[[Any], Any]]
+    close: Callable[[], None]
+
+
+_EXPLANATIONS = {
+    "bool": "a traced value has no truth value: its number is known only when the compiled step runs. "
+    "Write mgjit.where(condition, a, b), mgjit.maximum, mgjit.minimum or .relu() instead of if/and/or/max/min",
+    "float": "float() and math functions need a real number. Use mgjit.exp, log, tanh, sqrt, or plain arithmetic",
+    "int": "int() and rounding need a real number. Compute the integer outside of the step and pass it as an argument",
+    "index": "a run-time number cannot be a list index, a length or a range. Use mgjit.take(table, index), "
+    "or name the argument in @mgjit.compile(static=(...)) when few different values occur",
+    "format": "a traced value has no digits to print. Return it from the step and print the result",
+    "floor": "//, % and divmod are not available on traced values. Compute them outside of the step",
+}
+
+
+def refuse(reason: str) -> Callable[..., Any]:
+    """A method that raises a TraceError saying why a traced value cannot answer, and what to write."""
+
+    def method(self: Any, *_: Any) -> Any:
+        raise TraceError(f"{user_location()}: {_EXPLANATIONS[reason]}.")
+
+    return method
+
+
+_REFUSED = {
+    "__bool__": "bool", "__float__": "float", "__complex__": "float", "__int__": "int", "__round__": "int",
+    "__trunc__": "int", "__floor__": "int", "__ceil__": "int", "__index__": "index", "__format__": "format",
+    "__floordiv__": "floor", "__rfloordiv__": "floor", "__mod__": "floor", "__rmod__": "floor",
+    "__divmod__": "floor", "__rdivmod__": "floor",
+}  # fmt: skip
+
+_VALUE_BINARY = {"add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY}
+_NUMBER_BINARY = {**_VALUE_BINARY, "truediv": ops.DIVIDE, "pow": ops.POWER}
+_UNARY_METHODS = {
+    "__neg__": ops.NEGATE, "__abs__": ops.ABSOLUTE, "relu": ops.RELU, "exp": ops.EXP, "log": ops.LOG,
+    "tanh": ops.TANH, "sqrt": ops.SQRT,
+}  # fmt: skip
+_COMPARISONS = {  # name: (opcode, operands swapped)
+    "__lt__": (ops.LESS, False), "__le__": (ops.LESS_EQUAL, False),
+    "__gt__": (ops.LESS, True), "__ge__": (ops.LESS_EQUAL, True),
+}  # fmt: skip
+
+
+def traced_types(recorder: Recorder) -> TracedTypes:
+    """The two traced classes of one trace."""
+    append_op, append_a, append_b = recorder.op.append, recorder.a.append, recorder.b.append
+    records = recorder.op
+    new = object.__new__
+
+    class TracedNumber:
+        """Stands for a plain number while a step is traced."""
+
+        __slots__ = ("_leaf",)
+        _leaf: int
+
+        def __repr__(self) -> str:
+            return "<a number that is being traced>"
+
+        def __pos__(self) -> Any:
+            return self
+
+        def __eq__(self, other: Any) -> Any:
+            return number_comparison(ops.EQUAL, False)(self, other)
+
+        def __ne__(self, other: Any) -> Any:
+            return number_comparison(ops.NOT_EQUAL, False)(self, other)
+
+        __hash__ = object.__hash__
+
+        def _lifted(self, number: Any) -> Any:
+            return number_from(number_operand(number))
+
+        def _select(self, condition: Any, chosen: Any, other: Any) -> Any:
+            return select(condition, chosen, other)
+
+        def _one_hot(self, n: int) -> "list[Any]":
+            operand = number_operand(self)
+            recorder.check_index(operand, n)
+            return [number_from(emit(ops.EQUAL | ops.NUMBER, operand, recorder.constant(k))) for k in range(n)]
+
+        def _take(self, table: Any) -> Any:
+            operand = number_operand(self)
+            recorder.check_index(operand, len(table))
+            return take(list(table), operand)
+
+    class LeafNumber(TracedNumber):
+        """A number read from memory that the step may overwrite: checks that it is still current when used."""
+
+        __slots__ = ("_operand", "_read_at")
+        _operand: int
+        _read_at: int
+
+        @property
+        def _leaf(self) -> int:  # type: ignore[override]
+            operand, read_at = self._operand, self._read_at
+            if recorder.last_store.get(operand, -1) >= read_at or (
+                recorder.last_backward >= read_at
+                and ops.leaf_kind(operand) in (ops.GRADIENT, ops.LOCAL_GRADIENT)
+            ):
+                return recorder.late_read(operand, read_at)
+            return operand
+
+    class DataNumber(TracedNumber):
+        """The `.data` of a computed Value."""
+
+        __slots__ = ()
+
+    class TracedValue(Value):
+        """A Value that is being computed while a step is traced."""
+
+        __slots__ = ()
+
+        def __init__(self, data: Any) -> None:
+            raise LeakError("a traced Value cannot be made by hand")
+
+        @property
+        def data(self) -> Any:  # type: ignore[override]
+            number = new(DataNumber)
+            number._leaf = self._leaf
+            return number
+
+        @data.setter
+        def data(self, number: Any) -> None:
+            raise TraceError(
+                f"{user_location()}: only parameters (Values that existed before the step, or were made by Value(...)) "
+                "can be assigned. Write a new expression instead of changing .data of a computed Value."
+            )
+
+        @property
+        def grad(self) -> Any:  # type: ignore[override]
+            return number_from(recorder.adjoint(self._leaf))
+
+        @grad.setter
+        def grad(self, number: Any) -> None:
+            raise TraceError(
+                f"{user_location()}: .grad of a computed Value cannot be assigned. Each backward() resets the gradients "
+                "of computed Values by itself; only parameters accumulate."
+            )
+
+        def backward(self) -> None:
+            if closed:
+                leaked()
+            recorder.backward(self._leaf)
+
+        def __repr__(self) -> str:
+            return "<a Value that is being traced>"
+
+        def _select(self, condition: Any, chosen: Any, other: Any) -> Any:
+            return select(condition, chosen, other)
+
+    closed = False
+
+    def emit(op: int, a: int, b: int) -> int:
+        position = len(records)
+        append_op(op)
+        append_a(a)
+        append_b(b)
+        return position
+
+    def number_from(operand: int) -> Any:
+        number = new(TracedNumber)
+        number._leaf = operand
+        return number
+
+    def leaf_number(operand: int) -> Any:
+        number = new(LeafNumber)
+        number._operand = operand
+        number._read_at = len(records)
+        return number
+
+    def value_from(operand: int) -> Any:
+        value = new(TracedValue)
+        value._leaf = operand
+        return value
+
+    # ---- operands: an object of the user's program -> ref ------------------------------------------
+
+    def lift(operand: Any) -> int:
+        """As an operand of Value arithmetic.  A number computed in the step enters as a copy that no gradient crosses."""
+        kind = operand.__class__
+        if kind is TracedValue:
+            return operand._leaf  # type: ignore[no-any-return]
+        if isinstance(operand, Value):
+            if operand._trace is recorder:
+                return operand._leaf
+            check_not_leaked(operand)
+            return recorder.parameter(operand)
+        if kind is TracedNumber:
+            return operand._leaf  # type: ignore[no-any-return]
+        if isinstance(operand, TracedNumber):  # read from a Value: a copy that no gradient crosses
+            return emit(ops.COPY | ops.NUMBER, operand._leaf, ops.NO_OPERAND)
+        return constant(operand)
+
+    def number_operand(operand: Any) -> int:
+        """As an operand of plain-number arithmetic."""
+        kind = operand.__class__
+        if kind is TracedNumber or isinstance(operand, TracedNumber):
+            return operand._leaf  # type: ignore[no-any-return]
+        return constant(operand)
+
+    def constant(operand: Any) -> int:
+        if type(operand) is float or isinstance(operand, (int, float)):
+            return recorder.constant(operand)
+        check_not_leaked(operand)
+        if hasattr(operand, "__float__") and not isinstance(operand, (str, bytes)):
+            return recorder.constant(operand)
+        raise TypeError(f"unsupported operand: {type(operand).__name__} {operand!r:.40}")
+
+    def check_not_leaked(operand: Any) -> None:
+        if type(operand).__qualname__.startswith("traced_types."):
+            leaked()
+
+    # ---- arithmetic -------------------------------------------------------------------------------
+
+    def binary_on_value(code: int, reflected: bool) -> Callable[[Any, Any], Any]:
+        def method(self: Any, other: Any) -> Any:
+            kind = other.__class__
+            if kind is TracedValue:
+                operand = other._leaf
+            elif (kind is Value or kind is bound_type) and other._trace is recorder:
+                operand = other._leaf
+            else:
+                operand = lift(other)
+            mine = self._leaf if self.__class__ is TracedValue or self._trace is recorder else lift(self)
+            result = new(TracedValue)
+            result._leaf = len(records)
+            append_op(code)
+            if reflected:
+                append_a(operand)
+                append_b(mine)
+            else:
+                append_a(mine)
+                append_b(operand)
+            return result
+
+        return method
+
+    def traced_binary(code: int, reflected: bool) -> Callable[[Any, Any], Any]:
+        # The same for a receiver that is known to be a TracedValue: the hottest function of tracing.
+        def method(self: Any, other: Any) -> Any:
+            kind = other.__class__
+            if kind is TracedValue or kind is TracedNumber or (
+                (kind is Value or kind is bound_type) and other._trace is recorder
+            ):
+                operand = other._leaf
+            else:
+                operand = lift(other)
+            result = new(TracedValue)
+            result._leaf = len(records)
+            append_op(code)
+            if reflected:
+                append_a(operand)
+                append_b(self._leaf)
+            else:
+                append_a(self._leaf)
+                append_b(operand)
+            return result
+
+        return method
+
+    def unary_on_value(code: int) -> Callable[[Any], Any]:
+        def method(self: Any) -> Any:
+            return value_from(emit(code, lift(self), ops.NO_OPERAND))
+
+        return method
+
+    def number_binary(code: int, reflected: bool) -> Callable[[Any, Any], Any]:
+        code |= ops.NUMBER
+
+        def method(self: Any, other: Any) -> Any:
+            kind = other.__class__
+            if kind is TracedNumber:
+                operand = other._leaf
+            elif isinstance(other, Value):
+                return NotImplemented
+            else:
+                operand = number_operand(other)
+            mine = self._leaf
+            number = new(TracedNumber)
+            number._leaf = len(records)
+            append_op(code)
+            if reflected:
+                append_a(operand)
+                append_b(mine)
+            else:
+                append_a(mine)
+                append_b(operand)
+            return number
+
+        return method
+
+    def number_unary(code: int) -> Callable[[Any], Any]:
+        def method(self: Any) -> Any:
+            return number_from(emit(code | ops.NUMBER, number_operand(self), ops.NO_OPERAND))
+
+        return method
+
+    def number_comparison(code: int, swapped: bool) -> Callable[[Any, Any], Any]:
+        def method(self: Any, other: Any) -> Any:
+            if isinstance(other, Value):
+                return NotImplemented
+            a, b = number_operand(self), number_operand(other)
+            return number_from(emit(code | ops.NUMBER, b, a) if swapped else emit(code | ops.NUMBER, a, b))
+
+        return method
+
+    def value_comparison(code: int, swapped: bool) -> Callable[[Any, Any], Any]:
+        def method(self: Any, other: Any) -> Any:
+            a = plain(self)
+            b = plain(other)
+            return number_from(emit(code | ops.NUMBER, b, a) if swapped else emit(code | ops.NUMBER, a, b))
+
+        return method
+
+    def plain(operand: Any) -> int:
+        """The number behind a Value or a number, without a copy."""
+        return lift(operand) if isinstance(operand, Value) else number_operand(operand)
+
+    def value_power(self: Any, exponent: Any) -> Any:
+        if isinstance(exponent, Value):
+            raise TypeError("Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a))")
+        return value_from(emit(ops.POWER, lift(self), lift(exponent)))
+
+    def value_divide(self: Any, other: Any) -> Any:
+        if isinstance(other, Value):
+            return self * other**-1
+        if isinstance(other, TracedNumber):
+            return self * other**-1  # type: ignore[operator]
+        return self * arithmetic.power(recorder.constants[ops.leaf_index(constant(other))], -1.0)
+
+    def value_divide_reflected(self: Any, other: Any) -> Any:
+        return other * self**-1
+
+    def value_maximum(self: Any, other: Any) -> Any:
+        return value_from(emit(ops.MAXIMUM, lift(self), lift(other)))
+
+    def value_minimum(self: Any, other: Any) -> Any:
+        return value_from(emit(ops.MINIMUM, lift(self), lift(other)))
+
+    def number_extreme(code: int) -> Callable[[Any, Any], Any]:
+        def method(self: Any, other: Any) -> Any:
+            if isinstance(other, Value):
+                return value_from(emit(code, lift(self), lift(other)))
+            return number_from(emit(code | ops.NUMBER, number_operand(self), number_operand(other)))
+
+        return method
+
+    # ---- selection and look-up --------------------------------------------------------------------
+
+    def select(condition: Any, chosen: Any, other: Any) -> Any:
+        test = plain(condition)
+        if isinstance(chosen, Value) or isinstance(other, Value):
+            return value_from(recorder.select(test, lift(chosen), lift(other)))
+        return number_from(recorder.select(test, number_operand(chosen), number_operand(other), ops.NUMBER))
+
+    def take(table: "list[Any]", index: int) -> Any:
+        first = table[0] if table else None
+        if isinstance(first, (list, tuple)):
+            width = len(first)
+            if any(not isinstance(row, (list, tuple)) or len(row) != width for row in table):
+                raise TraceError(f"{user_location()}: the rows of a table for mgjit.take must have equal lengths.")
+            if all(not isinstance(x, (Value, TracedNumber)) for row in table for x in row):
+                flat = recorder.constant_table([x for row in table for x in row])
+                columns = [flat[c::width] for c in range(width)]
+                return [number_from(recorder.take(column, index, False)) for column in columns]
+            for row in table:  # register parameters row by row, so that rows are contiguous
+                for element in row:
+                    plain(element)
+            return [take([row[c] for row in table], index) for c in range(width)]
+        if all(isinstance(x, Value) for x in table):
+            return value_from(recorder.take([lift(x) for x in table], index, True))
+        if all(isinstance(x, TracedNumber) for x in table):
+            return number_from(recorder.take([x._leaf for x in table], index, False))
+        return number_from(recorder.take(recorder.constant_table(table), index, False))
+
+    def leaked(*_: Any) -> Any:
+        raise LeakError(
+            f"{user_location()}: a value of an earlier trace is used here. Traced values live only while the step is "
+            "being traced: return what is needed later, do not keep it in a list, an attribute or a global."
+        )
+
+    def close() -> None:
+        nonlocal append_op, closed
+        append_op = leaked  # type: ignore[assignment]
+        closed = True
+
+    from ..runtime.buffers import BoundValue as bound_type
+
+    for name, code in _VALUE_BINARY.items():
+        setattr(TracedValue, f"__{name}__", traced_binary(code, False))
+        setattr(TracedValue, f"__r{name}__", traced_binary(code, True))
+    for name, code in _NUMBER_BINARY.items():
+        setattr(TracedNumber, f"__{name}__", number_binary(code, False))
+        setattr(TracedNumber, f"__r{name}__", number_binary(code, True))
+    for name, code in _UNARY_METHODS.items():
+        setattr(TracedValue, name, unary_on_value(code))
+        setattr(TracedNumber, name, number_unary(code))
+    for name, (code, swapped) in _COMPARISONS.items():
+        setattr(TracedValue, name, value_comparison(code, swapped))
+        setattr(TracedNumber, name, number_comparison(code, swapped))
+    for name, reason in _REFUSED.items():
+        setattr(TracedValue, name, refuse(reason))
+        setattr(TracedNumber, name, refuse(reason))
+    value_methods = {
+        "__pow__": value_power, "__truediv__": value_divide, "__rtruediv__": value_divide_reflected,
+        "maximum": value_maximum, "minimum": value_minimum,
+    }  # fmt: skip
+    for name, method in value_methods.items():
+        setattr(TracedValue, name, method)
+    setattr(TracedNumber, "maximum", number_extreme(ops.MAXIMUM))
+    setattr(TracedNumber, "minimum", number_extreme(ops.MINIMUM))
+    setattr(TracedValue, "_lifted", staticmethod(lambda number: value_from(lift(number))))
+    return TracedTypes(TracedValue, TracedNumber, lift, number_operand, leaf_number, binary_on_value, unary_on_value, close)

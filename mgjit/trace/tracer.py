@@ -1,0 +1,102 @@
+"""Trace one call of a step.
+
+1. Switch the garbage collector off (a trace only allocates) and take the trace lock.
+2. Replace the arguments by traced ones and let `Value` and `State` record.
+3. Run the user's function once; an exception of its own passes through, after everything is restored.
+4. Turn the result into a tree of output indices.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Callable, Iterator
+
+from ..errors import RandomnessError
+from .instrument import instrumented
+from .opcodes import INPUT, leaf
+from .recorder import Recorder, Trace
+from .results import ResultTree, describe_result
+from .signature import ArgumentPlan
+from .traced import traced_types
+
+#: One trace at a time in a process: the engine's classes are instrumented while it runs.
+_trace_lock = threading.RLock()
+_tracing_threads: "set[int]" = set()
+
+
+@dataclass
+class TracedCall:
+    """The trace of a call and how its outputs make up the result."""
+
+    trace: Trace
+    result: ResultTree
+
+
+def is_tracing() -> bool:
+    """Whether this thread is inside a trace (a compiled step called there is recorded, not run)."""
+    return threading.get_ident() in _tracing_threads
+
+
+def trace_call(call: Callable[[Any], Any], plan: ArgumentPlan, slots: Any) -> TracedCall:
+    """Run `call(traced arguments)` once and return its trace.
+
+    Args:
+        call: takes the tuple of arguments.
+        plan: the structure of the arguments.
+        slots: storage for argument Values that are copied in and out, or None.
+    """
+    recorder = Recorder()
+    with _trace_lock, _no_garbage_collection(), _no_randomness():
+        if slots is not None:
+            recorder.value_slots(plan.values, slots)
+        types = traced_types(recorder)
+        _tracing_threads.add(threading.get_ident())
+        try:
+            with instrumented(recorder, types):
+                number = types.number
+
+                def make_number(index: int) -> Any:
+                    made = number.__new__(number)
+                    made._leaf = leaf(INPUT, index)
+                    return made
+
+                returned = call(plan.traced(make_number))
+                result = describe_result(returned, recorder, types)
+        finally:
+            _tracing_threads.discard(threading.get_ident())
+    return TracedCall(recorder.finish(), result)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@contextmanager
+def _no_randomness() -> Iterator[None]:
+    before = _random_states()
+    yield
+    if _random_states() != before:
+        raise RandomnessError(
+            "the step drew random numbers while it was traced; they would be the same in every later call. "
+            "Draw them outside of the step and pass them in as arguments."
+        )
+
+
+def _random_states() -> Any:
+    numpy_random = getattr(sys.modules.get("numpy"), "random", None)
+    if numpy_random is None:
+        return random.getstate()
+    kind, words, *rest = numpy_random.get_state()
+    return random.getstate(), kind, words.tobytes(), rest

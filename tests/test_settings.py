@@ -1,0 +1,83 @@
+"""The environment variables: read when needed, and parsed without a shell."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+from mgjit import settings
+from mgjit.errors import ArgumentValueError
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    for setting in settings.SETTINGS:
+        monkeypatch.delenv(setting.name, raising=False)
+
+
+def test_01_every_variable_is_registered_once_and_documented() -> None:
+    """`doctor` prints the registry, so it must be complete and readable."""
+    names = [setting.name for setting in settings.SETTINGS]
+    assert len(set(names)) == len(names)
+    assert {"MGJIT_CC", "MGJIT_CFLAGS", "MGJIT_CACHE_DIR", "MGJIT_DISABLE", "MGJIT_LOG"} <= set(names)
+    assert all(setting.meaning and setting.default for setting in settings.SETTINGS)
+
+
+def test_02_defaults() -> None:
+    """Without any variable mgjit chooses everything itself."""
+    assert settings.compiler() is None
+    assert settings.cflags() == ()
+    assert not settings.disabled()
+    assert not settings.cache_is_strict()
+    assert settings.log_level() == logging.WARNING
+    assert settings.cache_directory().name == "mgjit"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("1", True), ("yes", True), ("0", False), ("", False), (" Off ", False)]
+)
+def test_03_switches_are_read_at_call_time(
+    monkeypatch: pytest.MonkeyPatch, text: str, expected: bool
+) -> None:
+    """A variable set after import counts."""
+    monkeypatch.setenv("MGJIT_DISABLE", text)
+    assert settings.disabled() is expected
+
+
+def test_04_flags_are_split_like_a_shell_would_but_by_no_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quotes group words, and `$` and `;` mean nothing."""
+    monkeypatch.setenv("MGJIT_CFLAGS", "-O3 '-I a b' ; $HOME")
+    assert settings.cflags() == ("-O3", "-I a b", ";", "$HOME")
+    monkeypatch.setenv("MGJIT_CFLAGS", "-D'open")
+    with pytest.raises(ArgumentValueError, match="MGJIT_CFLAGS"):
+        settings.cflags()
+
+
+def test_05_cache_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """MGJIT_CACHE_DIR is taken as it is, apart from `~`."""
+    monkeypatch.setenv("MGJIT_CACHE_DIR", str(tmp_path / "with blank"))
+    assert settings.cache_directory() == tmp_path / "with blank"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("MGJIT_CACHE_DIR", "~/here")
+    if os.name == "posix":
+        assert settings.cache_directory() == tmp_path / "here"
+
+
+@pytest.mark.parametrize(
+    ("text", "level"), [("1", logging.INFO), ("debug", logging.DEBUG), ("?", logging.WARNING)]
+)
+def test_06_log_level(monkeypatch: pytest.MonkeyPatch, text: str, level: int) -> None:
+    """Levels by number or name; nonsense does not break a run."""
+    monkeypatch.setenv("MGJIT_LOG", text)
+    assert settings.log_level() == level
+
+
+def test_07_scratch_directories_exist() -> None:
+    """Only directories that exist, each once."""
+    places = settings.scratch_directories()
+    assert places
+    assert len(set(places)) == len(places)
+    assert all(os.path.isdir(place) for place in places)
