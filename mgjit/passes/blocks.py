@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from ..ir.program import Block, Loop, Node, Program, count_statements
+from ..ir.program import Block, Loop, Node, Program, Register, Statement, count_statements, leaf_operands, statements
 
 #: Statements in a block, about.
 BLOCK_SIZE = 200
@@ -28,13 +28,28 @@ def _cut(nodes: "Sequence[Node]") -> "list[Node]":
         return list(nodes)
     blocks: list[Node] = []
     current: list[Node] = []
-    size = 0
-    for node in nodes:
+    size = open_until = 0
+    last_use = _last_uses(nodes)
+    for position, node in enumerate(nodes):
         current.append(node)
         size += count_statements([node])
-        if size >= BLOCK_SIZE:
+        if isinstance(node, Statement):
+            open_until = max(open_until, last_use.get(node, 0))
+        if size >= BLOCK_SIZE and open_until <= position:
             blocks.append(Block(current))
             current, size = [], 0
     if current:
         blocks.append(Block(current))
-    return _cut(blocks)
+    return _cut(blocks) if len(blocks) < len(nodes) else blocks
+
+
+def _last_uses(nodes: "Sequence[Node]") -> "dict[Statement, int]":
+    """The position in `nodes` where each statement is last used as a register."""
+    found: dict[Statement, int] = {}
+    for position, node in enumerate(nodes):
+        for statement in statements([node]):
+            for operand in statement.operands:
+                for part in leaf_operands(operand):
+                    if isinstance(part, Register):
+                        found[part.statement] = position
+    return found

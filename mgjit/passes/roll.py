@@ -51,6 +51,8 @@ Item = Union[int, Fold]
 
 #: How many of the next items of the same shape propose a period.
 _CANDIDATES = 4
+#: Long periods are proposed by so many equal shapes in a row instead of by one.
+_ALIKE = 8
 #: Loops of fewer iterations than 4 must cover at least this many records in an iteration.
 _SHORT_LOOP_PERIOD = 8
 
@@ -83,34 +85,34 @@ class _Roller:
     def _sweep(self, fewest: int) -> bool:
         """Fold runs of at least `fewest` iterations, short periods first; whether anything was folded."""
         folded = False
-        longest = 1
-        while longest <= max(1, len(self.items) // fewest):
-            while self._fold_round(longest, fewest):
+        for longest in (1, 2, 4, _ALIKE):
+            while self._fold_round(1, longest, fewest):
                 folded = True
-            longest *= 2 if longest < 64 else 4
-        if longest > len(self.items) // fewest:
-            folded |= self._fold_round(max(1, len(self.items) // fewest), fewest)
+        shortest, longest = _ALIKE + 1, 2 * _ALIKE
+        while not folded and shortest <= len(self.items) // fewest:
+            # What a long period folds may make short ones possible: those first, in the next sweep.
+            folded = self._fold_round(shortest, longest, fewest)
+            shortest, longest = longest + 1, longest * (2 if longest < 64 else 4)
         return folded
 
-    def _fold_round(self, longest: int, fewest: int) -> bool:
-        """One scan for runs of a period of at most `longest` items; fold what is found."""
+    def _fold_round(self, shortest: int, longest: int, fewest: int) -> bool:
+        """One scan for runs with a period of `shortest` to `longest` items; fold what is found."""
         shapes, found = self.shapes, []
-        size, k = len(shapes), 0
-        find = shapes.find
-        last = size - fewest + 1
+        following = _next_alike(shapes) if shortest > _ALIKE else None
+        k, last = 0, len(shapes) - fewest + 1
         while k < last:
-            shape = shapes[k]
-            q = find(shape, k + 1, k + longest + 1)
             run = None
             tried = 0
-            while q >= 0 and tried < _CANDIDATES:
-                tried += 1
+            q = following[k] if following is not None else shapes.find(shapes[k], k + shortest, k + longest + 1)
+            while 0 <= q <= k + longest and tried < _CANDIDATES:
                 period = q - k
-                if shapes[k : q] == shapes[q : q + period]:
-                    run = self._loop_at(k, period, fewest)
-                    if run is not None:
-                        break
-                q = find(shape, q + 1, k + longest + 1)
+                if period >= shortest:
+                    tried += 1
+                    if shapes[k:q] == shapes[q : q + period]:
+                        run = self._loop_at(k, period, fewest)
+                        if run is not None:
+                            break
+                q = following[q] if following is not None else shapes.find(shapes[k], q + 1, k + longest + 1)
             if run is None:
                 k += 1
             else:
@@ -230,6 +232,17 @@ class _Roller:
             shape = self._fold_shapes[key] = chr(self._next_shape)
             self._next_shape += 1
         return shape
+
+
+def _next_alike(shapes: str) -> "list[int]":
+    """For each item, the next one that is followed by the same shapes; -1 where there is none."""
+    following = [-1] * len(shapes)
+    seen: dict[str, int] = {}
+    for k in range(len(shapes) - _ALIKE, -1, -1):
+        gram = shapes[k : k + _ALIKE]
+        following[k] = seen.get(gram, -1)
+        seen[gram] = k
+    return following
 
 
 def _outside(column: "array[int]", position: int, period: int, count: int, start: int) -> int:
