@@ -1,4 +1,4 @@
-"""The workloads that compiled steps are compared on: networks and optimisers; the other shapes are in shapes.py.
+"""The workloads that compiled steps are compared on: networks and optimisers; the rest is in shapes.py.
 
 `WORKLOADS[name]()` makes a fresh `Instance`, the same numbers every time: one instance runs undecorated, the
 others compiled.  Nothing here depends on how mgjit works inside.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Any, Callable, Optional
+from collections.abc import Callable
+from typing import Any
 
 import mgjit
 from mgjit import nn
@@ -94,7 +95,7 @@ def digits() -> Instance:
     return Instance(image_step(model, 16.0), calls, model.parameters())
 
 
-def mnist(images: Optional[list[bytes]] = None, labels: Optional[list[int]] = None) -> Instance:
+def mnist(images: list[bytes] | None = None, labels: list[int] | None = None) -> Instance:
     """784-50-10, two steps; random pixels unless images are given. Too big for the registry."""
     draw = random.Random(784)
     if images is None or labels is None:
@@ -135,7 +136,7 @@ def adam() -> Instance:
     parameters = model.parameters()
     m, v = mgjit.zeros(len(parameters)), mgjit.zeros(len(parameters))
 
-    def step(xs: Any, ys: Any, lr: Any, t: Any, beta1: Any = 0.9, beta2: Any = 0.999, eps: Any = 1e-8) -> Any:
+    def step(xs: Any, ys: Any, lr: Any, t: Any, beta1: float = 0.9, beta2: float = 0.999) -> Any:
         loss = sum((model(x) - y) ** 2 for x, y in zip(xs, ys)) / len(xs)
         reset(parameters)
         loss.backward()
@@ -144,7 +145,7 @@ def adam() -> Instance:
             v[i] = beta2 * v[i] + (1 - beta2) * p.grad**2
             m_hat = m[i] / (1 - beta1**t)
             v_hat = v[i] / (1 - beta2**t)
-            p.data -= lr * m_hat / (v_hat**0.5 + eps)
+            p.data -= lr * m_hat / (v_hat**0.5 + 1e-8)
         return loss
 
     calls = [(xs, ys, 0.01, t) for t, (xs, ys, _) in enumerate(regression(23, 6, 3), 1)]
@@ -183,7 +184,8 @@ def weight_decay() -> Instance:
             p.data -= lr * (p.grad + decay * p.data)
         return loss, mgjit.sqrt(norm)
 
-    return Instance(step, [(*call, 0.01) for call in regression(31, 5, 3)], model.parameters(), one_pass=False)
+    calls = [(*call, 0.01) for call in regression(31, 5, 3)]
+    return Instance(step, calls, model.parameters(), one_pass=False)
 
 
 @workload("gradient clipping")
@@ -248,8 +250,9 @@ def adversaries() -> Instance:
 
     def step(noise: Any, real: Any, lr: Any) -> Any:
         fakes = [generator(z) for z in noise]
-        critic_loss = -sum(mgjit.log(chance(critic(x))) for x in real)
-        critic_loss = critic_loss - sum(mgjit.log(1 - chance(critic([v.data for v in fake]))) for fake in fakes)
+        right = sum(mgjit.log(chance(critic(x))) for x in real)
+        caught = sum(mgjit.log(1 - chance(critic([v.data for v in fake]))) for fake in fakes)
+        critic_loss = -right - caught
         critic.zero_grad()
         critic_loss.backward()
         descend(critic.parameters(), lr)
@@ -259,5 +262,6 @@ def adversaries() -> Instance:
         descend(generator.parameters(), 0.5 * lr)
         return critic_loss, generator_loss
 
-    calls = [([numbers(draw, 2) for _ in range(3)], [numbers(draw, 2) for _ in range(3)], 0.05) for _ in range(CALLS)]
+    rows = [[numbers(draw, 2) for _ in range(3)] for _ in range(2 * CALLS)]
+    calls = [(rows[k], rows[-1 - k], 0.05) for k in range(CALLS)]
     return Instance(step, calls, generator.parameters() + critic.parameters(), one_pass=False)

@@ -295,17 +295,23 @@ class Emitter:
 
 def invariant_accumulators(loop: Loop) -> "list[Reference]":
     """Targets of updates in the body of `loop` that stay the same in all its iterations and are used for nothing else."""
-    found: dict[Reference, Statement] = {}
+    found: dict[Array, list[Reference]] = {}
     for node in loop.body:
         if isinstance(node, Statement) and node.update and isinstance(node.target, Reference):
             index = node.target.index
             fixed = index.table is None and index.dynamic is None and all(l is not loop for l, _ in index.terms)
             if fixed and node.target.array.space == "scratch":
-                found[node.target] = node
+                found.setdefault(node.target.array, []).append(node.target)
     if not found:
         return []
     uses: dict[Array, int] = {}
     for statement in statements(loop.body):
         for array in {*arrays_read(statement), *arrays_written(statement)}:
             uses[array] = uses.get(array, 0) + 1
-    return [target for target in found if uses[target.array] == 1]
+    return [
+        target
+        for array, targets in found.items()
+        # Several accumulators of one array must be different elements in every iteration.
+        if uses[array] == len(targets) == len({t.index.base for t in targets}) and len({t.index.terms for t in targets}) == 1
+        for target in targets
+    ]

@@ -15,13 +15,14 @@ from ..ir.verify import verify
 from ..trace.recorder import Trace
 from .blocks import cut_blocks
 from .differentiate import DifferentiateError, differentiate
+from .jam import jam
 from .lift import LiftError, lift
 from .memory import InputRegion, Memory
 from .phases import find_boundaries, split_phases
 from .reach import Reach, reach
 from .reductions import find_reductions
 from .roll import Item, roll
-from .simplify import simplify
+from .simplify import merge_single_contributions, simplify
 
 
 @dataclass
@@ -77,6 +78,8 @@ def _lower(
     differentiate(program, memory)
     position = next(i for i, node in enumerate(program.forward) if node is before) + 1 if before is not None else 0
     split_phases(program, program.forward[position] if position < len(program.forward) else None, after)
+    merge_single_contributions(program)
+    jam(program)
     cut_blocks(program)
     differentiated = perf_counter()
     simplify(program)

@@ -36,8 +36,7 @@ VISIBLE = frozenset({"parameter", "gradient", "state", "output"})
 
 
 def simplify(program: Program) -> None:
-    """All of it, in place."""
-    merge_single_contributions(program)
+    """Registers and dead statements, in place (step 1 runs earlier, before loops are split)."""
     use_registers(program)
     delete_dead_statements(program)
 

@@ -1,0 +1,111 @@
+"""Hunt: run many random programs without Hypothesis, and cut down those that fail.
+
+    python tests/fuzz/hunt.py --programs 2000 --seed 1 --ways tcc,python --keep DIRECTORY
+
+Prints a line for each defect and writes the shortened program to DIRECTORY.  It is not collected by pytest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.fuzz import oracle  # noqa: E402
+from tests.fuzz.strategy import random_program  # noqa: E402
+
+
+def failure(text: str, way: str) -> str:
+    """A difference, or an exception that the undecorated program does not raise; empty when all is well."""
+    try:
+        expected = oracle.reference(text, results=way != "phases")
+    except Exception as error:
+        return f"generator: {type(error).__name__}: {error}" if way == "generator" else ""
+    if expected is None:
+        return ""
+    try:
+        return oracle.difference(expected, oracle.WAYS[way](text))
+    except Exception as error:
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if "mgjit" in f.filename]
+        place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+        return f"raises {type(error).__name__} at {place}: {str(error)[:300]}"
+
+
+def kind(message: str) -> str:
+    """What failures must have in common to be one defect."""
+    if message.startswith("raises"):
+        return re.sub(r"[\d]+", "#", message.split(" at ")[0] + message.partition(": ")[2])[:80]
+    return "differs" if message else ""
+
+
+def shortened(text: str, way: str, seconds: float = 30.0) -> str:
+    """The text with as many lines left out as still fail in the same way."""
+    wanted = kind(failure(text, way))
+    end = time.perf_counter() + seconds
+    lines = text.split("\n")
+    size = len(lines) // 2
+    while size and time.perf_counter() < end:
+        position = 0
+        while position < len(lines):
+            shorter = lines[:position] + lines[position + size :]
+            if kind(failure("\n".join(shorter), way)) == wanted:
+                lines = shorter
+            else:
+                position += 1
+        size //= 2
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--programs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--ways", default="tcc,python")
+    parser.add_argument("--keep", type=Path, default=None)
+    parser.add_argument("--failures", type=int, default=20)
+    options = parser.parse_args()
+    seen: Counter[str] = Counter()
+    discarded = finite = failed = 0
+    started = time.perf_counter()
+    for seed in range(options.seed, options.seed + options.programs):
+        text = random_program(seed)
+        try:
+            expected = oracle.reference(text)
+        except Exception as error:
+            print(f"seed {seed}: the generator wrote a wrong program: {type(error).__name__}: {error}", flush=True)
+            continue
+        if expected is None:
+            discarded += 1
+            continue
+        finite += '"nan"' not in repr(expected).replace("'", '"')
+        for way in options.ways.split(","):
+            message = failure(text, way)
+            if not message:
+                continue
+            failed += 1
+            seen[kind(message)] += 1
+            print(f"seed {seed} {way}: {message}", flush=True)
+            if options.keep is not None and seen[kind(message)] <= (3 if message.startswith("raises") else 8):
+                short = shortened(text, way)
+                path = options.keep / f"seed{seed}_{way}.py"
+                path.write_text(f"# {way}: {failure(short, way)}\n{short}\n")
+                print(f"    -> {path} ({short.count(chr(10))} lines)", flush=True)
+            break
+        if failed >= options.failures:
+            break
+    seconds = time.perf_counter() - started
+    print(f"{seed + 1 - options.seed} programs, {discarded} discarded, {finite} without nan, {failed} failed, {seconds:.0f} s")
+    for text, count in seen.most_common():
+        print(f"{count:5} x {text}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,183 @@
+"""Runs a program's text undecorated, compiled and interpreted, and compares every bit.
+
+`reference(text)` gives a list of snapshots, one a call: the result, then `data` and `grad` of every parameter,
+then the state.  The other functions give the same for a compiled form of the step.
+"""
+
+from __future__ import annotations
+
+import inspect
+import struct
+import warnings
+from array import array
+from typing import Any, Callable
+
+import mgjit
+from mgjit.ir.interpreter import Interpreter
+from mgjit.passes.memory import InputRegion
+from mgjit.passes.pipeline import lower
+from mgjit.runtime.buffers import bind
+from mgjit.trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
+from mgjit.trace.signature import plan_arguments
+from mgjit.trace.tracer import trace_call
+
+Snapshot = list[Any]
+Call = Callable[[Any, tuple[Any, ...]], Any]
+
+#: What plain-number Python arithmetic raises where C has an answer; mgjit promises nothing for such steps.
+UNDEFINED = (ZeroDivisionError, OverflowError)
+
+
+def load(text: str) -> tuple[Any, list[Any], list[Any], list[tuple[Any, ...]]]:
+    """Step, parameters, states and calls of a program, all of them new."""
+    names: dict[str, Any] = {}
+    exec(compile(text, "<program>", "exec"), names)  # noqa: S102 - the program under test
+    return (*names["make"](), names["CALLS"])
+
+
+def bits(thing: Any) -> Any:
+    """Nested results with every number as its 64 bits, all nans alike."""
+    if isinstance(thing, mgjit.Value):
+        return bits(thing.data)
+    if isinstance(thing, (bool, int, float)):
+        number = float(thing)
+        return "nan" if number != number else struct.pack(">d", number).hex()
+    if isinstance(thing, (list, tuple)):
+        return [bits(part) for part in thing]
+    if isinstance(thing, dict):
+        return {key: bits(part) for key, part in thing.items()}
+    return thing
+
+
+def _run(text: str, call: Callable[[Any], Callable[..., Any]], results: bool = True) -> list[Snapshot]:
+    step, values, states, calls = load(text)
+    function = call(step)
+    snapshots = []
+    for arguments in calls:
+        result = function(*arguments)
+        snapshots.append(
+            [
+                bits(result) if results else None,
+                bits([v.data for v in values]),
+                bits([v.grad for v in values]),
+                bits([list(s) for s in states]),
+            ]
+        )
+    return snapshots
+
+
+def reference(text: str, results: bool = True) -> "list[Snapshot] | None":
+    """What the undecorated step does; None when Python raises where C does not."""
+    try:
+        return _run(text, lambda step: step, results)
+    except UNDEFINED:
+        return None
+
+
+def compiled(text: str, **options: Any) -> list[Snapshot]:
+    """What the compiled step does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return _run(text, lambda step: mgjit.compile(**options)(step))
+
+
+def phased(text: str, **options: Any) -> list[Snapshot]:
+    """The phases called one by one; without results, which belong to different phases."""
+
+    def by_phases(step: Any) -> Callable[..., None]:
+        compiled_step = mgjit.compile(**options)(step)
+
+        def call(*arguments: Any) -> None:
+            compiled_step.forward(*arguments)
+            compiled_step.backward()
+            compiled_step.update()
+
+        return call
+
+    return _run(text, by_phases, results=False)
+
+
+def interpreted(text: str) -> list[Snapshot]:
+    """What the reference interpreter makes of the Program."""
+    return _run(text, _Interpreted)
+
+
+class _Interpreted:
+    """Calls a step by interpreting its Program: traced at the first call, then only run."""
+
+    def __init__(self, step: Any) -> None:
+        self.step = step
+        self.interpreter: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self.interpreter is None:
+            self.build(arguments)
+        frame = self.plan.frame()
+        assert self.plan.pack(arguments, frame)
+        for (_, region), content in zip(self.memory.regions[INPUT], [frame.packed, *frame.buffers]):
+            self.interpreter.memory[region] = content
+        self.interpreter.run()
+        return self.result(self.outputs)
+
+    def build(self, arguments: "tuple[Any, ...]") -> None:
+        self.plan = plan_arguments(list(inspect.signature(self.step).parameters), arguments, frozenset())
+        traced = trace_call(lambda made: self.step(*made), self.plan, None)
+        trace, self.result = traced.trace, traced.result
+        inputs = [InputRegion(0, self.plan.packed_size, "d")]
+        inputs += [InputRegion(node.place, node.size, node.format) for node in self.plan.buffers]
+        lowered = lower(trace, inputs)
+        self.memory = lowered.memory
+        storages = [bind(trace.new_parameters)] if trace.new_parameters else []
+        contents: dict[Any, Any] = {}
+        for kind, buffers in (
+            (PARAMETER, [storage.data for storage in storages]),
+            (GRADIENT, [storage.grad for storage in storages]),
+            (STATE, [state._buffer for _, state in trace.states]),
+        ):
+            for (_, region), buffer in zip(self.memory.regions[kind], buffers):
+                contents[region] = buffer
+        self.outputs = array("d", bytes(8 * trace.outputs))
+        contents[self.memory.regions[OUTPUT][0][1]] = self.outputs
+        self.interpreter = Interpreter(lowered.program, contents)
+
+
+def difference(expected: list[Snapshot], found: list[Snapshot]) -> str:
+    """The first place where two runs differ, in words; empty when they agree."""
+    for number, (mine, theirs) in enumerate(zip(expected, found)):
+        for name, a, b in zip(("result", "data", "grad", "state"), mine, theirs):
+            if a != b:
+                return f"call {number}, {name}:{_first(a, b)}"
+    return ""
+
+
+def _first(a: Any, b: Any) -> str:
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        return next(f"[{i}]{_first(x, y)}" for i, (x, y) in enumerate(zip(a, b)) if x != y)
+    if isinstance(a, dict) and isinstance(b, dict) and list(a) == list(b):
+        return next(f"[{key!r}]{_first(a[key], b[key])}" for key in a if a[key] != b[key])
+    return f" {_readable(a)} expected, {_readable(b)} found"
+
+
+def _readable(bit_pattern: Any) -> str:
+    if isinstance(bit_pattern, str) and len(bit_pattern) == 16:
+        return repr(struct.unpack(">d", bytes.fromhex(bit_pattern))[0])
+    return repr(bit_pattern)
+
+
+#: Every way of running a program that must agree with `reference`.
+WAYS: "dict[str, Callable[[str], list[Snapshot]]]" = {
+    "tcc": lambda text: compiled(text, compiler="tcc", cache=False),
+    "default": lambda text: compiled(text, cache=False),
+    "gcc": lambda text: compiled(text, compiler="gcc", cache=False),
+    "gcc0": lambda text: compiled(text, compiler="gcc", cache=False, optimisation="-O0"),
+    "clang": lambda text: compiled(text, compiler="clang", cache=False),
+    "python": lambda text: compiled(text, backend="python"),
+    "interpreter": interpreted,
+    "phases": lambda text: phased(text, backend="python"),
+}
+
+
+def check(text: str, way: str) -> str:
+    """How `way` differs from the undecorated program; empty when it does not, or cannot be compared."""
+    expected = reference(text, results=way != "phases")
+    return "" if expected is None else difference(expected, WAYS[way](text))

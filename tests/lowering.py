@@ -1,0 +1,152 @@
+"""What the tests of single stages share: trace a step, run it through some of the passes, interpret the result.
+
+The oracle is the undecorated step itself: `Example.check` runs a Program in the reference interpreter on copies of
+all memory, then the plain Python function on the real objects, and compares every bit.
+"""
+
+from __future__ import annotations
+
+import inspect
+import struct
+from typing import Any, Callable, Sequence
+
+from mgjit.codegen.layout import lay_out
+from mgjit.ir.interpreter import Interpreter
+from mgjit.ir.program import Array, Program
+from mgjit.ir.verify import verify
+from mgjit.passes.blocks import cut_blocks
+from mgjit.passes.differentiate import differentiate
+from mgjit.passes.lift import lift
+from mgjit.passes.memory import InputRegion, Memory
+from mgjit.passes.phases import find_boundaries, split_phases
+from mgjit.passes.reach import reach
+from mgjit.passes.reductions import find_reductions
+from mgjit.passes.roll import roll
+from mgjit.passes.simplify import simplify
+from mgjit.trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
+from mgjit.trace.signature import plan_arguments
+from mgjit.trace.tracer import trace_call
+
+STAGES = ("lift", "reductions", "differentiate", "phases", "blocks", "simplify")
+
+
+def bits(number: float) -> bytes:
+    """The bit pattern of a float; all nans are one."""
+    number = float(number)
+    return b"nan" if number != number else struct.pack("<d", number)
+
+
+def flat(result: Any) -> "list[float]":
+    """The numbers of a result tree, in order."""
+    if isinstance(result, (list, tuple)):
+        return [number for part in result for number in flat(part)]
+    if isinstance(result, dict):
+        return flat(list(result.values()))
+    return [float(getattr(result, "data", result))]
+
+
+class Example:
+    """A traced call of a step."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        self.function, self.arguments = function, arguments
+        self.plan = plan_arguments(list(inspect.signature(function).parameters), arguments, frozenset())
+        call = trace_call(lambda traced: function(*traced), self.plan, None)
+        self.trace, self.result = call.trace, call.result
+        self.reach = reach(self.trace)
+        buffers = [InputRegion(node.place, node.size, node.format) for node in self.plan.buffers]
+        self.regions = [InputRegion(0, self.plan.packed_size, "d"), *buffers]
+        self.memory = Memory(self.trace, self.regions)
+
+    def lower(self, until: str = "simplify", rolled: bool = True) -> Program:
+        """The Program after the pass `until`."""
+        self.memory = memory = Memory(self.trace, self.regions)
+        forest = roll(self.trace, self.reach.marks) if rolled else list(range(len(self.trace)))
+        program = lift(self.trace, forest, memory, self.reach)
+        last_stage = STAGES.index(until)
+        if last_stage >= STAGES.index("reductions"):
+            find_reductions(program, memory)
+        if last_stage >= STAGES.index("differentiate"):
+            start, end = find_boundaries(program.forward)
+            before = program.forward[start - 1] if start else None
+            after = program.forward[end] if end < len(program.forward) else None
+            differentiate(program, memory)
+        if last_stage >= STAGES.index("phases"):
+            nodes = program.forward
+            first = nodes[nodes.index(before) + 1 if before is not None else 0] if start < end else None
+            split_phases(program, first, after)
+        if last_stage >= STAGES.index("blocks"):
+            cut_blocks(program)
+        if last_stage >= STAGES.index("simplify"):
+            simplify(program)
+        verify(program)
+        return program
+
+    def contents(self) -> "dict[Array, Any]":
+        """Copies of everything that the step may read or write, by array."""
+        new = self.trace.new_parameters
+        data: list[Any] = []
+        gradients: list[Any] = []
+        if new:
+            start = new[0][0]
+            data.append([0.0] * (new[-1][0] - start + 1))
+            gradients.append(list(data[0]))
+            for number, value in new:
+                data[0][number - start], gradients[0][number - start] = value.data, value.grad
+        data += [list(storage.data) for _, storage in self.trace.bound_storages]
+        gradients += [list(storage.grad) for _, storage in self.trace.bound_storages]
+        frame = self.plan.frame()
+        assert self.plan.pack(self.arguments, frame)
+        inputs = [list(frame.packed), *(list(memoryview(buffer)) for buffer in frame.buffers)]
+        states = [list(state) for _, state in self.trace.states]
+        found: dict[int, list[Any]] = {
+            PARAMETER: data, GRADIENT: gradients, STATE: states, INPUT: inputs, OUTPUT: [[0.0] * self.trace.outputs],
+        }  # fmt: skip
+        regions = self.memory.regions
+        return {array: part for kind, parts in found.items() for (_, array), part in zip(regions[kind], parts)}
+
+    def run(self, program: Program) -> "dict[Array, Any]":
+        """What the reference interpreter leaves in memory."""
+        contents = self.contents()
+        Interpreter(program, contents).run()
+        return contents
+
+    def check(self, program: Program) -> None:
+        """Compare the Program with the undecorated step, bit for bit; the step runs once."""
+        self.compare(self.run(program))
+
+    def compare(self, memory: "dict[Array, Any]") -> None:
+        """Run the undecorated step and compare all memory with it."""
+        outputs = memory[self.memory.regions[OUTPUT][0][1]]
+        expected = flat(self.function(*self.arguments))
+        assert [bits(x) for x in flat(self.result(outputs))] == [bits(x) for x in expected]
+        after = self.contents()
+        for array, content in after.items():
+            if array.space != "output":
+                assert [bits(x) for x in memory[array]] == [bits(x) for x in content], array
+
+    def buffers(self, program: Program, memory: "dict[Array, Any]") -> "list[Any]":
+        """The pointer block of a kernel, as lists, over `memory`."""
+        layout = lay_out(program, self.memory)
+        by_slot: list[Any] = [None] * len(layout.slots)
+        for array, number in layout.slot_of.items():
+            if array in memory:
+                by_slot[number] = memory[array]
+        by_slot[layout.slot_number("constant")] = list(program.constants)
+        by_slot[layout.slot_number("table")] = list(layout.tables)
+        by_slot[layout.slot_number("scratch")] = [0.0] * layout.scratch_size
+        return by_slot
+
+
+def numbers(count: int, seed: int = 1) -> "list[float]":
+    """Reproducible floats with all kinds of low bits, of both signs."""
+    import random
+
+    draw = random.Random(seed)
+    return [draw.uniform(-1.0, 1.0) for _ in range(count)]
+
+
+def sgd(parameters: "Sequence[Any]", rate: Any) -> None:
+    """A plain update."""
+    for p in parameters:
+        p.data -= rate * p.grad

@@ -1,0 +1,166 @@
+"""The promise: a compiled step leaves the same bits as the undecorated one, on every backend.
+
+By default: gcc, tcc and generated Python, a few calls.  `pytest tests/test_exactness.py --exhaustive` runs
+every backend and 20 calls; bench/exactness.py prints the same comparison as a table.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit import step as step_module
+from mgjit.ir.interpreter import Interpreter
+from mgjit.passes.pipeline import lower
+from mgjit.runtime.buffers import bind
+from mgjit.trace import opcodes as ops
+from mgjit.trace.signature import plan_arguments
+from mgjit.trace.tracer import trace_call
+from tests.programs import CALLS, WORKLOADS, mnist
+from tests.workload import BACKENDS, Factory, Instance, Snapshot, compare, leaves, missing, run, snapshot
+
+FEW_CALLS = 4
+USUAL_BACKENDS = ("gcc", "tcc", "python")
+ALL: dict[str, Factory] = {**WORKLOADS, "784-50-10": mnist}
+#: Quick enough for the reference interpreter, which visits every statement in Python.
+BIG = ("two moons 2-16-16-1, batch 100", "digits 64-50-10", "784-50-10")
+
+
+@functools.cache
+def undecorated(name: str, calls: int) -> list[Snapshot]:
+    return run(ALL[name], calls)
+
+
+def requires(backend: str) -> None:
+    if missing(backend):
+        pytest.skip(f"{missing(backend)} is not installed")
+
+
+def assert_same(expected: list[Snapshot], got: list[Snapshot]) -> None:
+    compared, differences = compare(expected, got)
+    assert compared
+    assert not differences, f"{len(differences)} of {compared} differ: " + "; ".join(differences[:5])
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    everything = metafunc.config.getoption("--exhaustive")
+    if "backend" in metafunc.fixturenames:
+        metafunc.parametrize("backend", BACKENDS if everything else USUAL_BACKENDS)
+    if "name" in metafunc.fixturenames:
+        metafunc.parametrize("name", ALL if everything else WORKLOADS)
+
+
+def test_compiled_equals_undecorated(name: str, backend: str, exhaustive: bool) -> None:
+    requires(backend)
+    calls = CALLS if exhaustive else FEW_CALLS
+    assert_same(undecorated(name, calls), run(ALL[name], calls, **BACKENDS[backend]))
+
+
+def test_phases_equal_the_fused_step(name: str, backend: str, exhaustive: bool) -> None:
+    requires(backend)
+    calls = CALLS if exhaustive else 2
+    instance = ALL[name]()
+    step = mgjit.compile(**BACKENDS[backend])(instance.step)
+    for number, expected in enumerate(undecorated(name, calls), 1):
+        arguments = instance.calls[number - 1]
+        before = instance.observe()
+        result = step.forward(*arguments)
+        if instance.one_pass:
+            after_forward = {**instance.observe(), "state": before["state"]}
+            _, moved = compare([Snapshot(before)], [Snapshot(after_forward)])
+            assert not moved, f"call {number}: forward alone changed {moved[:5]}"
+        step.backward()
+        step.update()
+        after = snapshot(instance, result)
+        if not instance.one_pass:  # some results are not known after the forward phase
+            after.numbers["result"] = expected.numbers["result"]
+        assert_same([expected], [after])
+
+
+def test_phases_of_a_backward_pass_leave_the_parameters_until_update() -> None:
+    instance = WORKLOADS["momentum"]()
+    step = mgjit.compile(backend="python")(instance.step)
+    start = instance.observe()
+    step.forward(*instance.calls[0])
+    step.backward()
+    assert instance.observe()["gradient"] != start["gradient"]
+    assert instance.observe()["parameter"] == start["parameter"]
+    assert instance.observe()["state"] == start["state"]
+    step.update()
+    assert instance.observe()["parameter"] != start["parameter"]
+
+
+def test_compiled_and_undecorated_calls_can_alternate(name: str) -> None:
+    """Half of the calls run compiled, half as plain Python on the same, now bound, parameters."""
+    instance = ALL[name]()
+    step = mgjit.compile(backend="python")(instance.step)
+    chosen = [instance.step, step, step, instance.step]
+    got = [snapshot(instance, f(*a)) for f, a in zip(chosen, instance.calls)]
+    assert_same(undecorated(name, FEW_CALLS)[: len(got)], got)
+
+
+def test_graph_and_source_can_be_printed(name: str) -> None:
+    instance = ALL[name]()
+    before = instance.observe()
+    lowering = mgjit.compile(instance.step).lower(*instance.calls[0])
+    assert "multiply" in lowering.graph
+    assert "mgjit_step" in lowering.c_source
+    assert "records traced" in lowering.explain()
+    assert instance.observe() == before or name == "infinite and nan inputs"
+
+
+class Interpreted:
+    """A step that runs through the reference interpreter, traced once."""
+
+    def __init__(self, instance: Instance) -> None:
+        compiled: Any = mgjit.compile(instance.step)
+        arguments = instance.calls[0]
+        self.plan = plan_arguments(list(compiled._signature.parameters), arguments, frozenset())
+        traced = trace_call(compiled._call_traced, self.plan, None)
+        lowered = lower(traced.trace, step_module._regions(self.plan))
+        trace = traced.trace
+        storages = [bind(trace.new_parameters)] if trace.new_parameters else []
+        storages += [storage for _, storage in trace.bound_storages]
+        self.frame = self.plan.frame()
+        self.outputs = [float("nan")] * trace.outputs
+        contents: dict[int, list[Any]] = {
+            ops.PARAMETER: [storage.data for storage in storages],
+            ops.GRADIENT: [storage.grad for storage in storages],
+            ops.STATE: [state._buffer for _, state in trace.states],
+            ops.INPUT: [self.frame.packed],
+            ops.OUTPUT: [self.outputs],
+        }
+        memory = {
+            region: content
+            for kind, buffers in contents.items()
+            for (_, region), content in zip(lowered.memory.regions[kind], buffers)
+        }
+        self.result = traced.result
+        self.interpreter = Interpreter(lowered.program, memory)
+
+    def __call__(self, *arguments: Any) -> Any:
+        assert self.plan.pack(arguments, self.frame)
+        self.interpreter.run()
+        return self.result(self.outputs)
+
+
+@pytest.mark.parametrize("workload", [name for name in WORKLOADS if name not in BIG])
+def test_reference_interpreter_equals_undecorated(workload: str) -> None:
+    instance = WORKLOADS[workload]()
+    step = Interpreted(instance)
+    calls = zip(range(FEW_CALLS), instance.calls)
+    defaults = instance.step.__defaults__ or ()
+    got = [snapshot(instance, step(*arguments, *defaults)) for _, arguments in calls]
+    assert_same(undecorated(workload, FEW_CALLS), got)
+
+
+def test_comparison_sees_signed_zeros_and_last_bits() -> None:
+    """The oracle itself: it would be worth nothing if it let these pass."""
+    same = Snapshot({"result": [0.0, 1.0, float("nan")]})
+    assert compare([same], [Snapshot({"result": [0.0, 1.0, float("nan")]})]) == (3, [])
+    for other in ([-0.0, 1.0, float("nan")], [0.0, 1.0 + 2**-52, float("nan")], [0.0, 1.0, 0.0], [0.0, 1.0]):
+        assert compare([same], [Snapshot({"result": other})])[1]
+    assert list(leaves({"a": mgjit.Value(2.0), "b": [1, (3.0,)]})) == [2.0, 1.0, 3.0]
