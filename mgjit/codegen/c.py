@@ -9,7 +9,7 @@ decimal rounding is involved.
 from __future__ import annotations
 
 import math
-from typing import Sequence
+from collections.abc import Sequence
 
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
 from ..ir.program import Array, Block, Loop, Program
@@ -82,7 +82,7 @@ class _Blocks:
         self.count = 0
         self.sources: list[str] = []
 
-    def take(self) -> "list[str]":
+    def take(self) -> list[str]:
         """The sources so far, once."""
         sources, self.sources = self.sources, []
         return sources
@@ -94,7 +94,7 @@ class _CEmitter(Emitter):
         self.blocks = blocks
         self.uses_tables = self.uses_scratch = False
 
-    def declarations(self) -> "list[str]":
+    def declarations(self) -> list[str]:
         """Pointers to the arrays that the function uses."""
         unit, lines = self.indent_unit, []
         for array in self.used:
@@ -115,7 +115,7 @@ class _CEmitter(Emitter):
             lines.append(f"{unit}double *const scratch = (double *)m[{self.layout.slot_number('scratch')}];")
         return lines
 
-    def expression(self, operation: str, operands: "Sequence[str]") -> str:
+    def expression(self, operation: str, operands: Sequence[str]) -> str:
         if operation in _BINARY:
             return f"{operands[0]} {_BINARY[operation]} {operands[1]}"
         if operation in _COMPARISONS:

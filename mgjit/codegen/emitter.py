@@ -7,7 +7,8 @@ compiler cannot know (that arrays do not overlap), not about the Program.
 
 from __future__ import annotations
 
-from typing import Callable, Sequence, Union
+from collections.abc import Sequence
+from typing import Callable
 
 from ..ir.program import (
     Array,
@@ -58,7 +59,7 @@ class Emitter:
         """Emit one line."""
         self.lines.append(self.indent_unit * self.depth + text)
 
-    def expression(self, operation: str, operands: "Sequence[str]") -> str:
+    def expression(self, operation: str, operands: Sequence[str]) -> str:
         """The text of an operation."""
         raise NotImplementedError
 
@@ -120,7 +121,7 @@ class Emitter:
 
     # ---- nodes ------------------------------------------------------------------------------------
 
-    def nodes(self, nodes: "Sequence[Node]") -> None:
+    def nodes(self, nodes: Sequence[Node]) -> None:
         """Emit a sequence of nodes."""
         for node in nodes:
             if isinstance(node, Loop):
@@ -161,7 +162,7 @@ class Emitter:
         self.define(name, self.expression(statement.operation, operands))
         self.store(statement.target, name)
 
-    def update(self, statement: Statement, target: Target, operands: "list[str]") -> None:
+    def update(self, statement: Statement, target: Target, operands: list[str]) -> None:
         """Emit `target = operation(target, operands)`."""
         if isinstance(target, TargetChoice):
             self.open_if(f"{self._loops[target.loop]} == 0")
@@ -175,7 +176,7 @@ class Emitter:
             place = self._accumulators.get(target) or self.reference(target)
             self.assign(place, self.expression(statement.operation, [place, *operands]))
 
-    def update_or_pass(self, statement: Statement, target: Target, operands: "list[str]") -> None:
+    def update_or_pass(self, statement: Statement, target: Target, operands: list[str]) -> None:
         """`update`, or nothing where the target is None."""
         if target is None:
             self.assign(self.scratch_element(str(self.layout.scratch_size - 1)), self.constant(0.0))
@@ -218,7 +219,7 @@ class Emitter:
             text = self.choice(f"{self.entry(selection.selector)} == {number}", texts[number], text)
         return text
 
-    def mixed_assign(self, target: TargetMixed, value: "Callable[[str], str]") -> None:
+    def mixed_assign(self, target: TargetMixed, value: Callable[[str], str]) -> None:
         """Emit an assignment to one of several arrays."""
         selection = self.selection(target)
         position = self.entry(selection.position)
@@ -234,7 +235,7 @@ class Emitter:
         for _ in range(opened):
             self.close()
 
-    def selection(self, mixed: "Union[Mixed, TargetMixed]") -> Selection:
+    def selection(self, mixed: Mixed | TargetMixed) -> Selection:
         """The tables of a mixed operand, made once."""
         known = self._selections.get(id(mixed))
         if known is None:
@@ -244,11 +245,11 @@ class Emitter:
                 self.used[base] = None
         return known[1]
 
-    def base_element(self, base: "Array | None", position: str) -> str:
+    def base_element(self, base: Array | None, position: str) -> str:
         """A read of an element of an array or of the whole scratch memory."""
         return self.scratch_element(position) if base is None else self.element(base, position)
 
-    def base_place(self, base: "Array | None", position: str) -> str:
+    def base_place(self, base: Array | None, position: str) -> str:
         """An element of an array or of the whole scratch memory, to be assigned to."""
         return self.scratch_element(position) if base is None else self.place(base, position)
 
@@ -270,19 +271,19 @@ class Emitter:
         """The text of a table entry."""
         return self.table_element(self.sum(self.terms(entry.terms), entry.offset))
 
-    def terms(self, terms: "Sequence[tuple[Loop, int]]") -> "list[str]":
+    def terms(self, terms: Sequence[tuple[Loop, int]]) -> list[str]:
         """The texts of linear terms."""
         return [self._loops[loop] if c == 1 else f"{c} * {self._loops[loop]}" for loop, c in terms]
 
     @staticmethod
-    def sum(parts: "Sequence[str]", base: int) -> str:
+    def sum(parts: Sequence[str], base: int) -> str:
         """The text of a sum."""
         if not parts:
             return str(base)
         text = " + ".join(parts)
         return f"{text} {'+' if base > 0 else '-'} {abs(base)}" if base else text
 
-    def enter_scope(self, outer: "Emitter") -> None:
+    def enter_scope(self, outer: Emitter) -> None:
         """Let a block see the loops around its call."""
         self._loops = dict(outer._loops)
         self.open_loops = list(outer.open_loops)
@@ -293,13 +294,13 @@ class Emitter:
         return f"{prefix}{self._counter}"
 
 
-def invariant_accumulators(loop: Loop) -> "list[Reference]":
-    """Targets of updates in the body of `loop` that stay the same in all its iterations and are used for nothing else."""
+def invariant_accumulators(loop: Loop) -> list[Reference]:
+    """Targets of updates in the body of `loop` that stay the same in all iterations and are used for nothing else."""
     found: dict[Array, list[Reference]] = {}
     for node in loop.body:
         if isinstance(node, Statement) and node.update and isinstance(node.target, Reference):
             index = node.target.index
-            fixed = index.table is None and index.dynamic is None and all(l is not loop for l, _ in index.terms)
+            fixed = index.table is None and index.dynamic is None and all(other is not loop for other, _ in index.terms)
             if fixed and node.target.array.space == "scratch":
                 found.setdefault(node.target.array, []).append(node.target)
     if not found:
@@ -308,10 +309,11 @@ def invariant_accumulators(loop: Loop) -> "list[Reference]":
     for statement in statements(loop.body):
         for array in {*arrays_read(statement), *arrays_written(statement)}:
             uses[array] = uses.get(array, 0) + 1
-    return [
-        target
-        for array, targets in found.items()
+    kept = []
+    for array, targets in found.items():
         # Several accumulators of one array must be different elements in every iteration.
-        if uses[array] == len(targets) == len({t.index.base for t in targets}) and len({t.index.terms for t in targets}) == 1
-        for target in targets
-    ]
+        places = {target.index.base for target in targets}
+        directions = {target.index.terms for target in targets}
+        if uses[array] == len(targets) == len(places) and len(directions) == 1:
+            kept += targets
+    return kept

@@ -7,9 +7,10 @@ slot; all scratch arrays share one slot, and so do constants and index tables.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import NamedTuple, Optional, Sequence
+from typing import NamedTuple
 
 from ..ir.program import Array, Mixed, Program, TableEntry, TargetMixed, arrays_read, arrays_written, statements
 from ..passes.memory import Memory
@@ -27,7 +28,7 @@ class Slot(NamedTuple):
 class Selection(NamedTuple):
     """How a Mixed operand is addressed: the base arrays (None is the whole scratch memory) and two tables."""
 
-    bases: "tuple[Optional[Array], ...]"
+    bases: tuple[Array | None, ...]
     selector: TableEntry
     position: TableEntry
 
@@ -44,19 +45,19 @@ class Layout:
         tables: the index tables, those of the Program first.
     """
 
-    slots: "list[Slot]" = field(default_factory=list)
-    slot_of: "dict[Array, int]" = field(default_factory=dict)
-    offset_of: "dict[Array, int]" = field(default_factory=dict)
+    slots: list[Slot] = field(default_factory=list)
+    slot_of: dict[Array, int] = field(default_factory=dict)
+    offset_of: dict[Array, int] = field(default_factory=dict)
     scratch_size: int = 0
-    tables: "array[int]" = field(default_factory=lambda: array("i"))
+    tables: array[int] = field(default_factory=lambda: array("i"))
 
     def slot_number(self, space: str) -> int:
         """The slot of a space that has only one."""
         return next(number for number, slot in enumerate(self.slots) if slot.space == space)
 
-    def selection(self, mixed: "Mixed | TargetMixed") -> Selection:
+    def selection(self, mixed: Mixed | TargetMixed) -> Selection:
         """Base arrays and tables of an operand that mixes arrays."""
-        bases: list[Optional[Array]] = []
+        bases: list[Array | None] = []
         number_of: list[int] = []
         shifts: list[int] = []
         for member in mixed.arrays:
@@ -71,9 +72,11 @@ class Layout:
         positions = self._entries(mixed.position)
         numbers = [number_of[s] for s in selectors]
         places = [shifts[s] + (p if mixed.arrays[s] is not None else 0) for s, p in zip(selectors, positions)]
-        return Selection(tuple(bases), self._new_table(numbers, mixed.selector), self._new_table(places, mixed.position))
+        return Selection(
+            tuple(bases), self._new_table(numbers, mixed.selector), self._new_table(places, mixed.position)
+        )
 
-    def _entries(self, entry: TableEntry) -> "list[int]":
+    def _entries(self, entry: TableEntry) -> list[int]:
         """The entries that a table reference reaches, in row-major order of its loops; 0 where it never goes."""
         counts = [range(loop.count) for loop, _ in entry.terms]
         tables, found = self.tables, []
@@ -83,7 +86,7 @@ class Layout:
         limit = 1 << 20  # entries beyond the table's own low bound belong to neighbours: never used, kept small
         return [number if -limit < number < limit else 0 for number in found]
 
-    def _new_table(self, entries: "Sequence[int]", like: TableEntry) -> TableEntry:
+    def _new_table(self, entries: Sequence[int], like: TableEntry) -> TableEntry:
         offset = len(self.tables)
         self.tables.extend(entries)
         terms, stride = [], 1

@@ -6,7 +6,7 @@ takes gcc half a minute, fifty of 200 take seconds.
 
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 from ..ir.program import Block, Loop, Node, Program, Register, Statement, count_statements, leaf_operands, statements
 
@@ -20,7 +20,7 @@ def cut_blocks(program: Program) -> None:
         nodes[:] = _cut(nodes)
 
 
-def _cut(nodes: "Sequence[Node]") -> "list[Node]":
+def _cut(nodes: Sequence[Node]) -> list[Node]:
     for node in nodes:
         if isinstance(node, Loop):
             node.body = _cut(node.body)
@@ -43,7 +43,7 @@ def _cut(nodes: "Sequence[Node]") -> "list[Node]":
     return _cut(blocks) if len(blocks) < len(nodes) else blocks
 
 
-def _last_uses(nodes: "Sequence[Node]") -> "dict[Statement, int]":
+def _last_uses(nodes: Sequence[Node]) -> dict[Statement, int]:
     """The position in `nodes` where each statement is last used as a register."""
     found: dict[Statement, int] = {}
     for position, node in enumerate(nodes):

@@ -19,8 +19,9 @@ The derivative rules are those of engine/value.py, expression by expression.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Callable, Optional, Sequence
+from typing import Callable
 
 from ..ir.program import (
     Array,
@@ -59,12 +60,13 @@ def differentiate(program: Program, memory: Memory) -> None:
     context = _Context(program, memory)
     for path in context.paths:
         _check_instances(context, path)
+    expansions = {}
     for path in context.paths:
         body, position = path[-1]
         node = body[position]
         assert isinstance(node, Backward)
-        body[position] = _Pass(context, path, node).expand()  # type: ignore[call-overload]
-    _splice(program.forward)
+        expansions[node] = _Pass(context, path, node).expand()
+    _splice(program.forward, expansions)
     _connect_adjoint_reads(program, context)
 
 
@@ -83,9 +85,7 @@ class _Context:
         self._survey(program.forward, [], ())
         self.needed = self._needed()
 
-    def _survey(
-        self, body: "list[Node]", path: "list[tuple[list[Node], int]]", loops: "tuple[Loop, ...]"
-    ) -> None:
+    def _survey(self, body: list[Node], path: list[tuple[list[Node], int]], loops: tuple[Loop, ...]) -> None:
         for position, node in enumerate(body):
             here = [*path, (body, position)] if not isinstance(node, Statement) else path
             if isinstance(node, Loop):
@@ -97,7 +97,7 @@ class _Context:
                     if isinstance(place, Reference) and place.array.space == "scratch" and not node.update:
                         self.producers[place.array] = node, loops
 
-    def _needed(self) -> "set[Array]":
+    def _needed(self) -> set[Array]:
         """Arrays whose adjoints lead to a gradient that somebody reads."""
         reached = [s for s in statements(self.program.forward) if s.passes]
         read = {a for s in statements(self.program.forward) for o in s.operands for a in operand_arrays(o)}
@@ -114,7 +114,7 @@ class _Context:
                     changed = True
         return needed
 
-    def _leads(self, statement: Statement, needed: "set[Array]") -> bool:
+    def _leads(self, statement: Statement, needed: set[Array]) -> bool:
         for operand in differentiable_operands(statement):
             for array in operand_arrays(operand):
                 if array in needed or self.memory.gradient(array) in self.live_gradients:
@@ -130,7 +130,7 @@ class _Context:
         return self.adjoints[key]
 
 
-def differentiable_operands(statement: Statement) -> "tuple[Operand, ...]":
+def differentiable_operands(statement: Statement) -> tuple[Operand, ...]:
     """The operands that a gradient flows to."""
     if statement.operation == "power":
         return statement.operands[:1]
@@ -139,7 +139,7 @@ def differentiable_operands(statement: Statement) -> "tuple[Operand, ...]":
     return statement.operands
 
 
-def _check_instances(context: _Context, path: "list[tuple[list[Node], int]]") -> None:
+def _check_instances(context: _Context, path: list[tuple[list[Node], int]]) -> None:
     """The pass must reach the same statements in all of its iterations, and none of an earlier iteration."""
     body, position = path[-1]
     node = body[position]
@@ -157,7 +157,7 @@ def _check_instances(context: _Context, path: "list[tuple[list[Node], int]]") ->
             raise DifferentiateError("the iterations of a backward pass reach different records")
 
 
-def _in_innermost(loops: "tuple[Loop, ...]", inner_body: "list[Node]", enclosing: "set[int]") -> bool:
+def _in_innermost(loops: tuple[Loop, ...], inner_body: list[Node], enclosing: set[int]) -> bool:
     """Whether the deepest loop shared with the backward pass is the one whose body it stands in."""
     shared = [loop for loop in loops if id(loop.body) in enclosing]
     return not shared or shared[-1].body is inner_body
@@ -168,11 +168,11 @@ class _Pass:
     """One backward pass being expanded."""
 
     context: _Context
-    path: "list[tuple[list[Node], int]]"
+    path: list[tuple[list[Node], int]]
     node: Backward
-    nodes: "list[Node]" = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
 
-    def expand(self) -> "list[Node]":
+    def expand(self) -> list[Node]:
         """The statements that replace the node."""
         self.enclosing = {id(body) for body, _ in self.path}
         for array, (statement, loops) in self.context.producers.items():
@@ -183,7 +183,7 @@ class _Pass:
             self.nodes += self._reversed(body[:position], {})
         return self.nodes
 
-    def _zero(self, array: Array, statement: Statement, loops: "tuple[Loop, ...]") -> Node:
+    def _zero(self, array: Array, statement: Statement, loops: tuple[Loop, ...]) -> Node:
         """0.0 into every adjoint of `array` that belongs to this iteration of the loops around the pass."""
         assert isinstance(statement.target, Reference)
         own = [loop for loop in loops if id(loop.body) not in self.enclosing]
@@ -203,7 +203,7 @@ class _Pass:
 
     # ---- reading the Program backwards ----------------------------------------------------------------
 
-    def _reversed(self, nodes: "Sequence[Node]", loops: "dict[Loop, Loop]") -> "list[Node]":
+    def _reversed(self, nodes: Sequence[Node], loops: dict[Loop, Loop]) -> list[Node]:
         done: list[Node] = []
         for node in reversed(nodes):
             if isinstance(node, Loop):
@@ -215,7 +215,7 @@ class _Pass:
                 done += self._contributions(node, loops)
         return done
 
-    def _contributions(self, statement: Statement, loops: "dict[Loop, Loop]") -> "list[Node]":
+    def _contributions(self, statement: Statement, loops: dict[Loop, Loop]) -> list[Node]:
         assert isinstance(statement.target, Reference)
         array = statement.target.array
         if array not in self.context.needed:
@@ -228,7 +228,7 @@ class _Pass:
         if statement.update:
             # The adjoint of an accumulator is that of the total, for every term alike.
             sign = statement.operation == "subtract"
-            contributions: list[Optional[Operand]] = [emitter.negate(adjoint) if sign else adjoint]
+            contributions: list[Operand | None] = [emitter.negate(adjoint) if sign else adjoint]
         else:
             contributions = _RULES[statement.operation](emitter, operands, result, adjoint)
         for target, contribution in zip(targets, contributions):
@@ -250,7 +250,7 @@ class _Pass:
                 return TargetMixed(arrays, operand.selector, operand.position)
         return None
 
-    def _adjoint_array(self, array: Array) -> Optional[Array]:
+    def _adjoint_array(self, array: Array) -> Array | None:
         gradient = self.context.memory.gradient(array)
         if gradient is not None:
             return gradient if gradient in self.context.live_gradients else None
@@ -263,7 +263,7 @@ class _Pass:
 # ---- the derivative rules --------------------------------------------------------------------------------
 
 #: (emitter, operands, result, its adjoint) -> the contribution to each operand
-_Rule = Callable[["_Emitter", "list[Operand]", Operand, Operand], "list[Optional[Operand]]"]
+_Rule = Callable[["_Emitter", "list[Operand]", Operand, Operand], "list[Operand | None]"]
 
 
 class _Emitter:
@@ -286,7 +286,7 @@ class _Emitter:
         """-x"""
         return self.emit("negate", x)
 
-    def useful(self) -> "list[Node]":
+    def useful(self) -> list[Node]:
         """The statements whose results are used (a rule also writes those of operands without a gradient)."""
         used: set[int] = set()
         kept: list[Node] = []
@@ -298,19 +298,19 @@ class _Emitter:
         return kept[::-1]
 
 
-def _add(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+def _add(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     return [g, g]
 
 
-def _subtract(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+def _subtract(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     return [g, e.negate(g)]
 
 
-def _multiply(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+def _multiply(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     return [e.multiply(x[1], g), e.multiply(x[0], g)]
 
 
-def _power(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+def _power(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     exponent = x[1]
     if isinstance(exponent, Constant):
         lower: Operand = Constant(exponent.value - 1.0)
@@ -319,55 +319,55 @@ def _power(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[O
     return [e.multiply(e.multiply(exponent, e.emit("power", x[0], lower)), g)]
 
 
-def _negate(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+def _negate(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     return [e.negate(g)]
 
 
-def _absolute(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+def _absolute(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     positive = e.emit("less", Constant(0.0), x[0])
     negative = e.emit("less", x[0], Constant(0.0))
     return [e.multiply(e.emit("subtract", positive, negative), g)]
 
 
-def _relu(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+def _relu(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     return [e.multiply(e.emit("less", Constant(0.0), out), g)]
 
 
-def _exp(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+def _exp(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     return [e.multiply(out, g)]
 
 
-def _log(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+def _log(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     return [e.emit("divide", g, x[0])]
 
 
-def _tanh(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+def _tanh(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     return [e.multiply(e.emit("subtract", Constant(1.0), e.multiply(out, out)), g)]
 
 
-def _sqrt(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+def _sqrt(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     return [e.emit("divide", g, e.multiply(Constant(2.0), out))]
 
 
-def _maximum(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+def _maximum(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     second = e.emit("less", x[0], x[1])
     return [e.emit("select", second, Constant(0.0), g), e.emit("select", second, g, Constant(0.0))]
 
 
-def _minimum(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+def _minimum(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     second = e.emit("less", x[1], x[0])
     return [e.emit("select", second, Constant(0.0), g), e.emit("select", second, g, Constant(0.0))]
 
 
-def _select(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+def _select(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     return [None, e.emit("select", x[0], g, Constant(0.0)), e.emit("select", x[0], Constant(0.0), g)]
 
 
-def _copy(e: _Emitter, x: "list[Operand]", out: Operand, g: Operand) -> "list[Optional[Operand]]":
+def _copy(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     return [g]
 
 
-_RULES: "dict[str, _Rule]" = {
+_RULES: dict[str, _Rule] = {
     "add": _add, "subtract": _subtract, "multiply": _multiply, "power": _power, "negate": _negate,
     "absolute": _absolute, "relu": _relu, "exp": _exp, "log": _log, "tanh": _tanh, "sqrt": _sqrt,
     "maximum": _maximum, "minimum": _minimum, "select": _select, "copy": _copy,
@@ -377,22 +377,22 @@ _RULES: "dict[str, _Rule]" = {
 # ---- afterwards --------------------------------------------------------------------------------------------
 
 
-def _splice(body: "list[Node]") -> None:
-    """Flatten the lists that replaced Backward nodes."""
+def _splice(body: list[Node], expansions: dict[Backward, list[Node]]) -> None:
+    """Put the statements of each backward pass in place of its node."""
     flat: list[Node] = []
     for node in body:
-        if isinstance(node, list):
-            flat += node
+        if isinstance(node, Backward):
+            flat += expansions[node]
         else:
             flat.append(node)
             if isinstance(node, Loop):
-                _splice(node.body)
+                _splice(node.body, expansions)
     body[:] = flat
 
 
 def _connect_adjoint_reads(program: Program, context: _Context) -> None:
     """Replace the stand-ins for gradients of interior nodes by adjoint arrays, or by 0.0 where none was computed."""
-    real: dict[Array, Optional[Array]] = {}
+    real: dict[Array, Array | None] = {}
     for (result, number), stand_in in context.memory.adjoint_reads.items():
         statement, _ = context.producers[result]
         numbers = sorted(n for n in statement.passes if n < number)

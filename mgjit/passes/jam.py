@@ -22,7 +22,7 @@ variables", PLDI 1990.
 
 from __future__ import annotations
 
-from typing import Iterator, Optional, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..ir.program import (
     Array,
@@ -59,7 +59,7 @@ def jam(program: Program) -> None:
         nodes[:] = _jam(nodes)
 
 
-def _jam(nodes: "Sequence[Node]") -> "list[Node]":
+def _jam(nodes: Sequence[Node]) -> list[Node]:
     done: list[Node] = []
     for node in nodes:
         if isinstance(node, Block):
@@ -118,7 +118,7 @@ def _independent(loop: Loop) -> bool:
     return all(_disjoint(accesses[array], loop) for array in written) and not _registers_cross(loop.body)
 
 
-def _parts(statement: Statement) -> "Iterator[Operand]":
+def _parts(statement: Statement) -> Iterator[Operand]:
     for operand in statement.operands:
         if isinstance(operand, Choice):
             yield operand
@@ -126,7 +126,7 @@ def _parts(statement: Statement) -> "Iterator[Operand]":
             yield from leaf_operands(operand)
 
 
-def _disjoint(indices: "Sequence[Index]", loop: Loop) -> bool:
+def _disjoint(indices: Sequence[Index], loop: Loop) -> bool:
     """Whether the elements of one iteration lie within less than the step to the next iteration."""
     steps = {dict(index.terms).get(loop, 0) for index in indices}
     outer = {tuple(t for t in index.terms if t[0] is not loop and _is_around(t[0], loop)) for index in indices}
@@ -134,7 +134,11 @@ def _disjoint(indices: "Sequence[Index]", loop: Loop) -> bool:
         return False
     low = high = indices[0].base
     for index in indices:
-        spans = [c * (l.count - 1) for l, c in index.terms if l is not loop and not _is_around(l, loop)]
+        spans = [
+            coefficient * (other.count - 1)
+            for other, coefficient in index.terms
+            if other is not loop and not _is_around(other, loop)
+        ]
         low = min(low, index.base + sum(s for s in spans if s < 0))
         high = max(high, index.base + sum(s for s in spans if s > 0))
     return high - low < abs(steps.pop())
@@ -144,7 +148,7 @@ def _is_around(other: Loop, loop: Loop) -> bool:
     return not any(node is other for node in walk(loop.body))
 
 
-def _registers_cross(body: "Sequence[Node]") -> bool:
+def _registers_cross(body: Sequence[Node]) -> bool:
     home = {s: position for position, node in enumerate(body) for s in statements([node])}
     segment, number = {}, 0
     for position, node in enumerate(body):  # neighbouring statements stay together
@@ -162,7 +166,7 @@ def _registers_cross(body: "Sequence[Node]") -> bool:
 # ---- 3: the transformation ---------------------------------------------------------------------------------
 
 
-def _split(loop: Loop) -> "list[Node]":
+def _split(loop: Loop) -> list[Node]:
     steps, rest = divmod(loop.count, WIDTH)
     main = Loop(steps, [], loop.reverse)
     offsets = range(WIDTH - 1, -1, -1) if loop.reverse else range(WIDTH)
@@ -175,7 +179,7 @@ def _split(loop: Loop) -> "list[Node]":
     return [*tail, main] if loop.reverse else [main, *tail]
 
 
-def _for_all(body: "Sequence[Node]", loop: Loop, main: Loop, offsets: "Sequence[int]") -> "list[Node]":
+def _for_all(body: Sequence[Node], loop: Loop, main: Loop, offsets: Sequence[int]) -> list[Node]:
     done: list[Node] = []
     run: list[Node] = []
     for node in body:
@@ -191,16 +195,14 @@ def _for_all(body: "Sequence[Node]", loop: Loop, main: Loop, offsets: "Sequence[
     return done + _each(run, loop, main, offsets)
 
 
-def _each(run: "Sequence[Node]", loop: Loop, main: Loop, offsets: "Sequence[int]") -> "list[Node]":
+def _each(run: Sequence[Node], loop: Loop, main: Loop, offsets: Sequence[int]) -> list[Node]:
     return [node for offset in offsets for node in _copy(run, _Substitution(loop, main, WIDTH, offset))]
 
 
 class _Substitution:
     """Replace `loop` by `scale * new + offset`, and other loops by their copies."""
 
-    def __init__(
-        self, loop: Loop, new: Loop, scale: int, offset: int, copies: "Optional[dict[Loop, Loop]]" = None
-    ) -> None:
+    def __init__(self, loop: Loop, new: Loop, scale: int, offset: int, copies: dict[Loop, Loop] | None = None) -> None:
         self.loop, self.new, self.scale, self.offset = loop, new, scale, offset
         self.copies: dict[Loop, Loop] = dict(copies or {})
         self.registers: dict[Statement, Statement] = {}
@@ -240,7 +242,7 @@ class _Substitution:
         return None if target is None else Reference(target.array, self.index(target.index))
 
 
-def _copy(nodes: "Sequence[Node]", substitution: _Substitution) -> "list[Node]":
+def _copy(nodes: Sequence[Node], substitution: _Substitution) -> list[Node]:
     copies: list[Node] = []
     for node in nodes:
         if isinstance(node, Loop):

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import NamedTuple, Optional, Sequence, Union
+from typing import NamedTuple
 
 from ..ir.program import (
     Array,
@@ -75,24 +76,24 @@ class _Record(NamedTuple):
     """A statement and where its iterations lie in the trace."""
 
     base: int
-    dimensions: "tuple[_Dimension, ...]"
+    dimensions: tuple[_Dimension, ...]
     statement: Statement
-    strides: "tuple[int, ...]"
+    strides: tuple[int, ...]
     result: Array
 
 
 class _Level(NamedTuple):
     """Items of one body, for finding the statement of a position."""
 
-    starts: "list[int]"
-    entries: "list[Union[_Record, tuple[Fold, _Level]]]"
+    starts: list[int]
+    entries: list[_Record | tuple[Fold, _Level]]
 
 
 #: Value of the first iteration of a column and its step along each dimension.
 _Affine = "tuple[int, list[int]]"
 
 
-def lift(trace: Trace, forest: "Sequence[Item]", memory: Memory, reach: Reach) -> Program:
+def lift(trace: Trace, forest: Sequence[Item], memory: Memory, reach: Reach) -> Program:
     """The Program of a rolled trace, with Backward nodes, all in its forward phase.
 
     Raises:
@@ -111,7 +112,7 @@ class _Lifter:
         self._tables: dict[bytes, int] = {}
         self._dimensions_of: dict[Backward, tuple[_Dimension, ...]] = {}
 
-    def run(self, forest: "Sequence[Item]") -> Program:
+    def run(self, forest: Sequence[Item]) -> Program:
         self.program.forward, self.top = self._build(forest, ())
         for record in self.records:
             self._fill(record)
@@ -121,7 +122,7 @@ class _Lifter:
 
     # ---- 1: the tree ------------------------------------------------------------------------------
 
-    def _build(self, items: "Sequence[Item]", around: "tuple[_Dimension, ...]") -> "tuple[list[Node], _Level]":
+    def _build(self, items: Sequence[Item], around: tuple[_Dimension, ...]) -> tuple[list[Node], _Level]:
         nodes: list[Node] = []
         level = _Level([], [])
         for item in items:
@@ -144,7 +145,7 @@ class _Lifter:
                 level.entries.append(record)
         return nodes, level
 
-    def _record(self, position: int, around: "tuple[_Dimension, ...]") -> _Record:
+    def _record(self, position: int, around: tuple[_Dimension, ...]) -> _Record:
         shape = tuple(d.high for d in around)
         size, strides = 1, []
         for count in reversed(shape):
@@ -162,9 +163,10 @@ class _Lifter:
         self.records.append(record)
         return record
 
-    def _locate(self, position: int) -> "tuple[_Record, list[int]]":
+    def _locate(self, position: int) -> tuple[_Record, list[int]]:
         """The statement that computes a trace position, and the iteration of each loop around it."""
-        level, indices = self.top, []
+        level = self.top
+        indices: list[int] = []
         while True:
             entry = level.entries[bisect_right(level.starts, position) - 1]
             if isinstance(entry, _Record):
@@ -199,7 +201,7 @@ class _Lifter:
     # ---- 3: columns -> operands ----------------------------------------------------------------------
 
     def _operand(
-        self, column: "array[int]", base: int, dimensions: "tuple[_Dimension, ...]", as_place: bool = False
+        self, column: array[int], base: int, dimensions: tuple[_Dimension, ...], as_place: bool = False
     ) -> Operand:
         first = column[base + sum(d.low * d.period for d in dimensions)]
         if leaf_kind(first) == ADJOINT:
@@ -211,15 +213,15 @@ class _Lifter:
             d = dimensions[k]
             if d.low == 0 and d.high > 2:
                 inner = dimensions[:k] + dimensions[k + 1 :]
-                rest_dimensions = dimensions[:k] + (d._replace(low=1),) + dimensions[k + 1 :]
+                rest_dimensions = (*dimensions[:k], d._replace(low=1), *dimensions[k + 1 :])
                 rest = self._affine_operand(column, base, rest_dimensions, as_place)
                 if rest is not None:
                     return Choice(d.loop, self._operand(column, base, inner, as_place), rest)
         return self._table_operand(column, base, dimensions)
 
     def _affine_operand(
-        self, column: "array[int]", base: int, dimensions: "tuple[_Dimension, ...]", as_place: bool
-    ) -> Optional[Operand]:
+        self, column: array[int], base: int, dimensions: tuple[_Dimension, ...], as_place: bool
+    ) -> Operand | None:
         affine = _affine_column(column, base, dimensions)
         if affine is None:
             return None
@@ -242,14 +244,12 @@ class _Lifter:
         base_index = origin + sum(step * d.low for d, step in zip(dimensions, steps))
         return Load(Reference(array_, Index(base_index, terms)))
 
-    def _leaf_place(self, kind: int, low: int, high: int) -> "Optional[tuple[Array, int]]":
+    def _leaf_place(self, kind: int, low: int, high: int) -> tuple[Array, int] | None:
         if kind == CONSTANT:
             return self.constant_array, 0
         return self.memory.place(kind, low, high)
 
-    def _temporary(
-        self, first: int, steps: "list[int]", dimensions: "tuple[_Dimension, ...]"
-    ) -> Optional[Operand]:
+    def _temporary(self, first: int, steps: list[int], dimensions: tuple[_Dimension, ...]) -> Operand | None:
         record, origin = self._locate(first)
         coefficients = []
         lows, highs = list(origin), list(origin)
@@ -275,7 +275,7 @@ class _Lifter:
         base = sum(o * s for o, s in zip(origin, strides)) - sum(c * d.low for c, d in zip(dense, dimensions))
         return Load(Reference(record.result, Index(base, _terms((d.loop, c) for d, c in zip(dimensions, dense)))))
 
-    def _adjoint_operand(self, column: "array[int]", base: int, dimensions: "tuple[_Dimension, ...]") -> Operand:
+    def _adjoint_operand(self, column: array[int], base: int, dimensions: tuple[_Dimension, ...]) -> Operand:
         """The gradient of an interior node: looked up by its record, then moved to the adjoint array."""
         reads = self.trace.adjoint_reads
         size = len(column)
@@ -290,7 +290,7 @@ class _Lifter:
         operand = self._operand(records, base, dimensions)
         return _moved_to_adjoint(operand, self.memory, numbers.pop())
 
-    def _table_operand(self, column: "array[int]", base: int, dimensions: "tuple[_Dimension, ...]") -> Operand:
+    def _table_operand(self, column: array[int], base: int, dimensions: tuple[_Dimension, ...]) -> Operand:
         places = [self._element(column[position]) for position in _positions(base, dimensions)]
         arrays = list(dict.fromkeys(array_ for array_, _ in places))
         counts = [d.high - d.low for d in dimensions]
@@ -307,7 +307,7 @@ class _Lifter:
         position = self._table([index for _, index in places], list(dimensions))
         return Mixed(tuple(arrays), selector, position)
 
-    def _element(self, operand: int) -> "tuple[Array, int]":
+    def _element(self, operand: int) -> tuple[Array, int]:
         kind = leaf_kind(operand)
         if kind == TEMPORARY:
             record, indices = self._locate(operand)
@@ -317,7 +317,7 @@ class _Lifter:
         assert place is not None
         return place[0], index - place[1]
 
-    def _table(self, entries: "list[int]", dimensions: "list[_Dimension]") -> TableEntry:
+    def _table(self, entries: list[int], dimensions: list[_Dimension]) -> TableEntry:
         contents = array("i", entries)
         key = contents.tobytes()
         offset = self._tables.get(key)
@@ -335,9 +335,7 @@ class _Lifter:
 # ---- columns -----------------------------------------------------------------------------------------
 
 
-def _affine_column(
-    column: "array[int]", base: int, dimensions: "tuple[_Dimension, ...]"
-) -> "Optional[tuple[int, list[int]]]":
+def _affine_column(column: array[int], base: int, dimensions: tuple[_Dimension, ...]) -> tuple[int, list[int]] | None:
     """Entry of the first iteration and steps, when the column is affine over its whole iteration space."""
     origin = base + sum(d.low * d.period for d in dimensions)
     first = column[origin]
@@ -367,7 +365,7 @@ def _affine_column(
     return first, steps
 
 
-def _positions(base: int, dimensions: "tuple[_Dimension, ...]") -> "list[int]":
+def _positions(base: int, dimensions: tuple[_Dimension, ...]) -> list[int]:
     """Trace positions of the iteration space, in row-major order."""
     positions = [base]
     for d in dimensions:
@@ -375,9 +373,9 @@ def _positions(base: int, dimensions: "tuple[_Dimension, ...]") -> "list[int]":
     return positions
 
 
-def _without_affine_dimensions(entries: "list[int]", counts: "list[int]") -> "tuple[list[int], list[Optional[int]]]":
+def _without_affine_dimensions(entries: list[int], counts: list[int]) -> tuple[list[int], list[int | None]]:
     """Drop the dimensions along which a table is affine; their steps, None for those that stay."""
-    steps: list[Optional[int]] = []
+    steps: list[int | None] = []
     for k in range(len(counts)):
         inner = 1
         for count in counts[k + 1 :]:
@@ -393,13 +391,13 @@ def _without_affine_dimensions(entries: "list[int]", counts: "list[int]") -> "tu
         if affine:
             entries = [e for row in kept for e in row]
             steps.append(step)
-            counts = counts[:k] + [1] + counts[k + 1 :]
+            counts = [*counts[:k], 1, *counts[k + 1 :]]
         else:
             steps.append(None)
     return entries, steps
 
 
-def _terms(pairs: "Sequence[Term]") -> "tuple[Term, ...]":  # type: ignore[misc]
+def _terms(pairs: Iterable[Term]) -> tuple[Term, ...]:
     return tuple((loop, coefficient) for loop, coefficient in pairs if coefficient)
 
 

@@ -7,8 +7,8 @@ every argument buffer is one region, and one array of the Program.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Optional, Sequence
 
 from ..ir.program import Array
 from ..trace.opcodes import GRADIENT, INPUT, LOCAL, LOCAL_GRADIENT, OUTPUT, PARAMETER, STATE
@@ -32,7 +32,7 @@ class Memory:
         inputs: the regions of the arguments, in order.
     """
 
-    def __init__(self, trace: Trace, inputs: "Sequence[InputRegion]") -> None:
+    def __init__(self, trace: Trace, inputs: Sequence[InputRegion]) -> None:
         parameters = []
         if trace.new_parameters:
             first, last = trace.new_parameters[0][0], trace.new_parameters[-1][0]
@@ -58,14 +58,14 @@ class Memory:
         }
         self.adjoint_reads: dict[tuple[Array, int], Array] = {}
 
-    def place(self, kind: int, low: int, high: int) -> "Optional[tuple[Array, int]]":
+    def place(self, kind: int, low: int, high: int) -> tuple[Array, int] | None:
         """The array that holds the leaves `low .. high` and its first index; None when there are several."""
         regions = self.regions[kind]
         position = bisect_right([start for start, _ in regions], low) - 1
         start, array = regions[position]
         return (array, start) if high < start + array.size else None
 
-    def gradient(self, array: Array) -> Optional[Array]:
+    def gradient(self, array: Array) -> Array | None:
         """The array of the gradients of a parameter array (or of the Values made in the step)."""
         return self._gradients.get(id(array))
 
@@ -77,5 +77,5 @@ class Memory:
         return self.adjoint_reads[key]
 
 
-def _arrays(name: str, space: str, regions: "Sequence[tuple[int, int]]") -> "list[tuple[int, Array]]":
+def _arrays(name: str, space: str, regions: Sequence[tuple[int, int]]) -> list[tuple[int, Array]]:
     return [(start, Array(f"{name}{number}", space, size, number)) for number, (start, size) in enumerate(regions)]

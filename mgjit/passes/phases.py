@@ -9,18 +9,30 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
-from ..ir.program import Array, Backward, Constant, Load, Node, Program, Statement, arrays_read, arrays_written, statements, walk
+from ..ir.program import (
+    Array,
+    Backward,
+    Constant,
+    Load,
+    Node,
+    Program,
+    Statement,
+    arrays_read,
+    arrays_written,
+    statements,
+    walk,
+)
 
 
-def find_boundaries(nodes: "Sequence[Node]") -> "tuple[int, int]":
+def find_boundaries(nodes: Sequence[Node]) -> tuple[int, int]:
     """Indices of the first top-level node with a backward pass and after the last (both the end if there is none)."""
     having = [i for i, node in enumerate(nodes) if any(isinstance(inner, Backward) for inner in walk([node]))]
     return (having[0], having[-1] + 1) if having else (len(nodes), len(nodes))
 
 
-def split_phases(program: Program, first: "Node | None", last: "Node | None") -> None:
+def split_phases(program: Program, first: Node | None, last: Node | None) -> None:
     """Distribute `program.forward` over the phases, in place.
 
     Args:
@@ -38,7 +50,7 @@ def split_phases(program: Program, first: "Node | None", last: "Node | None") ->
     _hoist_outputs(program)
 
 
-def _sink_gradient_resets(forward: "list[Node]", program: Program) -> "list[Node]":
+def _sink_gradient_resets(forward: list[Node], program: Program) -> list[Node]:
     read: set[Array] = {array for s in statements(forward) for array in arrays_read(s)}
 
     def resets(node: Node) -> bool:

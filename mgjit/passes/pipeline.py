@@ -6,9 +6,9 @@ and can: loops with backward passes inside, loops without, no loops at all.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Sequence
 
 from ..ir.program import Loop, Program, count_statements, walk
 from ..ir.verify import verify
@@ -39,16 +39,16 @@ class Lowered:
     records: int
     loops: int = 0
     statements: int = 0
-    notes: "list[str]" = field(default_factory=list)
-    seconds: "dict[str, float]" = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
 
 
-def lower(trace: Trace, inputs: "Sequence[InputRegion]") -> Lowered:
+def lower(trace: Trace, inputs: Sequence[InputRegion]) -> Lowered:
     """Roll, lift, differentiate and simplify a trace."""
     started = perf_counter()
     reached = reach(trace)
     notes: list[str] = []
-    forms = [lambda: roll(trace, reached.marks)]
+    forms: list[Callable[[], list[Item]]] = [lambda: roll(trace, reached.marks)]
     if reached.backwards:
         forms.append(lambda: roll(trace, _marks_that_keep_passes_out(reached)))
     forms.append(lambda: list(range(len(trace))))
@@ -65,7 +65,7 @@ def lower(trace: Trace, inputs: "Sequence[InputRegion]") -> Lowered:
 
 
 def _lower(
-    trace: Trace, forest: "Sequence[Item]", inputs: "Sequence[InputRegion]", reached: Reach, rolled: float
+    trace: Trace, forest: Sequence[Item], inputs: Sequence[InputRegion], reached: Reach, rolled: float
 ) -> Lowered:
     started = perf_counter()
     memory = Memory(trace, inputs)
@@ -101,7 +101,7 @@ def _lower(
     )
 
 
-def _marks_that_keep_passes_out(reached: Reach) -> "list[int]":
+def _marks_that_keep_passes_out(reached: Reach) -> list[int]:
     """Marks that make every backward pass unlike any other record, so that no loop contains one."""
     assert reached.marks is not None
     marks = list(reached.marks)

@@ -12,7 +12,7 @@ what reaches them, and this analysis provides the marks that `roll` compares.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from ..trace.opcodes import BACKWARD, NUMBER, POWER, TAKE
 from ..trace.recorder import Trace
@@ -27,11 +27,11 @@ class Reach(NamedTuple):
         meanings: for each mark, the relative numbers of the passes.
     """
 
-    backwards: "list[int]"
-    marks: "Optional[list[int]]"
-    meanings: "list[frozenset[int]]"
+    backwards: list[int]
+    marks: list[int] | None
+    meanings: list[frozenset[int]]
 
-    def reached_by(self, position: int) -> "frozenset[int]":
+    def reached_by(self, position: int) -> frozenset[int]:
         """Numbers of the backward passes that reach the record."""
         if self.marks is None or not self.marks[position]:
             return frozenset()
@@ -64,13 +64,13 @@ def reach(trace: Trace) -> Reach:
     return Reach(backwards, marks, meanings)
 
 
-def _positions(trace: Trace) -> "list[int]":
+def _positions(trace: Trace) -> list[int]:
     if BACKWARD not in trace.op:
         return []
     return [position for position, code in enumerate(trace.op) if code == BACKWARD]
 
 
-def _reached(trace: Trace, root: int) -> "list[int]":
+def _reached(trace: Trace, root: int) -> list[int]:
     """Records that a pass from `root` visits, last created first."""
     op, a, b = trace.op, trace.a, trace.b
     visited = bytearray(root + 1)

@@ -21,7 +21,7 @@ around a reduction can be interchanged and that its adjoint is a broadcast.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Iterator, Optional, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..ir.program import (
     Array,
@@ -81,7 +81,7 @@ def find_reductions(program: Program, memory: Memory) -> None:
         _replace_reads(nodes, replaced)
 
 
-def _in_loops(nodes: "Sequence[Node]") -> "Iterator[tuple[Loop, Statement]]":
+def _in_loops(nodes: Sequence[Node]) -> Iterator[tuple[Loop, Statement]]:
     for node in walk(nodes):
         if isinstance(node, Loop):
             for child in node.body:
@@ -89,7 +89,7 @@ def _in_loops(nodes: "Sequence[Node]") -> "Iterator[tuple[Loop, Statement]]":
                     yield node, child
 
 
-def _chain(loop: Loop, statement: Statement) -> "Optional[tuple[Operand, Operand]]":
+def _chain(loop: Loop, statement: Statement) -> tuple[Operand, Operand] | None:
     """Initial value and term, when the statement is `op((initial if first else own previous result), term)`."""
     if statement.operation not in _REDUCTIONS or not isinstance(statement.target, Reference) or statement.update:
         return None
@@ -100,13 +100,14 @@ def _chain(loop: Loop, statement: Statement) -> "Optional[tuple[Operand, Operand
     first, second = statement.operands
     if isinstance(first, Choice) and first.loop is loop and first.rest == previous:
         return first.first, second
-    if isinstance(second, Choice) and second.loop is loop and second.rest == previous:
-        if statement.operation in _COMMUTATIVE:
-            return second.first, first
+    carried = isinstance(second, Choice) and second.loop is loop and second.rest == previous
+    if carried and statement.operation in _COMMUTATIVE:
+        assert isinstance(second, Choice)
+        return second.first, first
     return None
 
 
-def _reads(nodes: "Sequence[Node]") -> "defaultdict[Array, list[Operand]]":
+def _reads(nodes: Sequence[Node]) -> defaultdict[Array, list[Operand]]:
     """Every operand part that reads an array, by array."""
     found: defaultdict[Array, list[Operand]] = defaultdict(list)
 
@@ -126,7 +127,7 @@ def _reads(nodes: "Sequence[Node]") -> "defaultdict[Array, list[Operand]]":
     return found
 
 
-def _only_last_is_read(reads: "Sequence[Operand]", count: int, result: Array) -> bool:
+def _only_last_is_read(reads: Sequence[Operand], count: int, result: Array) -> bool:
     """Whether all reads but one (the chain's own) are of the last iteration."""
     others = 0
     for operand in reads:
@@ -152,21 +153,25 @@ def _initial_can_move(loop: Loop, statement: Statement, initial: Operand, term: 
 
 
 def _without_loop(index: Index, loop: Loop) -> Index:
-    return Index(index.base // loop.count, tuple((l, c // loop.count) for l, c in index.terms if l is not loop))
+    return Index(
+        index.base // loop.count, tuple((other, c // loop.count) for other, c in index.terms if other is not loop)
+    )
 
 
-def _parents(nodes: "list[Node]") -> "dict[Loop, list[Node]]":
+def _parents(nodes: list[Node]) -> dict[Loop, list[Node]]:
     """The body that each loop is in."""
     bodies = [nodes, *(node.body for node in walk(nodes) if isinstance(node, Loop))]
     return {node: body for body in bodies for node in body if isinstance(node, Loop)}
 
 
-def _replace_reads(nodes: "Sequence[Node]", replaced: "dict[Array, tuple[Array, int]]") -> None:
+def _replace_reads(nodes: Sequence[Node], replaced: dict[Array, tuple[Array, int]]) -> None:
     def replace(operand: Operand) -> Operand:
         if isinstance(operand, Load) and operand.reference.array in replaced:
             total, count = replaced[operand.reference.array]
             index = operand.reference.index
-            return Load(Reference(total, Index(index.base // count, tuple((l, c // count) for l, c in index.terms))))
+            return Load(
+                Reference(total, Index(index.base // count, tuple((loop, c // count) for loop, c in index.terms)))
+            )
         return operand
 
     for node in walk(nodes):

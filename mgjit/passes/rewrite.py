@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Callable
 
 from ..ir.program import (
     Array,
@@ -19,7 +20,6 @@ from ..ir.program import (
     TableEntry,
     Target,
     TargetChoice,
-    TargetMixed,
 )
 
 Loops = Mapping[Loop, Loop]
@@ -33,7 +33,9 @@ def with_loops(operand: Operand, loops: Loops) -> Operand:
         loop = loops.get(operand.loop, operand.loop)
         return Choice(loop, with_loops(operand.first, loops), with_loops(operand.rest, loops))
     if isinstance(operand, Mixed):
-        return Mixed(operand.arrays, entry_with_loops(operand.selector, loops), entry_with_loops(operand.position, loops))
+        return Mixed(
+            operand.arrays, entry_with_loops(operand.selector, loops), entry_with_loops(operand.position, loops)
+        )
     return operand
 
 
@@ -53,7 +55,7 @@ def entry_with_loops(entry: TableEntry, loops: Loops) -> TableEntry:
     return TableEntry(entry.offset, tuple((loops.get(loop, loop), c) for loop, c in entry.terms))
 
 
-def map_operand(operand: Operand, function: "Callable[[Operand], Operand]") -> Operand:
+def map_operand(operand: Operand, function: Callable[[Operand], Operand]) -> Operand:
     """Apply `function` to the alternatives of an operand and to the operands of its run-time indices."""
     if isinstance(operand, Choice):
         return Choice(operand.loop, map_operand(operand.first, function), map_operand(operand.rest, function))
@@ -62,7 +64,7 @@ def map_operand(operand: Operand, function: "Callable[[Operand], Operand]") -> O
     return function(operand)
 
 
-def map_target(target: Target, function: "Callable[[Operand], Operand]") -> Target:
+def map_target(target: Target, function: Callable[[Operand], Operand]) -> Target:
     """Apply `function` to the run-time indices of a target."""
     if isinstance(target, Reference) and target.index.dynamic is not None:
         return _map_dynamic(target, function)
@@ -71,22 +73,22 @@ def map_target(target: Target, function: "Callable[[Operand], Operand]") -> Targ
     return target
 
 
-def _map_dynamic(reference: Reference, function: "Callable[[Operand], Operand]") -> Reference:
+def _map_dynamic(reference: Reference, function: Callable[[Operand], Operand]) -> Reference:
     dynamic = reference.index.dynamic
     assert dynamic is not None
     moved = dynamic._replace(operand=map_operand(dynamic.operand, function))
     return reference._replace(index=reference.index._replace(dynamic=moved))
 
 
-def rewrite_operands(statement: Statement, function: "Callable[[Operand], Operand]") -> None:
+def rewrite_operands(statement: Statement, function: Callable[[Operand], Operand]) -> None:
     """Apply `function` to every operand of a statement, in place."""
     statement.operands = tuple([map_operand(operand, function) for operand in statement.operands])
     statement.target = map_target(statement.target, function)
 
 
 def with_surroundings(
-    nodes: "Sequence[Node]", around: "tuple[Loop, ...]" = ()
-) -> "Iterator[tuple[Statement, tuple[Loop, ...]]]":
+    nodes: Sequence[Node], around: tuple[Loop, ...] = ()
+) -> Iterator[tuple[Statement, tuple[Loop, ...]]]:
     """Every statement with the loops around it, outermost first."""
     for node in nodes:
         if isinstance(node, Loop):
@@ -97,7 +99,7 @@ def with_surroundings(
             yield node, around
 
 
-def operand_arrays(operand: Operand) -> "Iterator[Array]":
+def operand_arrays(operand: Operand) -> Iterator[Array]:
     """Every array that an operand may read."""
     if isinstance(operand, Choice):
         yield from operand_arrays(operand.first)

@@ -24,8 +24,9 @@ from __future__ import annotations
 
 import sys
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Optional, Sequence, Union
+from typing import Union
 
 from ..trace.opcodes import ADD, KIND_OF_TOP_BYTE, NUMBER, operation_name
 from ..trace.recorder import Trace
@@ -38,7 +39,7 @@ class Fold:
     start: int
     count: int
     period: int
-    body: "tuple[Item, ...]"
+    body: tuple[Item, ...]
 
     @property
     def end(self) -> int:
@@ -57,7 +58,7 @@ _ALIKE = 8
 _SHORT_LOOP_PERIOD = 8
 
 
-def roll(trace: Trace, marks: "Optional[Sequence[int]]" = None) -> "list[Item]":
+def roll(trace: Trace, marks: Sequence[int] | None = None) -> list[Item]:
     """The forest of loops over the records of a trace.
 
     Args:
@@ -68,7 +69,7 @@ def roll(trace: Trace, marks: "Optional[Sequence[int]]" = None) -> "list[Item]":
 
 
 class _Roller:
-    def __init__(self, trace: Trace, marks: "Optional[Sequence[int]]") -> None:
+    def __init__(self, trace: Trace, marks: Sequence[int] | None) -> None:
         self.columns = [trace.a, trace.b] + ([trace.c] if trace.c is not None else [])
         self.shapes = _record_shapes(trace, marks)
         self.items: list[Item] = list(range(len(trace)))
@@ -76,7 +77,7 @@ class _Roller:
         self._fold_shapes: dict[object, str] = {}
         self._next_shape = ord(max(self.shapes)) + 1 if self.shapes else 1
 
-    def run(self) -> "list[Item]":
+    def run(self) -> list[Item]:
         for fewest in (4, 3, 2):
             while self._sweep(fewest):
                 pass
@@ -124,7 +125,7 @@ class _Roller:
 
     # ---- runs -----------------------------------------------------------------------------------
 
-    def _loop_at(self, k: int, period: int, fewest: int) -> "Optional[tuple[int, int, int]]":
+    def _loop_at(self, k: int, period: int, fewest: int) -> tuple[int, int, int] | None:
         """(first item, period, count) of the loop in the run that starts at item `k`, or None."""
         end = self._run_end(k, period)
         if (end - k) // period < fewest:
@@ -158,7 +159,7 @@ class _Roller:
             break
         return low
 
-    def _rotations(self, k: int, period: int, flat_period: int) -> "list[int]":
+    def _rotations(self, k: int, period: int, flat_period: int) -> list[int]:
         """Item offsets at which iterations may start, best first: no rotation, unless another carries less."""
         if period == 1:
             return [0]
@@ -207,7 +208,7 @@ class _Roller:
 
     # ---- folding --------------------------------------------------------------------------------
 
-    def _replace(self, found: "list[tuple[int, int, int]]") -> None:
+    def _replace(self, found: list[tuple[int, int, int]]) -> None:
         items, shapes, starts = self.items, self.shapes, self.starts
         new_items: list[Item] = []
         new_shapes: list[str] = []
@@ -234,7 +235,7 @@ class _Roller:
         return shape
 
 
-def _next_alike(shapes: str) -> "list[int]":
+def _next_alike(shapes: str) -> list[int]:
     """For each item, the next one that is followed by the same shapes; -1 where there is none."""
     following = [-1] * len(shapes)
     seen: dict[str, int] = {}
@@ -245,7 +246,7 @@ def _next_alike(shapes: str) -> "list[int]":
     return following
 
 
-def _outside(column: "array[int]", position: int, period: int, count: int, start: int) -> int:
+def _outside(column: array[int], position: int, period: int, count: int, start: int) -> int:
     """How many iterations (of `count`) have their operand before `start`."""
     entries = column[position : position + count * period : period]
     if max(entries) < start:
@@ -253,7 +254,7 @@ def _outside(column: "array[int]", position: int, period: int, count: int, start
     return next(t for t, operand in enumerate(entries) if operand >= start)
 
 
-def _progressing(column: "array[int]", position: int, period: int, count: int) -> int:
+def _progressing(column: array[int], position: int, period: int, count: int) -> int:
     """How many iterations have their operand `period` behind that of the iteration before, from the second on."""
     entries = column[position + period : position + count * period : period]
     expected = array("i", range(entries[0], entries[0] + (count - 1) * period, period))
@@ -269,25 +270,25 @@ def _progressing(column: "array[int]", position: int, period: int, count: int) -
     return low + 1
 
 
-def _record_shapes(trace: Trace, marks: "Optional[Sequence[int]]") -> str:
+def _record_shapes(trace: Trace, marks: Sequence[int] | None) -> str:
     """One character for each record: equal characters may be the same statement of a loop."""
     columns: list[Sequence[int]] = [trace.op, _operand_kinds(trace.a), _operand_kinds(trace.b)]
     columns.append(marks if marks is not None else bytes(len(trace)))
     shape_of: dict[tuple[int, ...], str] = {}
     numbering: dict[tuple[int, ...], str] = {}
     for key in dict.fromkeys(zip(*columns)):
-        op, kind_a, kind_b, mark = key
+        op, _kind_a, _kind_b, mark = key
         merged = (op, 0, 0, mark) if op in (ADD, ADD | NUMBER) else key
         shape_of[key] = numbering.setdefault(merged, chr(len(numbering) + 1))
     return "".join(map(shape_of.__getitem__, zip(*columns)))
 
 
-def _operand_kinds(column: "array[int]") -> bytes:
+def _operand_kinds(column: array[int]) -> bytes:
     top = 3 if sys.byteorder == "little" else 0
     return column.tobytes()[top::4].translate(KIND_OF_TOP_BYTE)
 
 
-def print_forest(items: "Sequence[Item]", trace: Trace) -> str:
+def print_forest(items: Sequence[Item], trace: Trace) -> str:
     """The loops of a forest, indented, with the operations of their bodies."""
     lines: list[str] = []
     stack: list[tuple[str, list[Item]]] = [("", list(reversed(items)))]

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Optional, Sequence
+from collections.abc import Sequence
 
 from ..ir.program import (
     Array,
@@ -79,9 +79,7 @@ def _is_zero(statement: Statement) -> bool:
     )
 
 
-def _covers(
-    zero: Statement, zero_loops: "tuple[Loop, ...]", add: Statement, add_loops: "tuple[Loop, ...]"
-) -> bool:
+def _covers(zero: Statement, zero_loops: tuple[Loop, ...], add: Statement, add_loops: tuple[Loop, ...]) -> bool:
     """Whether `add` writes each element that `zero` clears exactly once."""
     if not isinstance(add.target, Reference) or not isinstance(zero.target, Reference):
         return False
@@ -95,7 +93,7 @@ def _covers(
     return shape is not None and shape == mine and zero_outer == add_outer
 
 
-def _dense_shape(index: Index, loops: "Sequence[Loop]") -> "Optional[tuple[int, int]]":
+def _dense_shape(index: Index, loops: Sequence[Loop]) -> tuple[int, int] | None:
     """(first element, number of elements) when the loops visit a contiguous stretch, each element once."""
     if index.table is not None or index.dynamic is not None:
         return None
@@ -109,15 +107,20 @@ def _dense_shape(index: Index, loops: "Sequence[Loop]") -> "Optional[tuple[int, 
     return index.base, size
 
 
-def _never_negative_zero(operand: Operand, writers: "dict[Array, list[tuple[Statement, tuple[Loop, ...]]]]") -> bool:
+def _never_negative_zero(operand: Operand, writers: dict[Array, list[tuple[Statement, tuple[Loop, ...]]]]) -> bool:
     """Whether an operand is an adjoint: 1.0, or a sum that began with 0.0."""
     if not isinstance(operand, Load):
         return False
     found = writers.get(operand.reference.array, [])
-    return bool(found) and all(
-        statement.operands[0] in (Constant(0.0), Constant(1.0)) or (statement.update and statement.operation == "add")
-        for statement, _ in found
-    ) and any(not statement.update for statement, _ in found)
+    return (
+        bool(found)
+        and all(
+            statement.operands[0] in (Constant(0.0), Constant(1.0))
+            or (statement.update and statement.operation == "add")
+            for statement, _ in found
+        )
+        and any(not statement.update for statement, _ in found)
+    )
 
 
 # ---- 2: registers -----------------------------------------------------------------------------------------
@@ -125,7 +128,7 @@ def _never_negative_zero(operand: Operand, writers: "dict[Array, list[tuple[Stat
 
 def use_registers(program: Program) -> None:
     """Replace loads of a value by the statement that has just computed it."""
-    definitions: dict[Array, Optional[Statement]] = {}
+    definitions: dict[Array, Statement | None] = {}
     for _, nodes in program.phases:
         for statement in statements(nodes):
             for array in arrays_written(statement):
@@ -137,15 +140,15 @@ def use_registers(program: Program) -> None:
     for _, nodes in program.phases:
         for statement in statements(nodes):
             target = statement.target
-            if isinstance(target, Reference) and target.array.space == "scratch" and target.array not in read:
-                if not statement.update:
-                    statement.target = None
+            unread = isinstance(target, Reference) and target.array.space == "scratch" and target.array not in read
+            if unread and not statement.update:
+                statement.target = None
 
 
 def _use_registers(
-    nodes: "Sequence[Node]",
-    known: "dict[Array, Statement]",
-    definitions: "dict[Array, Optional[Statement]]",
+    nodes: Sequence[Node],
+    known: dict[Array, Statement],
+    definitions: dict[Array, Statement | None],
 ) -> None:
     known = dict(known)
 
@@ -202,7 +205,7 @@ def delete_dead_statements(program: Program) -> None:
         nodes[:] = _without(nodes, dead)
 
 
-def _all_operands(statement: Statement) -> "list[Operand]":
+def _all_operands(statement: Statement) -> list[Operand]:
     parts = [part for operand in statement.operands for part in leaf_operands(operand)]
 
     def note(operand: Operand) -> Operand:
@@ -215,7 +218,7 @@ def _all_operands(statement: Statement) -> "list[Operand]":
     return parts
 
 
-def _without(nodes: "Sequence[Node]", dead: "set[Statement]") -> "list[Node]":
+def _without(nodes: Sequence[Node], dead: set[Statement]) -> list[Node]:
     kept: list[Node] = []
     for node in nodes:
         if isinstance(node, (Loop, Block)):

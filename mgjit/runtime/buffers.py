@@ -9,7 +9,8 @@ Value that was never compiled keeps plain slots and pays nothing.
 from __future__ import annotations
 
 from array import array
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from ..engine.state import zero_array
 from ..engine.value import Value
@@ -48,14 +49,14 @@ class BoundValue(Value):
     """A parameter whose data and gradient live in a ParameterStorage."""
 
     __slots__ = ()
-    data = property(_data, _set_data)  # type: ignore[assignment]
-    grad = property(_grad, _set_grad)  # type: ignore[assignment]
+    data = property(_data, _set_data)
+    grad = property(_grad, _set_grad)
 
 
 BoundValue.__name__ = BoundValue.__qualname__ = "Value"  # users see a Value, because it is one
 
 #: The bound class of each class of Values (users may derive from Value).
-bound_classes: "dict[type, type]" = {Value: BoundValue}
+bound_classes: dict[type, type] = {Value: BoundValue}
 
 
 def bound_class(cls: type) -> type:
@@ -67,7 +68,7 @@ def bound_class(cls: type) -> type:
     return bound
 
 
-def bind(values: "Sequence[tuple[int, Value]]") -> ParameterStorage:
+def bind(values: Sequence[tuple[int, Value]]) -> ParameterStorage:
     """Move Values that are bound to nothing yet into one new storage.
 
     Args:

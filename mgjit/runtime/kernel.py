@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable
 
 from ..codegen.layout import Layout, Slot
 from ..codegen.python import load_python
@@ -36,22 +37,20 @@ class Code:
         source: C or Python.
     """
 
-    slots: "list[Slot]"
+    slots: list[Slot]
     scratch_size: int
-    constants: "array[float]"
-    tables: "array[int]"
-    library: "Optional[ffi.Library]"
+    constants: array[float]
+    tables: array[int]
+    library: ffi.Library | None
     source: str
-    facts: "dict[str, Any]" = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of_layout(
-        cls, layout: Layout, constants: "array[float]", library: "Optional[ffi.Library]", source: str
-    ) -> "Code":
+    def of_layout(cls, layout: Layout, constants: array[float], library: ffi.Library | None, source: str) -> Code:
         """Code for a freshly generated source."""
         return cls(layout.slots, layout.scratch_size, constants, layout.tables, library, source)
 
-    def metadata(self) -> "dict[str, Any]":
+    def metadata(self) -> dict[str, Any]:
         """What a cache entry needs besides the binary and the source, as JSON."""
         return {
             "slots": [list(slot) for slot in self.slots],
@@ -62,7 +61,7 @@ class Code:
         }
 
     @classmethod
-    def of_metadata(cls, metadata: "dict[str, Any]", library: "ffi.Library", source: str) -> "Code":
+    def of_metadata(cls, metadata: dict[str, Any], library: ffi.Library, source: str) -> Code:
         """Code from a cache entry."""
         constants, tables = array("d"), array("i")
         constants.frombytes(base64.b64decode(metadata["constants"]))
@@ -78,12 +77,12 @@ class Kernel:
         self,
         code: Code,
         plan: ArgumentPlan,
-        parameters: "Sequence[ParameterStorage]",
-        states: "Sequence[State]",
+        parameters: Sequence[ParameterStorage],
+        states: Sequence[State],
         outputs: int,
-        checks: "Sequence[IndexCheck]",
+        checks: Sequence[IndexCheck],
         result: ResultTree,
-        values: "Optional[ParameterStorage]",
+        values: ParameterStorage | None,
     ) -> None:
         self.code, self.plan, self.result = code, plan, result
         self.frame: Frame = plan.frame()
@@ -110,7 +109,7 @@ class Kernel:
         else:
             self._start_python(buffers)
 
-    def _start_native(self, buffers: "list[Any]") -> None:
+    def _start_native(self, buffers: list[Any]) -> None:
         assert self.code.library is not None
         block = ffi.PointerBlock(len(buffers))
         for number, buffer in enumerate(buffers):
@@ -121,16 +120,14 @@ class Kernel:
         self.run: dict[str, Callable[[], Any]] = {name: library.bind(f"mgjit_{name}", block) for name in PHASES}
         self.step = self.run["step"]
 
-    def _start_python(self, buffers: "list[Any]") -> None:
+    def _start_python(self, buffers: list[Any]) -> None:
         scratch = next(number for number, slot in enumerate(self.code.slots) if slot.space == "scratch")
         buffers[scratch] = [0.0] * self.code.scratch_size  # a list is faster than an array here
 
         def set_buffer(number: int, buffer: Any) -> None:
-            view = memoryview(buffer)
-            flat = view if view.ndim == 1 and view.format not in ("c",) else view.cast("B")
-            buffers[number] = flat.cast(self.code.slots[number].format) if flat.format == "B" else flat
+            buffers[number] = flat_view(buffer, self.code.slots[number].format)
 
-        def bound(function: "Callable[[Any], None]") -> "Callable[[], None]":
+        def bound(function: Callable[[Any], None]) -> Callable[[], None]:
             return lambda: function(buffers)
 
         self._set_buffer = set_buffer
@@ -173,6 +170,11 @@ class Kernel:
             return self.frame.packed[index]
         for node in self.plan.buffers:
             if node.place <= index < node.place + node.size:
-                view = memoryview(self.frame.buffers[node.region]).cast("B").cast(node.format)
+                view = flat_view(self.frame.buffers[node.region], node.format)
                 return float(view[index - node.place])
         raise AssertionError("an index that is no input")
+
+
+def flat_view(buffer: Any, format: str) -> memoryview:
+    """A contiguous buffer as one row of elements of a struct format."""
+    return memoryview(buffer).cast("B").cast(format)  # type: ignore[call-overload, no-any-return]
