@@ -156,7 +156,7 @@ def _compile(
         "lower_seconds": emitted - started,
         "compile_seconds": built.seconds,
     }
-    code = Code.of_layout(layout, lowered.program.constants, None, source)
+    code = Code.of_lowered(lowered, layout, source)
     code.facts = facts
     key = _key(structure, compiler, options)
     store.put(key, Entry(code.metadata(), source, built.binary))
@@ -180,7 +180,7 @@ def _python(trace: Trace, inputs: Sequence[InputRegion], structure: str, started
     lowered = lower(trace, inputs)
     layout = lay_out(lowered.program, lowered.memory)
     source = emit_python(lowered.program, layout)
-    code = Code.of_layout(layout, lowered.program.constants, None, source)
+    code = Code.of_lowered(lowered, layout, source)
     code.facts = {
         **_facts(lowered, source, structure),
         "backend": "python",

@@ -26,11 +26,13 @@ from .codegen.c import emit_c
 from .codegen.layout import lay_out
 from .errors import ArgumentError, PhaseError, RetraceLimitError, RetraceWarning, UnsupportedError, user_location
 from .ir.printer import print_program
+from .passes.layout import ParameterLayout
 from .passes.memory import InputRegion
 from .passes.pipeline import Lowered, lower
 from .runtime.buffers import ParameterStorage, bind
 from .runtime.kernel import Kernel
 from .trace.guards import Guard
+from .trace.recorder import Trace
 from .trace.signature import ArgumentPlan, plan_arguments
 from .trace.tracer import is_tracing, trace_call
 
@@ -227,8 +229,7 @@ class CompiledStep(Generic[P, R]):
         seconds = perf_counter() - started
         trace = traced.trace
         code = build(trace, _regions(plan), self._options.code)
-        parameters = [bind(trace.new_parameters)] if trace.new_parameters else []
-        parameters += [storage for _, storage in trace.bound_storages]
+        parameters = _bind_new(trace, code.parameter_layout) + [storage for _, storage in trace.bound_storages]
         kernel = Kernel(
             code,
             plan,
@@ -330,6 +331,18 @@ class Lowering:
 def _regions(plan: ArgumentPlan) -> list[InputRegion]:
     packed = InputRegion(0, plan.packed_size, "d")
     return [packed, *(InputRegion(node.place, node.size, node.format) for node in plan.buffers)]
+
+
+def _bind_new(trace: Trace, layout: ParameterLayout | None) -> list[ParameterStorage]:
+    """Move the parameters that a trace has met first into a storage."""
+    if not trace.new_parameters:
+        return []
+    start = trace.new_parameters[0][0]
+    places = [number - start for number, _ in trace.new_parameters]
+    size = places[-1] + 1
+    if layout is not None:
+        places, size = layout.positions(places), layout.size
+    return [bind([value for _, value in trace.new_parameters], places, size)]
 
 
 def _without_identities(key: Any) -> Any:

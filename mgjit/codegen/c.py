@@ -52,6 +52,9 @@ _POWER_OF_PYPY = """\
 static double power(double x, double y) { return y == 2.0 ? x * x : pow(x, y); }
 """
 
+#: Functions with more pointers than this get them as local variables.
+_MOST_PARAMETERS = 40
+
 _BINARY = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
 _CALLS = {"exp": "exp", "log": "log", "tanh": "tanh", "sqrt": "SQUARE_ROOT", "absolute": "ABSOLUTE"}
@@ -66,9 +69,8 @@ def emit_c(program: Program, layout: Layout) -> str:
     for name, nodes in program.phases:
         emitter = _CEmitter(program, layout, blocks)
         emitter.nodes(nodes)
-        body = emitter.declarations() + emitter.lines
         parts += blocks.take()
-        parts.append("\n".join([f"static void {name}(void *const *m)", "{", *body, "}", ""]))
+        parts.append(emitter.function(name))
     for name, _ in program.phases:
         parts.append(f"EXPORT int mgjit_{name}(void *const *m) {{ {name}(m); return 0; }}\n")
     parts.append("EXPORT int mgjit_step(void *const *m) { forward(m); backward(m); update(m); return 0; }\n")
@@ -92,28 +94,40 @@ class _CEmitter(Emitter):
     def __init__(self, program: Program, layout: Layout, blocks: _Blocks) -> None:
         super().__init__(program, layout)
         self.blocks = blocks
-        self.uses_tables = self.uses_scratch = False
+        self.uses_tables = self.uses_scratch = self.calls_blocks = False
 
-    def declarations(self) -> list[str]:
-        """Pointers to the arrays that the function uses."""
-        unit, lines = self.indent_unit, []
+    def pointers(self) -> list[tuple[str, str]]:
+        """Declaration and source of a pointer for each array that the function uses."""
+        found = []
         for array in self.used:
             if array.space == "scratch":
-                slot = self.layout.slot_number("scratch")
-                source = f"(double *)m[{slot}] + {self.layout.offset_of[array]}"
+                source = f"(double *)m[{self.layout.slot_number('scratch')}] + {self.layout.offset_of[array]}"
                 # Elements of mixed operands are reached through the whole scratch memory as well.
                 restrict = "" if self.uses_scratch else "RESTRICT "
-                lines.append(f"{unit}double *{restrict}const {array.name} = {source};")
+                found.append((f"double *{restrict}const {array.name}", source))
             else:
-                slot = self.layout.slot_of[array]
-                kind = _TYPES[array.format]
                 constant = "const " if array.space in ("input", "constant") else ""
-                lines.append(f"{unit}{constant}{kind} *RESTRICT const {array.name} = ({constant}{kind} *)m[{slot}];")
+                kind = constant + _TYPES[array.format]
+                found.append((f"{kind} *RESTRICT const {array.name}", f"({kind} *)m[{self.layout.slot_of[array]}]"))
         if self.uses_tables:
-            lines.append(f"{unit}const int *RESTRICT const table = (const int *)m[{self.layout.slot_number('table')}];")
+            found.append(("const int *RESTRICT const table", f"(const int *)m[{self.layout.slot_number('table')}]"))
         if self.uses_scratch:
-            lines.append(f"{unit}double *const scratch = (double *)m[{self.layout.slot_number('scratch')}];")
-        return lines
+            found.append(("double *const scratch", f"(double *)m[{self.layout.slot_number('scratch')}]"))
+        return found
+
+    def function(self, name: str, parameters: str = "") -> str:
+        """The emitted lines as a function of the pointer block."""
+        pointers = self.pointers()
+        head = f"static void {name}(void *const *m{parameters})"
+        if len(pointers) > _MOST_PARAMETERS or parameters:
+            declarations = [f"{self.indent_unit}{declaration} = {source};" for declaration, source in pointers]
+            return "\n".join([head, "{", *declarations, *self.lines, "}", ""])
+        # As parameters, because compilers take `restrict` most seriously there.
+        if self.calls_blocks:
+            pointers.append(("void *const *m", "m"))
+        inner = f"static void {name}_on({', '.join(declaration for declaration, _ in pointers) or 'void'})"
+        call = f"{self.indent_unit}{name}_on({', '.join(source for _, source in pointers)});"
+        return "\n".join([inner, "{", *self.lines, "}", "", head, "{", call, "}", ""])
 
     def expression(self, operation: str, operands: Sequence[str]) -> str:
         if operation in _BINARY:
@@ -188,14 +202,14 @@ class _CEmitter(Emitter):
         return f"scratch[{index}]"
 
     def call_block(self, block: Block) -> None:
+        self.calls_blocks = True
         number = self.blocks.count
         self.blocks.count += 1
         inner = _CEmitter(self.program, self.layout, self.blocks)
         inner.enter_scope(self)
         inner.nodes(block.body)
         parameters = "".join(f", long {name}" for name in self.open_loops)
-        head = f"static void block{number}(void *const *m{parameters})"
-        self.blocks.sources.append("\n".join([head, "{", *inner.declarations(), *inner.lines, "}", ""]))
+        self.blocks.sources.append(inner.function(f"block{number}", parameters))
         self.line(f"block{number}({', '.join(['m', *self.open_loops])});")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 from . import arithmetic
-from .value import Value, select
+from .value import Value
 
 _NUMBERS = (int, float)
 
@@ -62,14 +62,12 @@ def where(condition: Any, chosen: Any, other: Any) -> Any:
 
     Both branches are computed; the gradient goes to the one that was taken.
     """
-    for operand in (condition, chosen, other):
-        if hasattr(operand, "_select"):
-            return operand._select(condition, chosen, other)
-    if isinstance(condition, Value):
-        condition = condition.data
-    if isinstance(chosen, Value) or isinstance(other, Value):
-        return select(condition, chosen, other)
-    return chosen if condition else other
+    # A traced operand decides first: it knows what to do with Values, but not the other way round.
+    operands = [operand for operand in (condition, chosen, other) if hasattr(operand, "_select")]
+    if not operands:
+        return chosen if condition else other
+    traced = next((operand for operand in operands if type(operand) is not Value), operands[0])
+    return traced._select(condition, chosen, other)
 
 
 def one_hot(index: Any, n: int) -> "list[Any]":
@@ -87,12 +85,18 @@ def one_hot(index: Any, n: int) -> "list[Any]":
 def take(table: Sequence[Any], index: Any) -> Any:
     """`table[index]` where `index` may be a run-time input: an embedding look-up.
 
+    Values (or the Values of a row) come as new nodes, so that their gradients are complete before they reach
+    the table.
+
     Raises:
         IndexError: `index` is not in 0 .. len(table)-1 (negative indices are not allowed).
     """
     if hasattr(index, "_take"):
         return index._take(table)
-    return table[_position(index, len(table), "take")]
+    found = table[_position(index, len(table), "take")]
+    if isinstance(found, (list, tuple)):
+        return [x._copied() if isinstance(x, Value) else x for x in found]
+    return found._copied() if isinstance(found, Value) else found
 
 
 def dot(a: Sequence[Any], b: Sequence[Any]) -> Any:

@@ -150,6 +150,18 @@ class Value:
         other = other if isinstance(other, Value) else _constant(other)
         return _node(arithmetic.minimum(self.data, other.data), _minimum_backward, self, other)
 
+    def _copied(self) -> "Value":
+        """A node of its own with the same number: what `mgjit.take` returns."""
+        return _unary(self.data, _copy_backward, self)
+
+    def _select(self, condition: Any, chosen: Any, other: Any) -> Any:
+        """`mgjit.where` with at least one Value among its arguments."""
+        if isinstance(condition, Value):
+            condition = condition.data
+        if isinstance(chosen, Value) or isinstance(other, Value):
+            return select(condition, chosen, other)
+        return chosen if condition else other
+
     @staticmethod
     def _lifted(number: Any) -> "Value":
         """A constant leaf: what `mgjit.maximum(0.0, value)` turns its number into."""
@@ -331,6 +343,10 @@ def _minimum_backward(out: Value) -> None:
     taken = right.data < left.data
     left.grad += 0.0 if taken else out.grad
     right.grad += out.grad if taken else 0.0
+
+
+def _copy_backward(out: Value) -> None:
+    out._left.grad += out.grad
 
 
 def _select_backward(out: Value) -> None:

@@ -44,7 +44,8 @@ from ..ir.program import (
     statements,
 )
 from .memory import Memory
-from .rewrite import operand_arrays, reference_with_loops, rewrite_operands, with_loops
+from .rewrite import operand_arrays, rewrite_operands
+from .substitute import Substitution
 
 
 class DifferentiateError(Exception):
@@ -52,7 +53,9 @@ class DifferentiateError(Exception):
 
 
 def differentiate(program: Program, memory: Memory) -> None:
-    """Expand all Backward nodes of `program.forward`, in place.
+    """Expand all Backward nodes of `program.forward` and cut it into phases, in place.
+
+    The backward phase runs from the first top-level node with a backward pass in it to the last.
 
     Raises:
         DifferentiateError: see there.
@@ -66,7 +69,11 @@ def differentiate(program: Program, memory: Memory) -> None:
         node = body[position]
         assert isinstance(node, Backward)
         expansions[node] = _Pass(context, path, node).expand()
-    _splice(program.forward, expansions)
+    nodes = program.forward
+    having = [path[0][1] for path in context.paths]
+    start, end = (having[0], having[-1] + 1) if having else (len(nodes), len(nodes))
+    program.forward, program.backward, program.update = nodes[:start], nodes[start:end], nodes[end:]
+    _splice(program.backward, expansions)
     _connect_adjoint_reads(program, context)
 
 
@@ -82,6 +89,7 @@ class _Context:
         self.paths: list[list[tuple[list[Node], int]]] = []
         self.producers: dict[Array, tuple[Statement, tuple[Loop, ...]]] = {}
         self.adjoints: dict[tuple[Array, int], Array] = {}
+        self.first_instance: dict[int, int] = {}
         self._survey(program.forward, [], ())
         self.needed = self._needed()
 
@@ -92,6 +100,7 @@ class _Context:
                 self._survey(node.body, here, (*loops, node))
             elif isinstance(node, Backward):
                 self.paths.append(here)
+                self.first_instance.update((instance, node.number) for instance in node.instances)
             elif isinstance(node, Statement):
                 for place in leaf_targets(node.target):
                     if isinstance(place, Reference) and place.array.space == "scratch" and not node.update:
@@ -188,8 +197,8 @@ class _Pass:
         assert isinstance(statement.target, Reference)
         own = [loop for loop in loops if id(loop.body) not in self.enclosing]
         fresh = {loop: Loop(loop.count, []) for loop in own}
-        target = reference_with_loops(statement.target, fresh)
-        target = target._replace(array=self.context.adjoint(array, self.node.number))
+        index = Substitution(copies=fresh).index(statement.target.index)
+        target = Reference(self.context.adjoint(array, self.node.number), index)
         node: Node = Statement("copy", (Constant(0.0),), target)
         for loop in reversed(own):
             fresh[loop].body.append(node)
@@ -220,9 +229,10 @@ class _Pass:
         array = statement.target.array
         if array not in self.context.needed:
             return []
-        result = Load(reference_with_loops(statement.target, loops))
+        substitution = Substitution(copies=loops)
+        result = Load(Reference(array, substitution.index(statement.target.index)))
         adjoint = Load(result.reference._replace(array=self.context.adjoint(array, self.node.number)))
-        operands = [with_loops(operand, loops) for operand in statement.operands]
+        operands = [substitution.operand(operand) for operand in statement.operands]
         targets = [self._adjoint_target(operand) for operand in operands]
         emitter = _Emitter()
         if statement.update:
@@ -396,7 +406,7 @@ def _connect_adjoint_reads(program: Program, context: _Context) -> None:
     for (result, number), stand_in in context.memory.adjoint_reads.items():
         statement, _ = context.producers[result]
         numbers = sorted(n for n in statement.passes if n < number)
-        real[stand_in] = context.adjoints.get((result, numbers[-1])) if numbers else None
+        real[stand_in] = context.adjoints.get((result, context.first_instance[numbers[-1]])) if numbers else None
 
     def connect(operand: Operand) -> Operand:
         if isinstance(operand, Load) and operand.reference.array in real:
@@ -407,5 +417,6 @@ def _connect_adjoint_reads(program: Program, context: _Context) -> None:
         return operand
 
     if real:
-        for statement in statements(program.forward):
-            rewrite_operands(statement, connect)
+        for _, nodes in program.phases:
+            for statement in statements(nodes):
+                rewrite_operands(statement, connect)

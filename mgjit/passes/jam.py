@@ -22,30 +22,11 @@ variables", PLDI 1990.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from ..ir.program import (
-    Array,
-    Block,
-    Choice,
-    Index,
-    Load,
-    Loop,
-    Mixed,
-    Node,
-    Operand,
-    Program,
-    Reference,
-    Register,
-    Statement,
-    TableEntry,
-    Target,
-    TargetChoice,
-    TargetMixed,
-    leaf_operands,
-    statements,
-    walk,
-)
+from ..ir.program import Block, Loop, Node, Program, Reference, Statement, statements
+from .dependence import independent, registers_cross
+from .substitute import Substitution, copy_nodes
 
 #: Reductions that run side by side.
 WIDTH = 8
@@ -65,7 +46,7 @@ def _jam(nodes: Sequence[Node]) -> list[Node]:
         if isinstance(node, Block):
             node.body = _jam(node.body)
         if isinstance(node, Loop):
-            if _helps(node) and _independent(node):
+            if _helps(node) and independent(node) and not registers_cross(node.body):
                 done += _split(node)
                 continue
             node.body = _jam(node.body)
@@ -95,75 +76,7 @@ def _accumulates(loop: Loop) -> bool:
     )
 
 
-# ---- 2: is it legal? ------------------------------------------------------------------------------------
-
-
-def _independent(loop: Loop) -> bool:
-    """Whether every iteration works on elements of its own, and no register leaves a node of the body."""
-    if any(isinstance(node, Block) for node in walk(loop.body)):
-        return False
-    written: set[Array] = set()
-    accesses: dict[Array, list[Index]] = {}
-    for statement in statements(loop.body):
-        if statement.target is not None and not isinstance(statement.target, Reference):
-            return False
-        if isinstance(statement.target, Reference):
-            written.add(statement.target.array)
-            accesses.setdefault(statement.target.array, []).append(statement.target.index)
-        for part in _parts(statement):
-            if isinstance(part, (Choice, Mixed)):
-                return False
-            if isinstance(part, Load):
-                accesses.setdefault(part.reference.array, []).append(part.reference.index)
-    return all(_disjoint(accesses[array], loop) for array in written) and not _registers_cross(loop.body)
-
-
-def _parts(statement: Statement) -> Iterator[Operand]:
-    for operand in statement.operands:
-        if isinstance(operand, Choice):
-            yield operand
-        else:
-            yield from leaf_operands(operand)
-
-
-def _disjoint(indices: Sequence[Index], loop: Loop) -> bool:
-    """Whether the elements of one iteration lie within less than the step to the next iteration."""
-    steps = {dict(index.terms).get(loop, 0) for index in indices}
-    outer = {tuple(t for t in index.terms if t[0] is not loop and _is_around(t[0], loop)) for index in indices}
-    if len(steps) != 1 or len(outer) != 1 or any(i.table is not None or i.dynamic is not None for i in indices):
-        return False
-    low = high = indices[0].base
-    for index in indices:
-        spans = [
-            coefficient * (other.count - 1)
-            for other, coefficient in index.terms
-            if other is not loop and not _is_around(other, loop)
-        ]
-        low = min(low, index.base + sum(s for s in spans if s < 0))
-        high = max(high, index.base + sum(s for s in spans if s > 0))
-    return high - low < abs(steps.pop())
-
-
-def _is_around(other: Loop, loop: Loop) -> bool:
-    return not any(node is other for node in walk(loop.body))
-
-
-def _registers_cross(body: Sequence[Node]) -> bool:
-    home = {s: position for position, node in enumerate(body) for s in statements([node])}
-    segment, number = {}, 0
-    for position, node in enumerate(body):  # neighbouring statements stay together
-        if isinstance(node, Loop) or (position and isinstance(body[position - 1], Loop)):
-            number += 1
-        segment[position] = number
-    return any(
-        isinstance(part, Register) and segment[home.get(part.statement, position)] != segment[position]
-        for position, node in enumerate(body)
-        for s in statements([node])
-        for part in _parts(s)
-    )
-
-
-# ---- 3: the transformation ---------------------------------------------------------------------------------
+# ---- the transformation ---------------------------------------------------------------------------------
 
 
 def _split(loop: Loop) -> list[Node]:
@@ -174,7 +87,7 @@ def _split(loop: Loop) -> list[Node]:
     tail: list[Node] = []
     if rest:
         last = Loop(rest, [], loop.reverse)
-        last.body = _copy(loop.body, _Substitution(loop, last, 1, steps * WIDTH))
+        last.body = copy_nodes(loop.body, Substitution(loop, last, 1, steps * WIDTH))
         tail.append(last)
     return [*tail, main] if loop.reverse else [main, *tail]
 
@@ -188,7 +101,7 @@ def _for_all(body: Sequence[Node], loop: Loop, main: Loop, offsets: Sequence[int
             run = []
             inner = Loop(node.count, [], node.reverse)
             for offset in offsets:
-                inner.body += _copy(node.body, _Substitution(loop, main, WIDTH, offset, {node: inner}))
+                inner.body += copy_nodes(node.body, Substitution(loop, main, WIDTH, offset, {node: inner}))
             done.append(inner)
         else:
             run.append(node)
@@ -196,63 +109,4 @@ def _for_all(body: Sequence[Node], loop: Loop, main: Loop, offsets: Sequence[int
 
 
 def _each(run: Sequence[Node], loop: Loop, main: Loop, offsets: Sequence[int]) -> list[Node]:
-    return [node for offset in offsets for node in _copy(run, _Substitution(loop, main, WIDTH, offset))]
-
-
-class _Substitution:
-    """Replace `loop` by `scale * new + offset`, and other loops by their copies."""
-
-    def __init__(self, loop: Loop, new: Loop, scale: int, offset: int, copies: dict[Loop, Loop] | None = None) -> None:
-        self.loop, self.new, self.scale, self.offset = loop, new, scale, offset
-        self.copies: dict[Loop, Loop] = dict(copies or {})
-        self.registers: dict[Statement, Statement] = {}
-
-    def index(self, index: Index) -> Index:
-        """The index with the substitution made."""
-        base, terms = index.base, []
-        for other, coefficient in index.terms:
-            if other is self.loop:
-                base += coefficient * self.offset
-                terms.append((self.new, coefficient * self.scale))
-            else:
-                terms.append((self.copies.get(other, other), coefficient))
-        table = None if index.table is None else self.entry(index.table)
-        dynamic = index.dynamic
-        if dynamic is not None:
-            dynamic = dynamic._replace(operand=self.operand(dynamic.operand))
-        return Index(base, tuple(terms), table, dynamic)
-
-    def entry(self, entry: TableEntry) -> TableEntry:
-        """The table entry with the substitution made."""
-        moved = self.index(Index(entry.offset, entry.terms))
-        return TableEntry(moved.base, moved.terms)
-
-    def operand(self, operand: Operand) -> Operand:
-        """The operand with the substitution made."""
-        if isinstance(operand, Load):
-            return Load(Reference(operand.reference.array, self.index(operand.reference.index)))
-        if isinstance(operand, Register):
-            return Register(self.registers.get(operand.statement, operand.statement))
-        assert not isinstance(operand, (Choice, Mixed))
-        return operand
-
-    def target(self, target: Target) -> Target:
-        """The target with the substitution made."""
-        assert not isinstance(target, (TargetChoice, TargetMixed))
-        return None if target is None else Reference(target.array, self.index(target.index))
-
-
-def _copy(nodes: Sequence[Node], substitution: _Substitution) -> list[Node]:
-    copies: list[Node] = []
-    for node in nodes:
-        if isinstance(node, Loop):
-            loop = Loop(node.count, [], node.reverse)
-            substitution.copies[node] = loop
-            loop.body = _copy(node.body, substitution)
-            copies.append(loop)
-        elif isinstance(node, Statement):
-            operands = tuple(substitution.operand(operand) for operand in node.operands)
-            copy = Statement(node.operation, operands, substitution.target(node.target), node.update, node.passes)
-            substitution.registers[node] = copy
-            copies.append(copy)
-    return copies
+    return [node for offset in offsets for node in copy_nodes(run, Substitution(loop, main, WIDTH, offset))]

@@ -235,6 +235,8 @@ class _Lifter:
             return None
         if kind == CONSTANT and not any(steps) and not as_place:
             return Constant(self.trace.constants[leaf_index(first)])
+        if self.memory.is_laid_out(kind, leaf_index(highest), leaf_index(lowest)):
+            return self._in_block(kind, leaf_index(first), [-step for step in steps], dimensions)
         place = self._leaf_place(kind, leaf_index(highest), leaf_index(lowest))
         if place is None:
             return None
@@ -248,6 +250,28 @@ class _Lifter:
         if kind == CONSTANT:
             return self.constant_array, 0
         return self.memory.place(kind, low, high)
+
+    def _in_block(self, kind: int, first: int, steps: list[int], dimensions: tuple[_Dimension, ...]) -> Operand | None:
+        """A parameter that the layout has moved, when all iterations are in one block."""
+        start, array_ = self.memory.regions[kind][0]
+        assert self.memory.layout is not None
+        block, row, column = self.memory.layout.find(first - start)
+        lows, highs = [row, column], [row, column]
+        coefficients = []
+        for d, step in zip(dimensions, steps):
+            neighbour = block.locate(first - start + step)
+            if neighbour is None:
+                return None
+            change = neighbour[0] - row, neighbour[1] - column
+            for k in (0, 1):
+                span = change[k] * (d.high - 1 - d.low)
+                lows[k] += min(0, span)
+                highs[k] += max(0, span)
+            coefficients.append(change[0] * block.row_stride + change[1] * block.column_stride)
+        if min(lows) < 0 or highs[0] >= block.rows or highs[1] >= block.columns:
+            return None
+        base = block.position(row, column) - sum(c * d.low for c, d in zip(coefficients, dimensions))
+        return Load(Reference(array_, Index(base, _terms((d.loop, c) for d, c in zip(dimensions, coefficients)))))
 
     def _temporary(self, first: int, steps: list[int], dimensions: tuple[_Dimension, ...]) -> Operand | None:
         record, origin = self._locate(first)
@@ -315,7 +339,11 @@ class _Lifter:
         index = leaf_index(operand)
         place = self._leaf_place(kind, index, index)
         assert place is not None
-        return place[0], index - place[1]
+        array_, start = place
+        if self.memory.is_laid_out(kind, index, index):
+            assert self.memory.layout is not None
+            return array_, self.memory.layout.position(index - start)
+        return array_, index - start
 
     def _table(self, entries: list[int], dimensions: list[_Dimension]) -> TableEntry:
         contents = array("i", entries)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ..ir.program import Array
 from ..trace.opcodes import GRADIENT, INPUT, LOCAL, LOCAL_GRADIENT, OUTPUT, PARAMETER, STATE
 from ..trace.recorder import Trace
+from .layout import ParameterLayout
 
 
 @dataclass(frozen=True)
@@ -30,18 +31,21 @@ class Memory:
     Args:
         trace: its parameters, states and outputs give the regions.
         inputs: the regions of the arguments, in order.
+        layout: the places of the new parameters, None for their natural order.
     """
 
-    def __init__(self, trace: Trace, inputs: Sequence[InputRegion]) -> None:
+    def __init__(self, trace: Trace, inputs: Sequence[InputRegion], layout: ParameterLayout | None = None) -> None:
         parameters = []
         if trace.new_parameters:
             first, last = trace.new_parameters[0][0], trace.new_parameters[-1][0]
             parameters.append((first, last - first + 1))
         parameters += [(base, len(storage)) for base, storage in trace.bound_storages]
+        self.layout = layout
+        self._new_parameters = parameters[0] if trace.new_parameters else (0, 0)
         states = [(start, len(state)) for start, state in trace.states]
         self.regions: dict[int, list[tuple[int, Array]]] = {
-            PARAMETER: _arrays("p", "parameter", parameters),
-            GRADIENT: _arrays("g", "gradient", parameters),
+            PARAMETER: self._parameter_arrays("p", "parameter", parameters),
+            GRADIENT: self._parameter_arrays("g", "gradient", parameters),
             STATE: _arrays("s", "state", states),
             INPUT: [
                 (region.start, Array(f"x{number}", "input", region.size, number, region.format))
@@ -58,12 +62,24 @@ class Memory:
         }
         self.adjoint_reads: dict[tuple[Array, int], Array] = {}
 
+    def _parameter_arrays(self, name: str, space: str, regions: Sequence[tuple[int, int]]) -> list[tuple[int, Array]]:
+        arrays = _arrays(name, space, regions)
+        if self.layout is not None:
+            arrays[0][1].size = self.layout.size
+        return arrays
+
     def place(self, kind: int, low: int, high: int) -> tuple[Array, int] | None:
         """The array that holds the leaves `low .. high` and its first index; None when there are several."""
         regions = self.regions[kind]
         position = bisect_right([start for start, _ in regions], low) - 1
         start, array = regions[position]
-        return (array, start) if high < start + array.size else None
+        end = regions[position + 1][0] if position + 1 < len(regions) else high + 1
+        return (array, start) if high < end else None
+
+    def is_laid_out(self, kind: int, low: int, high: int) -> bool:
+        """Whether leaves `low .. high` are new parameters, or their gradients, that the layout has moved."""
+        start, size = self._new_parameters
+        return self.layout is not None and kind in (PARAMETER, GRADIENT) and start <= low and high < start + size
 
     def gradient(self, array: Array) -> Array | None:
         """The array of the gradients of a parameter array (or of the Values made in the step)."""

@@ -9,11 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ..ir.program import (
     Array,
-    Backward,
     Constant,
     Load,
     Node,
@@ -22,41 +19,24 @@ from ..ir.program import (
     arrays_read,
     arrays_written,
     statements,
-    walk,
 )
 
 
-def find_boundaries(nodes: Sequence[Node]) -> tuple[int, int]:
-    """Indices of the first top-level node with a backward pass and after the last (both the end if there is none)."""
-    having = [i for i, node in enumerate(nodes) if any(isinstance(inner, Backward) for inner in walk([node]))]
-    return (having[0], having[-1] + 1) if having else (len(nodes), len(nodes))
-
-
-def split_phases(program: Program, first: Node | None, last: Node | None) -> None:
-    """Distribute `program.forward` over the phases, in place.
-
-    Args:
-        program: differentiated; all nodes in its forward phase.
-        first: the first node of the backward phase, None when there is none.
-        last: the first node of the update phase, None when there is none.
-    """
-    nodes = program.forward
-    start = next((i for i, node in enumerate(nodes) if node is first), len(nodes))
-    end = next((i for i, node in enumerate(nodes) if node is last), len(nodes))
-    forward, program.backward, program.update = nodes[:start], nodes[start:end], nodes[end:]
+def split_phases(program: Program) -> None:
+    """Distribute `program.forward`, in which `program.backward` is already marked, over the phases, in place."""
     if program.backward:
-        forward = _sink_gradient_resets(forward, program)
-    program.forward = forward
+        program.forward = _sink_gradient_resets(program.forward, program)
     _hoist_outputs(program)
 
 
 def _sink_gradient_resets(forward: list[Node], program: Program) -> list[Node]:
     read: set[Array] = {array for s in statements(forward) for array in arrays_read(s)}
+    # An array that is also set to something computed keeps all its writes where they are.
+    read |= {a for s in statements(forward) for a in arrays_written(s) if not _is_constant(s)}
 
     def resets(node: Node) -> bool:
         return all(
-            not s.update
-            and all(isinstance(operand, Constant) for operand in s.operands)
+            _is_constant(s)
             and all(a.space == "gradient" and a not in read for a in arrays_written(s))
             and any(True for _ in arrays_written(s))
             for s in statements([node])
@@ -64,6 +44,10 @@ def _sink_gradient_resets(forward: list[Node], program: Program) -> list[Node]:
 
     program.backward[:0] = [node for node in forward if resets(node)]
     return [node for node in forward if not resets(node)]
+
+
+def _is_constant(statement: Statement) -> bool:
+    return not statement.update and all(isinstance(operand, Constant) for operand in statement.operands)
 
 
 def _hoist_outputs(program: Program) -> None:

@@ -12,17 +12,21 @@ from time import perf_counter
 
 from ..ir.program import Loop, Program, count_statements, walk
 from ..ir.verify import verify
+from ..trace.opcodes import PARAMETER
 from ..trace.recorder import Trace
 from .blocks import cut_blocks
 from .differentiate import DifferentiateError, differentiate
+from .first_contributions import merge_first_contributions
 from .jam import jam
+from .layout import choose_layout, cut_at_blocks
 from .lift import LiftError, lift
 from .memory import InputRegion, Memory
-from .phases import find_boundaries, split_phases
+from .phases import split_phases
 from .reach import Reach, reach
 from .reductions import find_reductions
 from .roll import Item, roll
-from .simplify import merge_single_contributions, simplify
+from .simplify import delete_dead_statements, simplify, use_registers
+from .sink import sink
 
 
 @dataclass
@@ -68,20 +72,18 @@ def _lower(
     trace: Trace, forest: Sequence[Item], inputs: Sequence[InputRegion], reached: Reach, rolled: float
 ) -> Lowered:
     started = perf_counter()
-    memory = Memory(trace, inputs)
-    program = lift(trace, forest, memory, reached)
+    program, memory = _lift(trace, forest, inputs, reached)
     lifted = perf_counter()
-    find_reductions(program, memory)
-    first, last = find_boundaries(program.forward)
-    after = program.forward[last] if last < len(program.forward) else None
-    before = program.forward[first - 1] if first else None
     differentiate(program, memory)
-    position = next(i for i, node in enumerate(program.forward) if node is before) + 1 if before is not None else 0
-    split_phases(program, program.forward[position] if position < len(program.forward) else None, after)
-    merge_single_contributions(program)
+    split_phases(program)
+    differentiated = perf_counter()
+    merge_first_contributions(program)
+    use_registers(program, across_loops=False)
+    delete_dead_statements(program)
+    sink(program)
     jam(program)
     cut_blocks(program)
-    differentiated = perf_counter()
+    scheduled = perf_counter()
     simplify(program)
     verify(program)
     done = perf_counter()
@@ -96,9 +98,29 @@ def _lower(
             "roll": rolled,
             "lift": lifted - started,
             "differentiate": differentiated - lifted,
-            "simplify": done - differentiated,
+            "schedule": scheduled - differentiated,
+            "simplify": done - scheduled,
         },
     )
+
+
+def _lift(
+    trace: Trace, forest: Sequence[Item], inputs: Sequence[InputRegion], reached: Reach
+) -> tuple[Program, Memory]:
+    """The Program with its reductions, over new parameters in their best layout."""
+    memory = Memory(trace, inputs)
+    program = lift(trace, forest, memory, reached)
+    find_reductions(program, memory)
+    if not trace.new_parameters or trace.layouts:  # look-up tables need rows in their natural order
+        return program, memory
+    layout = choose_layout(program, memory.regions[PARAMETER][0][1])
+    if layout is None:
+        return program, memory
+    first, last = trace.new_parameters[0][0], trace.new_parameters[-1][0]
+    memory = Memory(trace, inputs, layout)
+    program = lift(trace, cut_at_blocks(forest, trace, layout, first, last - first + 1), memory, reached)
+    find_reductions(program, memory)
+    return program, memory
 
 
 def _marks_that_keep_passes_out(reached: Reach) -> list[int]:

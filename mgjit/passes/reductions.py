@@ -10,8 +10,8 @@
 2. Nobody else may read a partial result: all other reads are of the last iteration.
 3. On a statement that a backward pass reaches, only sums qualify, because their derivative needs no partial
    result: the adjoint of every partial sum equals that of the total (it is never -0.0, so the `0.0 +` of each
-   step is an identity).  The initial value and the first term must not be the same memory, whose two
-   contributions the engine adds in the other order.
+   step is an identity).  Nothing in the loop may contribute to the memory of the initial value, because the
+   engine adds the contribution of the initial value in the middle of those of the first iteration.
 4. The initial value moves in front of the loop; nothing in the loop may write where it is read from.
 
 The order of the operations stays, so the result is the same bit for bit; what changes is that the loops
@@ -37,9 +37,11 @@ from ..ir.program import (
     Reference,
     Statement,
     arrays_written,
+    leaf_operands,
     statements,
     walk,
 )
+from .dependence import ranges_apart
 from .memory import Memory
 from .rewrite import map_operand, operand_arrays, rewrite_operands
 
@@ -65,7 +67,7 @@ def find_reductions(program: Program, memory: Memory) -> None:
         legal = (
             result not in pinned
             and _only_last_is_read(reads[result], loop.count, result)
-            and _initial_can_move(loop, statement, initial, term)
+            and _initial_can_move(loop, statement, initial)
         )
         if legal:
             total = Array(f"r{result.name[1:]}", "scratch", result.size // loop.count, shape=result.shape[:-1])
@@ -144,12 +146,36 @@ def _only_last_is_read(reads: Sequence[Operand], count: int, result: Array) -> b
     return others == 1
 
 
-def _initial_can_move(loop: Loop, statement: Statement, initial: Operand, term: Operand) -> bool:
+def _initial_can_move(loop: Loop, statement: Statement, initial: Operand) -> bool:
+    """Whether reading, and differentiating, the initial value in front of the loop makes no difference."""
     sources = set(operand_arrays(initial))
     if any(sources & set(arrays_written(other)) for other in statements(loop.body)):
         return False
-    # Contributions to one place: the engine adds that of the initial value before that of the first term.
-    return not (statement.passes and sources & set(operand_arrays(term)))
+    # Contributions to one place: the engine adds that of the initial value in the middle of those of the
+    # first iteration, and would now add it after them.
+    inside = {node for node in walk([loop]) if isinstance(node, Loop)}
+    mine = [part for part in leaf_operands(initial) if isinstance(part, (Load, Mixed))]
+    others = (part for s in statements(loop.body) if s.passes for o in s.operands for part in leaf_operands(o))
+    return not statement.passes or not any(
+        _may_meet(part, other, inside) for other in others for part in mine if other is not part
+    )
+
+
+def _may_meet(initial: Operand, other: Operand, inside: set[Loop]) -> bool:
+    """Whether two operands may be the same element in one iteration of the loops around both."""
+    if not set(operand_arrays(initial)) & set(operand_arrays(other)):
+        return False
+    if not isinstance(initial, Load) or not isinstance(other, Load):
+        return True
+    mine, theirs = initial.reference.index, other.reference.index
+    plain = all(i.table is None and i.dynamic is None for i in (mine, theirs))
+    if not plain or _outer_terms(mine, inside) != _outer_terms(theirs, inside):
+        return True
+    return not ranges_apart(mine, theirs, inside)
+
+
+def _outer_terms(index: Index, inside: set[Loop]) -> set[tuple[Loop, int]]:
+    return {(loop, coefficient) for loop, coefficient in index.terms if loop not in inside}
 
 
 def _without_loop(index: Index, loop: Loop) -> Index:

@@ -1,15 +1,14 @@
-"""Small tools that several passes share: substituting loops and operands, collecting reads and writes."""
+"""Small tools that several passes share: rewriting operands, collecting reads, walking with surroundings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Callable
 
 from ..ir.program import (
     Array,
     Block,
     Choice,
-    Index,
     Load,
     Loop,
     Mixed,
@@ -17,42 +16,9 @@ from ..ir.program import (
     Operand,
     Reference,
     Statement,
-    TableEntry,
     Target,
     TargetChoice,
 )
-
-Loops = Mapping[Loop, Loop]
-
-
-def with_loops(operand: Operand, loops: Loops) -> Operand:
-    """The operand with loop variables replaced."""
-    if isinstance(operand, Load):
-        return Load(reference_with_loops(operand.reference, loops))
-    if isinstance(operand, Choice):
-        loop = loops.get(operand.loop, operand.loop)
-        return Choice(loop, with_loops(operand.first, loops), with_loops(operand.rest, loops))
-    if isinstance(operand, Mixed):
-        return Mixed(
-            operand.arrays, entry_with_loops(operand.selector, loops), entry_with_loops(operand.position, loops)
-        )
-    return operand
-
-
-def reference_with_loops(reference: Reference, loops: Loops) -> Reference:
-    """The reference with loop variables replaced."""
-    index = reference.index
-    terms = tuple((loops.get(loop, loop), coefficient) for loop, coefficient in index.terms)
-    table = None if index.table is None else entry_with_loops(index.table, loops)
-    dynamic = index.dynamic
-    if dynamic is not None:
-        dynamic = dynamic._replace(operand=with_loops(dynamic.operand, loops))
-    return Reference(reference.array, Index(index.base, terms, table, dynamic))
-
-
-def entry_with_loops(entry: TableEntry, loops: Loops) -> TableEntry:
-    """The table entry with loop variables replaced."""
-    return TableEntry(entry.offset, tuple((loops.get(loop, loop), c) for loop, c in entry.terms))
 
 
 def map_operand(operand: Operand, function: Callable[[Operand], Operand]) -> Operand:

@@ -8,12 +8,21 @@ Value that was never compiled keeps plain slots and pays nothing.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from typing import Any
 
 from ..engine.state import zero_array
 from ..engine.value import Value
+
+#: Bytes of a cache line; vectors that straddle two lines are slower.
+_LINE = 64
+
+
+def aligned_zeros(n: int) -> Any:
+    """`n` zeros in float64, at the start of a cache line."""
+    block = zero_array(n + _LINE // 8)
+    skip = -block.buffer_info()[0] % _LINE // 8
+    return memoryview(block)[skip : skip + n]
 
 
 class ParameterStorage:
@@ -22,8 +31,8 @@ class ParameterStorage:
     __slots__ = ("data", "grad")
 
     def __init__(self, n: int) -> None:
-        self.data: array[float] = zero_array(n)
-        self.grad: array[float] = zero_array(n)
+        self.data = aligned_zeros(n)
+        self.grad = aligned_zeros(n)
 
     def __len__(self) -> int:
         return len(self.data)
@@ -68,19 +77,14 @@ def bound_class(cls: type) -> type:
     return bound
 
 
-def bind(values: Sequence[tuple[int, Value]]) -> ParameterStorage:
-    """Move Values that are bound to nothing yet into one new storage.
-
-    Args:
-        values: each with its number, in increasing order; differences of numbers are distances in the storage.
-    """
-    start = values[0][0]
-    storage = ParameterStorage(values[-1][0] - start + 1)
-    for number, value in values:
-        storage.data[number - start] = value.data
-        storage.grad[number - start] = value.grad
-    for number, value in values:
+def bind(values: Sequence[Value], places: Sequence[int], size: int) -> ParameterStorage:
+    """Move Values that are bound to nothing yet into one new storage of `size` elements, each to its place."""
+    storage = ParameterStorage(size)
+    for place, value in zip(places, values):
+        storage.data[place] = value.data
+        storage.grad[place] = value.grad
+    for place, value in zip(places, values):
         value._storage = storage
-        value._index = number - start
+        value._index = place
         value.__class__ = bound_class(type(value))
     return storage

@@ -16,11 +16,13 @@ from ..codegen.layout import Layout, Slot
 from ..codegen.python import load_python
 from ..engine.state import State, zero_array
 from ..errors import IndexRangeError
+from ..passes.layout import ParameterLayout
+from ..passes.pipeline import Lowered
 from ..trace.recorder import IndexCheck
 from ..trace.results import ResultTree
 from ..trace.signature import ArgumentPlan, Frame
 from . import ffi
-from .buffers import ParameterStorage
+from .buffers import ParameterStorage, aligned_zeros
 
 PHASES = ("forward", "backward", "update", "step")
 
@@ -44,11 +46,13 @@ class Code:
     library: ffi.Library | None
     source: str
     facts: dict[str, Any] = field(default_factory=dict)
+    parameter_layout: ParameterLayout | None = None
 
     @classmethod
-    def of_layout(cls, layout: Layout, constants: array[float], library: ffi.Library | None, source: str) -> Code:
-        """Code for a freshly generated source."""
-        return cls(layout.slots, layout.scratch_size, constants, layout.tables, library, source)
+    def of_lowered(cls, lowered: Lowered, layout: Layout, source: str) -> Code:
+        """Code for a freshly generated source, which is not loaded yet."""
+        constants, parameters = lowered.program.constants, lowered.memory.layout
+        return cls(layout.slots, layout.scratch_size, constants, layout.tables, None, source, {}, parameters)
 
     def metadata(self) -> dict[str, Any]:
         """What a cache entry needs besides the binary and the source, as JSON."""
@@ -58,6 +62,7 @@ class Code:
             "constants": base64.b64encode(self.constants.tobytes()).decode("ascii"),
             "tables": base64.b64encode(self.tables.tobytes()).decode("ascii"),
             "facts": self.facts,
+            "parameter_layout": None if self.parameter_layout is None else self.parameter_layout.to_json(),
         }
 
     @classmethod
@@ -67,7 +72,9 @@ class Code:
         constants.frombytes(base64.b64decode(metadata["constants"]))
         tables.frombytes(base64.b64decode(metadata["tables"]))
         slots = [Slot(*slot) for slot in metadata["slots"]]
-        return cls(slots, metadata["scratch_size"], constants, tables, library, source, metadata["facts"])
+        stored = metadata["parameter_layout"]
+        layout = None if stored is None else ParameterLayout.of_json(stored)
+        return cls(slots, metadata["scratch_size"], constants, tables, library, source, metadata["facts"], layout)
 
 
 class Kernel:
@@ -98,7 +105,7 @@ class Kernel:
             "output": [self.outputs],
             "constant": [code.constants],
             "table": [code.tables],
-            "scratch": [zero_array(code.scratch_size)],
+            "scratch": [aligned_zeros(code.scratch_size)],
         }
         buffers = [memory[slot.space][slot.region] for slot in code.slots]
         self._buffer_slots = [

@@ -88,12 +88,7 @@ def _replace_value_methods(replace: Any, recorder: Recorder, types: TracedTypes,
         replace(Value, f"__{name}__", here(types.binary_on_value(code, False)))
         replace(Value, f"__r{name}__", here(types.binary_on_value(code, True)))
     for name in ("__pow__", "__truediv__", "__rtruediv__", "__lt__", "__le__", "__gt__", "__ge__", "__neg__",
-                 "__abs__", "relu", "exp", "log", "tanh", "sqrt", "maximum", "minimum", "_select"):  # fmt: skip
-        if name == "_select":
-            # Not a method of Value outside of a trace: mgjit.where finds it only while tracing.
-            saved_select = types.value.__dict__[name]
-            setattr(Value, name, saved_select)
-            continue
+                 "__abs__", "relu", "exp", "log", "tanh", "sqrt", "maximum", "minimum", "_select", "_copied"):  # fmt: skip
         replace(Value, name, here(types.value.__dict__[name]))
     replace(Value, "_lifted", lambda original: staticmethod(types.value.__dict__["_lifted"].__func__))
 

@@ -24,7 +24,8 @@ from typing import Any, Callable, Hashable, Optional, Sequence
 from ..engine.value import Value
 from ..errors import ArgumentError, ArgumentValueError, TraceError, user_location
 
-MakeNumber = Callable[[int], Any]
+#: Makes the number for an INPUT index; a second argument says that it is an integer.
+MakeNumber = Callable[..., Any]
 
 #: Struct codes of buffer elements that a kernel can convert to float64.
 ELEMENT_FORMATS = frozenset("bBhHiIlLqQfd?")
@@ -154,7 +155,12 @@ class BufferNode(Node):
 
     def traced(self, make: MakeNumber) -> Any:
         kinds = (TracedArray,) * len(self.shape)
-        made = _nest(iter(range(self.place, self.place + self.size)), self.shape, kinds, make)
+        integer = self.format not in "fd"
+
+        def make_element(index: int) -> Any:
+            return make(index, integer)
+
+        made = _nest(iter(range(self.place, self.place + self.size)), self.shape, kinds, make_element)
         return tuple(made) if self.type is bytes else made
 
     def describe(self) -> str:

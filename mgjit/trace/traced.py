@@ -26,6 +26,7 @@ class TracedTypes(NamedTuple):
     lift: Callable[[Any], int]
     number_operand: Callable[[Any], int]
     leaf_number: Callable[[int], Any]
+    input_number: Callable[..., Any]
     binary_on_value: Callable[[int, bool], Callable[[Any, Any], Any]]
     unary_on_value: Callable[[int], Callable[[Any], Any]]
     close: Callable[[], None]
@@ -63,7 +64,7 @@ _VALUE_BINARY = {"add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY}
 _NUMBER_BINARY = {**_VALUE_BINARY, "truediv": ops.DIVIDE, "pow": ops.POWER}
 _UNARY_METHODS = {
     "__neg__": ops.NEGATE, "__abs__": ops.ABSOLUTE, "relu": ops.RELU, "exp": ops.EXP, "log": ops.LOG,
-    "tanh": ops.TANH, "sqrt": ops.SQRT,
+    "tanh": ops.TANH, "sqrt": ops.SQRT, "_copied": ops.COPY,
 }  # fmt: skip
 _COMPARISONS = {  # name: (opcode, operands swapped)
     "__lt__": (ops.LESS, False), "__le__": (ops.LESS_EQUAL, False),
@@ -135,6 +136,23 @@ def traced_types(recorder: Recorder) -> TracedTypes:
 
         __slots__ = ()
 
+    class IntegerNumber(TracedNumber):
+        """A number that is an int or bool in Python: a comparison, an element of a byte buffer.  Never -0.0."""
+
+        __slots__ = ()
+
+        def __neg__(self) -> Any:
+            return integer_from(emit(ops.SUBTRACT | ops.NUMBER, recorder.constant(0.0), self._leaf))
+
+        def __mul__(self, other: Any) -> Any:
+            product = TracedNumber.__mul__(self, other)  # type: ignore[attr-defined]
+            if product is NotImplemented or not (isinstance(other, int) or other.__class__ is IntegerNumber):
+                return product
+            # 0 * -2 is 0, but 0.0 * -2.0 is -0.0
+            return integer_from(emit(ops.ADD | ops.NUMBER, product._leaf, recorder.constant(0.0)))
+
+        __rmul__ = __mul__
+
     class TracedValue(Value):
         """A Value that is being computed while a step is traced."""
 
@@ -192,6 +210,11 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         number._leaf = operand
         return number
 
+    def integer_from(operand: int) -> Any:
+        number = new(IntegerNumber)
+        number._leaf = operand
+        return number
+
     def leaf_number(operand: int) -> Any:
         number = new(LeafNumber)
         number._operand = operand
@@ -215,7 +238,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
                 return operand._leaf
             check_not_leaked(operand)
             return recorder.parameter(operand)
-        if kind is TracedNumber:
+        if kind is TracedNumber or kind is IntegerNumber:
             return operand._leaf  # type: ignore[no-any-return]
         if isinstance(operand, TracedNumber):  # read from a Value: a copy that no gradient crosses
             return emit(ops.COPY | ops.NUMBER, operand._leaf, ops.NO_OPERAND)
@@ -330,7 +353,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             if isinstance(other, Value):
                 return NotImplemented
             a, b = number_operand(self), number_operand(other)
-            return number_from(emit(code | ops.NUMBER, b, a) if swapped else emit(code | ops.NUMBER, a, b))
+            return integer_from(emit(code | ops.NUMBER, b, a) if swapped else emit(code | ops.NUMBER, a, b))
 
         return method
 
@@ -338,7 +361,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         def method(self: Any, other: Any) -> Any:
             a = plain(self)
             b = plain(other)
-            return number_from(emit(code | ops.NUMBER, b, a) if swapped else emit(code | ops.NUMBER, a, b))
+            return integer_from(emit(code | ops.NUMBER, b, a) if swapped else emit(code | ops.NUMBER, a, b))
 
         return method
 
@@ -380,8 +403,14 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     def select(condition: Any, chosen: Any, other: Any) -> Any:
         test = plain(condition)
         if isinstance(chosen, Value) or isinstance(other, Value):
+            if ops.leaf_kind(test) in ops.MUTABLE:  # the engine decides once, the backward pass comes later
+                test = emit(ops.COPY | ops.NUMBER, test, ops.NO_OPERAND)
             return value_from(recorder.select(test, lift(chosen), lift(other)))
         return number_from(recorder.select(test, number_operand(chosen), number_operand(other), ops.NUMBER))
+
+    def input_number(index: int, integer: bool = False) -> Any:
+        """What stands for an input."""
+        return (integer_from if integer else number_from)(ops.leaf(ops.INPUT, index))
 
     def take(table: "list[Any]", index: int) -> Any:
         first = table[0] if table else None
@@ -440,4 +469,4 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     setattr(TracedNumber, "maximum", number_extreme(ops.MAXIMUM))
     setattr(TracedNumber, "minimum", number_extreme(ops.MINIMUM))
     setattr(TracedValue, "_lifted", staticmethod(lambda number: value_from(lift(number))))
-    return TracedTypes(TracedValue, TracedNumber, lift, number_operand, leaf_number, binary_on_value, unary_on_value, close)
+    return TracedTypes(TracedValue, TracedNumber, lift, number_operand, leaf_number, input_number, binary_on_value, unary_on_value, close)

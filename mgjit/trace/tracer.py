@@ -18,7 +18,6 @@ from typing import Any, Callable, Iterator
 
 from ..errors import RandomnessError
 from .instrument import instrumented
-from .opcodes import INPUT, leaf
 from .recorder import Recorder, Trace
 from .results import ResultTree, describe_result
 from .signature import ArgumentPlan
@@ -58,14 +57,7 @@ def trace_call(call: Callable[[Any], Any], plan: ArgumentPlan, slots: Any) -> Tr
         _tracing_threads.add(threading.get_ident())
         try:
             with instrumented(recorder, types):
-                number = types.number
-
-                def make_number(index: int) -> Any:
-                    made = number.__new__(number)
-                    made._leaf = leaf(INPUT, index)
-                    return made
-
-                returned = call(plan.traced(make_number))
+                returned = call(plan.traced(types.input_number))
                 result = describe_result(returned, recorder, types)
         finally:
             _tracing_threads.discard(threading.get_ident())

@@ -1,0 +1,141 @@
+"""May the iterations of a loop be executed in another order?
+
+1. Collect every access to an array that the body writes.
+2. For each pair of accesses to one array, no element may belong to two different iterations.  That holds when
+   the ranges of the two do not meet at all; or when both are the same function of the loop variables and that
+   function takes each value once; or when one iteration stays within less than the step to the next.
+3. Anything that is not affine counts as a dependence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ..ir.program import (
+    Array,
+    Block,
+    Choice,
+    Index,
+    Load,
+    Loop,
+    Mixed,
+    Node,
+    Operand,
+    Reference,
+    Register,
+    Statement,
+    leaf_operands,
+    statements,
+    walk,
+)
+
+
+def independent(loop: Loop) -> bool:
+    """Whether every iteration of `loop` works on elements of its own."""
+    inside = {node for node in walk(loop.body) if isinstance(node, Loop)}
+    if any(isinstance(node, Block) for node in walk(loop.body)):
+        return False
+    written: set[Array] = set()
+    accesses: dict[Array, list[Index]] = {}
+    for statement in statements(loop.body):
+        if statement.target is not None and not isinstance(statement.target, Reference):
+            return False
+        if isinstance(statement.target, Reference):
+            written.add(statement.target.array)
+            accesses.setdefault(statement.target.array, []).append(statement.target.index)
+        for part in parts(statement):
+            if isinstance(part, (Choice, Mixed)):
+                return False
+            if isinstance(part, Load):
+                accesses.setdefault(part.reference.array, []).append(part.reference.index)
+    return all(_separate(accesses[array], loop, inside) for array in written)
+
+
+def parts(statement: Statement) -> Iterator[Operand]:
+    """The operands of a statement; a Choice as it is, others with the operands of their indices."""
+    for operand in statement.operands:
+        if isinstance(operand, Choice):
+            yield operand
+        else:
+            yield from leaf_operands(operand)
+
+
+def _separate(indices: Sequence[Index], loop: Loop, inside: set[Loop]) -> bool:
+    if any(index.table is not None or index.dynamic is not None for index in indices):
+        return False
+    distinct = list({_signature(index, loop, inside): index for index in indices}.values())
+    return all(_pair_separate(a, b, loop, inside) for a in distinct for b in distinct)
+
+
+class _Signature(NamedTuple):
+    base: int
+    step: int
+    inner: tuple[tuple[int, int], ...]
+    outer: tuple[tuple[int, int], ...]
+
+
+def _signature(index: Index, loop: Loop, inside: set[Loop]) -> _Signature:
+    """What two accesses have in common when they are the same function, whatever their inner loops are called."""
+    inner = tuple(sorted((c, other.count) for other, c in index.terms if other in inside))
+    outer = tuple((id(other), c) for other, c in index.terms if other not in inside and other is not loop)
+    return _Signature(index.base, dict(index.terms).get(loop, 0), inner, outer)
+
+
+def _pair_separate(a: Index, b: Index, loop: Loop, inside: set[Loop]) -> bool:
+    base_a, step_a, inner_a, outer_a = _signature(a, loop, inside)
+    base_b, step_b, inner_b, outer_b = _signature(b, loop, inside)
+    if outer_a != outer_b:
+        return False
+    low_a, high_a = _range(a, inside)
+    low_b, high_b = _range(b, inside)
+    span_a, span_b = step_a * (loop.count - 1), step_b * (loop.count - 1)
+    if max(high_a, high_a + span_a) < min(low_b, low_b + span_b) or max(high_b, high_b + span_b) < min(
+        low_a, low_a + span_a
+    ):
+        return True
+    if step_a != step_b:
+        return False
+    if max(high_a, high_b) - min(low_a, low_b) < abs(step_a):
+        return True
+    same = base_a == base_b and inner_a == inner_b
+    return same and injective([*inner_a, (step_a, loop.count)])
+
+
+def ranges_apart(a: Index, b: Index, inside: set[Loop]) -> bool:
+    """Whether two accesses, of equal terms in the loops around, never meet while those inside run."""
+    low_a, high_a = _range(a, inside)
+    low_b, high_b = _range(b, inside)
+    return high_a < low_b or high_b < low_a
+
+
+def _range(index: Index, inside: set[Loop]) -> tuple[int, int]:
+    """Least and greatest element of an access in iteration 0 of the loop, without the loops around it."""
+    spans = [c * (other.count - 1) for other, c in index.terms if other in inside]
+    return index.base + sum(s for s in spans if s < 0), index.base + sum(s for s in spans if s > 0)
+
+
+def injective(steps: Sequence[tuple[int, int]]) -> bool:
+    """Whether (step, count) pairs give every combination of iterations an element of its own."""
+    reach = 0
+    for step, count in sorted((abs(step), count) for step, count in steps if count > 1):
+        if step <= reach:
+            return False
+        reach += step * (count - 1)
+    return True
+
+
+def registers_cross(body: Sequence[Node]) -> bool:
+    """Whether a register is used in another stretch of a body than where it is set; loops separate stretches."""
+    segment: dict[Statement, int] = {}
+    number = 0
+    for position, node in enumerate(body):
+        if isinstance(node, Loop) or (position and isinstance(body[position - 1], Loop)):
+            number += 1
+        for statement in statements([node]):
+            segment[statement] = number
+    return any(
+        isinstance(part, Register) and segment.get(part.statement, segment[statement]) != segment[statement]
+        for statement in statements(body)
+        for part in parts(statement)
+    )

@@ -1,0 +1,195 @@
+"""Let the first contribution to a gradient define it, instead of adding to zeros.
+
+    for i: d[i] = 0.0                     for i: d[i] = 0.0 + c[i]
+    for i: d[i] = d[i] + c[i]        ->
+    ...                                   ...
+
+1. Take each statement that clears elements of an adjoint or gradient array, and the first statement after it
+   that touches any of them.
+2. When that is an addition that visits exactly the same elements, each once, and nothing else in its loops
+   touches them earlier than it does, it can define them.
+3. `0.0 + c` differs from `c` when c is -0.0, so it stays, unless c is itself an adjoint, which never is -0.0.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from ..ir.program import (
+    Array,
+    Constant,
+    Index,
+    Load,
+    Loop,
+    Program,
+    Reference,
+    Statement,
+    arrays_read,
+    arrays_written,
+)
+from .dependence import injective, parts
+from .rewrite import operand_arrays, with_surroundings
+from .simplify import without
+
+#: With more accesses to one array than this, nothing is tried: the cost would grow with the square.
+_MOST_ACCESSES = 1000
+
+
+class _Access(NamedTuple):
+    """A statement that touches an array; place None when it is not a plain affine access."""
+
+    statement: Statement
+    loops: tuple[Loop, ...]
+    place: Index | None
+    writes: bool
+
+
+def merge_first_contributions(program: Program) -> None:
+    """Rewrite a Program in place."""
+    accesses = _accesses(program)
+    dead: set[Statement] = set()
+    for found in accesses.values():
+        if len(found) > _MOST_ACCESSES:
+            continue
+        for position, access in enumerate(found):
+            if _clears(access):
+                partner = _first_contribution(found, position)
+                if partner is not None:
+                    dead.add(access.statement)
+                    _define(partner, accesses)
+    if dead:
+        for _, nodes in program.phases:
+            nodes[:] = without(nodes, dead)
+
+
+def _accesses(program: Program) -> dict[Array, list[_Access]]:
+    found: defaultdict[Array, list[_Access]] = defaultdict(list)
+    for _, nodes in program.phases:
+        for statement, loops in with_surroundings(nodes):
+            written = list(arrays_written(statement))
+            plain = dict.fromkeys([*arrays_read(statement), *written])
+            for array in plain:
+                if array.space in ("scratch", "gradient"):
+                    found[array].append(_Access(statement, loops, _plain_index(statement, array), array in written))
+    return found
+
+
+def _plain_index(statement: Statement, array: Array) -> Index | None:
+    """The one index by which a statement accesses an array, None when there are several or it is not affine."""
+    indices = set()
+    target = statement.target
+    if array in set(arrays_written(statement)):
+        if not isinstance(target, Reference):
+            return None
+        indices.add(target.index)
+    for part in parts(statement):
+        if isinstance(part, Load):
+            if part.reference.array is array:
+                indices.add(part.reference.index)
+        elif array in set(operand_arrays(part)):
+            return None
+    if len(indices) != 1:
+        return None
+    index = indices.pop()
+    return index if index.table is None and index.dynamic is None else None
+
+
+def _clears(access: _Access) -> bool:
+    statement = access.statement
+    return (
+        access.writes
+        and access.place is not None
+        and not statement.update
+        and statement.operation == "copy"
+        and statement.operands == (Constant(0.0),)
+        and str(statement.operands[0]) == str(Constant(0.0))
+    )
+
+
+def _first_contribution(found: list[_Access], position: int) -> _Access | None:
+    """The access that may define what `found[position]` clears."""
+    clear = found[position]
+    assert clear.place is not None
+    low, high = _range(clear.place)
+    for later in found[position + 1 :]:
+        if later.place is not None:
+            other_low, other_high = _range(later.place)
+            if other_high < low or high < other_low:
+                continue
+        if not _visits_the_same(clear, later):
+            return None
+        return later if _alone_in_its_loops(found, clear, later, (low, high)) else None
+    return None
+
+
+def _visits_the_same(clear: _Access, later: _Access) -> bool:
+    statement = later.statement
+    if later.place is None or not (later.writes and statement.update and statement.operation == "add"):
+        return False
+    shared = [a for a, b in zip(clear.loops, later.loops) if a is b]
+    mine, theirs = _shape(clear, shared), _shape(later, shared)
+    return mine == theirs and mine is not None
+
+
+def _shape(access: _Access, shared: list[Loop]) -> tuple[object, ...] | None:
+    """The set of elements an access visits, when it visits each once."""
+    assert access.place is not None
+    steps = dict(access.place.terms)
+    own = sorted((steps.get(loop, 0), loop.count) for loop in access.loops if loop not in shared and loop.count > 1)
+    if not injective(own):
+        return None
+    return (
+        access.place.base,
+        tuple(own),
+        tuple(sorted((shared.index(loop), c) for loop, c in steps.items() if loop in shared)),
+    )
+
+
+def _alone_in_its_loops(found: list[_Access], clear: _Access, later: _Access, span: tuple[int, int]) -> bool:
+    shared = [a for a, b in zip(clear.loops, later.loops) if a is b]
+    own = [loop for loop in later.loops if loop not in shared]
+    if not own:
+        return True
+    for other in found:
+        if other.statement is later.statement or own[0] not in other.loops:
+            continue
+        if other.place is not None:
+            low, high = _range(other.place)
+            if high < span[0] or span[1] < low:
+                continue
+        around = other.loops[: len(later.loops)] == later.loops
+        after = around and found.index(other) > found.index(later)
+        if other.writes or other.place != later.place or not after:
+            return False
+    return True
+
+
+def _range(index: Index) -> tuple[int, int]:
+    spans = [c * (loop.count - 1) for loop, c in index.terms]
+    return index.base + sum(s for s in spans if s < 0), index.base + sum(s for s in spans if s > 0)
+
+
+def _define(access: _Access, accesses: dict[Array, list[_Access]]) -> None:
+    statement = access.statement
+    statement.update = False
+    if _is_adjoint(statement, accesses):
+        statement.operation = "copy"
+    else:
+        statement.operands = (Constant(0.0), *statement.operands)
+
+
+def _is_adjoint(statement: Statement, accesses: dict[Array, list[_Access]]) -> bool:
+    """Whether the contribution is read from an array of 1.0 and of sums that began with 0.0."""
+    operand = statement.operands[0]
+    if not isinstance(operand, Load) or operand.reference.array.space != "scratch":
+        return False
+    writers = [a.statement for a in accesses[operand.reference.array] if a.writes]
+    return any(not s.update for s in writers) and all(_begins_or_adds(s) for s in writers)
+
+
+def _begins_or_adds(statement: Statement) -> bool:
+    if statement.update:
+        return statement.operation == "add"
+    first = statement.operands[0]
+    return isinstance(first, Constant) and str(first.value) in ("0.0", "1.0")

@@ -1,0 +1,241 @@
+"""Decide where each new parameter lies, so that what is computed side by side lies side by side.
+
+A strict sum keeps its order, so a processor's vectors can only work on several sums at once; they need the
+parameters of neighbouring sums next to each other.  A matrix that a step walks as `w[j][i]`, summing over i,
+is therefore stored with j fastest.
+
+1. Candidates are the two-dimensional reads of parameters in reductions of a first, provisional Program: rows
+   that belong to different sums, columns that are summed over.  The busiest come first; overlaps lose.
+2. Each chosen block is stored transposed, its rows padded to whole cache lines; what lies between the rows
+   (biases) becomes a block of its own, and so does what is left.
+3. Loops that run over the parameters in their natural order (`for p in model.parameters()`) are cut at the
+   block boundaries into nests over rows and columns, which is only another way to write the same order.
+
+Parameters that live in the storage of another kernel already have their places and keep them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..ir.program import Array, Load, Loop, Node, Program, Reference, Statement, walk
+from ..trace.opcodes import GRADIENT, PARAMETER, leaf_index, leaf_kind
+from ..trace.recorder import Trace
+from .rewrite import operand_arrays
+from .roll import Fold, Item
+
+#: Elements in a cache line; rows of transposed blocks start at multiples of it.
+_LINE = 8
+#: Blocks of fewer rows or columns are not worth transposing.
+_FEWEST_ROWS, _FEWEST_COLUMNS = 4, 2
+
+
+class ParameterBlock(NamedTuple):
+    """Parameters `base + row * row_step + column`, stored at `place + row * row_stride + column * column_stride`."""
+
+    base: int
+    rows: int
+    row_step: int
+    columns: int
+    place: int
+    row_stride: int
+    column_stride: int
+
+    def locate(self, index: int) -> tuple[int, int] | None:
+        """Row and column of a parameter, None when it is not in the block."""
+        row, column = divmod(index - self.base, self.row_step)
+        return (row, column) if 0 <= row < self.rows and column < self.columns else None
+
+    def position(self, row: int, column: int) -> int:
+        """The place of an element in the storage."""
+        return self.place + row * self.row_stride + column * self.column_stride
+
+
+@dataclass(frozen=True)
+class ParameterLayout:
+    """The blocks of one storage; indices count from its first parameter."""
+
+    blocks: tuple[ParameterBlock, ...]
+    size: int
+
+    def find(self, index: int) -> tuple[ParameterBlock, int, int]:
+        """Block, row and column of a parameter."""
+        for block in self.blocks:
+            found = block.locate(index)
+            if found is not None:
+                return block, *found
+        raise KeyError(index)
+
+    def position(self, index: int) -> int:
+        """The place of a parameter in the storage."""
+        block, row, column = self.find(index)
+        return block.position(row, column)
+
+    def to_json(self) -> list[Any]:
+        """As lists of numbers."""
+        return [self.size, [list(block) for block in self.blocks]]
+
+    @classmethod
+    def of_json(cls, stored: Any) -> ParameterLayout:
+        """The layout that `to_json` wrote."""
+        size, blocks = stored
+        return cls(tuple(ParameterBlock(*block) for block in blocks), size)
+
+    def positions(self, indices: Sequence[int]) -> list[int]:
+        """The places of many parameters."""
+        table: dict[int, int] = {}
+        for block in self.blocks:
+            for row in range(block.rows):
+                start = block.base + row * block.row_step
+                places = range(block.position(row, 0), block.position(row, block.columns), block.column_stride)
+                table.update(zip(range(start, start + block.columns), places))
+        return [table[index] for index in indices]
+
+
+# ---- 1 and 2: the blocks ------------------------------------------------------------------------------
+
+
+def choose_layout(program: Program, parameters: Array) -> ParameterLayout | None:
+    """The layout for the new parameters of a Program, None when their natural order is as good."""
+    chosen: list[ParameterBlock] = []
+    candidates = sorted(_candidates(program, parameters), key=lambda b: (-b.rows * b.columns, b.base))
+    for block in candidates:
+        last = block.base + block.rows * block.row_step
+        if last - (block.row_step - block.columns) <= parameters.size and all(
+            last <= other.base or other.base + other.rows * other.row_step <= block.base for other in chosen
+        ):
+            chosen.append(block)
+    return _placed(sorted(chosen), parameters.size) if chosen else None
+
+
+def _candidates(program: Program, parameters: Array) -> set[ParameterBlock]:
+    found = set()
+    for outer, inner in _reduction_nests(program.forward):
+        for node in inner.body:
+            for reference in _references(node, parameters):
+                steps = dict(reference.index.terms)
+                row_step = steps.pop(outer, 0)
+                plain = steps == {inner: 1} and reference.index.table is None and reference.index.dynamic is None
+                if plain and row_step >= inner.count and outer.count >= _FEWEST_ROWS and inner.count >= _FEWEST_COLUMNS:
+                    base = reference.index.base
+                    found.add(ParameterBlock(base, outer.count, row_step, inner.count, 0, 0, 0))
+    return found
+
+
+def _reduction_nests(nodes: Sequence[Node]) -> Iterator[tuple[Loop, Loop]]:
+    """Pairs of loops, the inner one of which sums into something that depends on the outer one only."""
+    for outer in walk(nodes):
+        for inner in outer.body if isinstance(outer, Loop) else ():
+            if not isinstance(inner, Loop) or not isinstance(outer, Loop):
+                continue
+            if any(_sums(node, outer, inner) for node in inner.body):
+                yield outer, inner
+
+
+def _sums(node: Node, outer: Loop, inner: Loop) -> bool:
+    if not isinstance(node, Statement) or not node.update or not isinstance(node.target, Reference):
+        return False
+    steps = dict(node.target.index.terms)
+    return inner not in steps and outer in steps
+
+
+def _references(node: Node, array: Array) -> Iterator[Reference]:
+    if isinstance(node, Statement):
+        for operand in node.operands:
+            if isinstance(operand, Load) and array in operand_arrays(operand):
+                yield operand.reference
+
+
+def _placed(chosen: Sequence[ParameterBlock], size: int) -> ParameterLayout:
+    blocks: list[ParameterBlock] = []
+    place = position = 0
+
+    def keep(base: int, rows: int, row_step: int, columns: int) -> None:
+        nonlocal place
+        if rows and columns > 0:
+            blocks.append(ParameterBlock(base, rows, row_step, columns, place, columns, 1))
+            place += rows * columns
+
+    for block in chosen:
+        keep(position, 1, block.base - position or 1, block.base - position)
+        place = -(-place // _LINE) * _LINE
+        pitch = -(-block.rows // _LINE) * _LINE
+        blocks.append(block._replace(place=place, row_stride=1, column_stride=pitch))
+        place += pitch * block.columns
+        gap = block.row_step - block.columns
+        end = block.base + block.rows * block.row_step
+        whole = end <= size  # the last row may have nothing behind it
+        keep(block.base + block.columns, block.rows - (not whole), block.row_step, gap)
+        position = min(end, size) if whole else block.base + (block.rows - 1) * block.row_step + block.columns
+    keep(position, 1, size - position or 1, size - position)
+    return ParameterLayout(tuple(blocks), place)
+
+
+# ---- 3: loops in natural order --------------------------------------------------------------------------
+
+
+def cut_at_blocks(forest: Sequence[Item], trace: Trace, layout: ParameterLayout, start: int, size: int) -> list[Item]:
+    """Rewrite loops over consecutive new parameters as nests over rows and columns of the blocks.
+
+    Args:
+        start, size: the indices of the new parameters.
+    """
+    done: list[Item] = []
+    for item in forest:
+        first = _first_parameter(item, trace, start, size)
+        done += _cut(item, first - start, layout) if isinstance(item, Fold) and first is not None else [item]
+    return done
+
+
+def _first_parameter(item: Item, trace: Trace, start: int, size: int) -> int | None:
+    """The parameter of the first iteration, when a loop visits consecutive new parameters."""
+    if not isinstance(item, Fold) or not all(isinstance(part, int) for part in item.body):
+        return None
+    first = None
+    for position in item.body:
+        assert isinstance(position, int)
+        for column in (trace.a, trace.b):
+            operand = column[position]
+            if leaf_kind(operand) not in (PARAMETER, GRADIENT) or not start <= leaf_index(operand) < start + size:
+                continue
+            if operand - column[position + item.period] != 1 or first not in (None, leaf_index(operand)):
+                return None
+            first = leaf_index(operand)
+    return first
+
+
+def _cut(fold: Fold, first: int, layout: ParameterLayout) -> list[Item]:
+    done: list[Item] = []
+    index, end = first, first + fold.count
+    while index < end:
+        block, row, column = layout.find(index)
+        rows = min(block.rows - row, (end - index) // block.row_step)
+        if column == 0 and block.columns < block.row_step and rows > 1:
+            done.append(_nest(fold, index - first, rows, block.row_step, block.columns))
+            index += rows * block.row_step
+        else:
+            width = block.columns if block.columns == block.row_step and block.rows > 1 else 0
+            count = min(end - index, block.columns - column)
+            if column == 0 and width and rows > 1:
+                done.append(_nest(fold, index - first, rows, width, width))
+                count = rows * width
+            else:
+                done += _stretch(fold, index - first, count)
+            index += count
+    return done
+
+
+def _nest(fold: Fold, offset: int, rows: int, row_step: int, columns: int) -> Fold:
+    body = [*_stretch(fold, offset, columns), *_stretch(fold, offset + columns, row_step - columns)]
+    return Fold(fold.start + offset * fold.period, rows, row_step * fold.period, tuple(body))
+
+
+def _stretch(fold: Fold, offset: int, count: int) -> list[Item]:
+    """`count` iterations of a loop from iteration `offset` on."""
+    shift = offset * fold.period
+    body = tuple(part + shift for part in fold.body if isinstance(part, int))
+    if count <= 1:
+        return list(body) if count else []
+    return [Fold(fold.start + shift, count, fold.period, body)]

@@ -1,0 +1,103 @@
+"""Copies of nodes with loop variables replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..ir.program import (
+    Choice,
+    Index,
+    Load,
+    Loop,
+    Mixed,
+    Node,
+    Operand,
+    Reference,
+    Register,
+    Statement,
+    TableEntry,
+    Target,
+    TargetChoice,
+    TargetMixed,
+)
+
+
+class Substitution:
+    """Replace loops by their copies, and possibly one `loop` by `scale * new + offset`."""
+
+    def __init__(
+        self,
+        loop: Loop | None = None,
+        new: Loop | None = None,
+        scale: int = 1,
+        offset: int = 0,
+        copies: Mapping[Loop, Loop] | None = None,
+    ) -> None:
+        self.loop, self.new, self.scale, self.offset = loop, new, scale, offset
+        self.copies: dict[Loop, Loop] = dict(copies or {})
+        self.registers: dict[Statement, Statement] = {}
+
+    def index(self, index: Index) -> Index:
+        """The index with the substitution made."""
+        base = index.base
+        terms: list[tuple[Loop, int]] = []
+        for other, coefficient in index.terms:
+            if other is self.loop:
+                assert self.new is not None
+                base += coefficient * self.offset
+                terms.append((self.new, coefficient * self.scale))
+            else:
+                terms.append((self.copies.get(other, other), coefficient))
+        table = None if index.table is None else self.entry(index.table)
+        dynamic = index.dynamic
+        if dynamic is not None:
+            dynamic = dynamic._replace(operand=self.operand(dynamic.operand))
+        return Index(base, tuple(terms), table, dynamic)
+
+    def entry(self, entry: TableEntry) -> TableEntry:
+        """The table entry with the substitution made."""
+        moved = self.index(Index(entry.offset, entry.terms))
+        return TableEntry(moved.base, moved.terms)
+
+    def operand(self, operand: Operand) -> Operand:
+        """The operand with the substitution made."""
+        if isinstance(operand, Load):
+            return Load(Reference(operand.reference.array, self.index(operand.reference.index)))
+        if isinstance(operand, Register):
+            return Register(self.registers.get(operand.statement, operand.statement))
+        if isinstance(operand, Choice):
+            assert operand.loop is not self.loop
+            loop = self.copies.get(operand.loop, operand.loop)
+            return Choice(loop, self.operand(operand.first), self.operand(operand.rest))
+        if isinstance(operand, Mixed):
+            return Mixed(operand.arrays, self.entry(operand.selector), self.entry(operand.position))
+        return operand
+
+    def target(self, target: Target) -> Target:
+        """The target with the substitution made."""
+        if isinstance(target, Reference):
+            return Reference(target.array, self.index(target.index))
+        if isinstance(target, TargetChoice):
+            assert target.loop is not self.loop
+            loop = self.copies.get(target.loop, target.loop)
+            return TargetChoice(loop, self.target(target.first), self.target(target.rest))
+        if isinstance(target, TargetMixed):
+            return TargetMixed(target.arrays, self.entry(target.selector), self.entry(target.position))
+        return None
+
+
+def copy_nodes(nodes: Sequence[Node], substitution: Substitution) -> list[Node]:
+    """Copies of the nodes; registers inside refer to the copies."""
+    copies: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Loop):
+            loop = Loop(node.count, [], node.reverse)
+            substitution.copies[node] = loop
+            loop.body = copy_nodes(node.body, substitution)
+            copies.append(loop)
+        elif isinstance(node, Statement):
+            operands = tuple(substitution.operand(operand) for operand in node.operands)
+            copy = Statement(node.operation, operands, substitution.target(node.target), node.update, node.passes)
+            substitution.registers[node] = copy
+            copies.append(copy)
+    return copies
