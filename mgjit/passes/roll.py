@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Union
 
-from ..trace.opcodes import ADD, KIND_OF_TOP_BYTE, NUMBER, operation_name
+from ..trace.opcodes import ADD, ADJOINT, KIND_OF_TOP_BYTE, NUMBER, operation_name
 from ..trace.recorder import Trace
 
 
@@ -277,8 +277,10 @@ def _record_shapes(trace: Trace, marks: Sequence[int] | None) -> str:
     shape_of: dict[tuple[int, ...], str] = {}
     numbering: dict[tuple[int, ...], str] = {}
     for key in dict.fromkeys(zip(*columns)):
-        op, _kind_a, _kind_b, mark = key
-        merged = (op, 0, 0, mark) if op in (ADD, ADD | NUMBER) else key
+        op, kind_a, kind_b, mark = key
+        merged = key
+        if op in (ADD, ADD | NUMBER):  # a chain may start with any kind, but not with a gradient of a node
+            merged = op, int(kind_a == ADJOINT), int(kind_b == ADJOINT), mark
         shape_of[key] = numbering.setdefault(merged, chr(len(numbering) + 1))
     return "".join(map(shape_of.__getitem__, zip(*columns)))
 
