@@ -119,11 +119,12 @@ class CompiledStep(Generic[P, R]):
     # ---- calling --------------------------------------------------------------------------------
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if is_tracing() or settings.disabled():
+        # The environment is asked until there is a kernel, not at every call: that alone would double its time.
+        if is_tracing() or (self._last is None and settings.disabled()):
             return self._function(*args, **kwargs)
         with self._lock:
-            kernel = self._kernel_for(args, kwargs)
             self._phase = ""
+            kernel = self._kernel_for(args, kwargs)
             kernel.step()
             self.stats.calls += 1
             return kernel.finish()  # type: ignore[no-any-return]
@@ -131,6 +132,7 @@ class CompiledStep(Generic[P, R]):
     def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Only the forward phase: returns the result, changes no parameter and no gradient."""
         with self._lock:
+            self._phase = ""
             kernel = self._kernel_for(args, kwargs)
             for index in range(len(kernel.outputs)):
                 kernel.outputs[index] = float("nan")
@@ -165,7 +167,8 @@ class CompiledStep(Generic[P, R]):
         if kernel is not None and kernel.plan.pack(arguments, kernel.frame):
             reason = self._guards[id(kernel)].difference()
             if not reason:
-                kernel.accept()
+                if kernel.needs_accepting:
+                    kernel.accept()
                 return kernel
         kernel = self._look_up(arguments, reason)
         if not kernel.plan.pack(arguments, kernel.frame):

@@ -97,6 +97,8 @@ class Kernel:
         self.values = values
         self._checks = checks
         self._keep = (parameters, states)
+        #: Whether a call has anything to do besides filling the frame.
+        self.needs_accepting = bool(checks or plan.buffers or values is not None)
         memory: dict[str, Any] = {
             "parameter": [storage.data for storage in parameters],
             "gradient": [storage.grad for storage in parameters],

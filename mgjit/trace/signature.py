@@ -75,7 +75,7 @@ class NumberNode(Node):
     def pack(self, argument: Any, frame: Frame) -> bool:
         kind = type(argument)
         if kind is not float:
-            if kind is bool or not isinstance(argument, numbers.Real):
+            if kind is bool or (kind is not int and not isinstance(argument, numbers.Real)):
                 return False
             if isinstance(argument, int) and not -_EXACT_INTEGERS <= argument <= _EXACT_INTEGERS:
                 raise ArgumentValueError(

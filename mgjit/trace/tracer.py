@@ -38,7 +38,7 @@ class TracedCall:
 
 def is_tracing() -> bool:
     """Whether this thread is inside a trace (a compiled step called there is recorded, not run)."""
-    return threading.get_ident() in _tracing_threads
+    return bool(_tracing_threads) and threading.get_ident() in _tracing_threads
 
 
 def trace_call(call: Callable[[Any], Any], plan: ArgumentPlan, slots: Any) -> TracedCall:
