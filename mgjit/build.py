@@ -108,7 +108,8 @@ def _optimisation(compiler: compilers.Compiler, options: Options, statements: in
         return options.optimisation
     if statements > _MANY_STATEMENTS:
         return "-O1"
-    return f"-O2 -ftree-vectorize {toolchain.native()}"
+    level = "-O3" if compiler.family == "gcc" else "-O2"  # gcc vectorises short loops only at -O3
+    return f"{level} {toolchain.native()}"
 
 
 def _from_store(store: Store, key: str) -> Code | None:

@@ -14,8 +14,8 @@ import os
 import platform
 import struct
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Sequence
 
 import xxhash
 
@@ -27,7 +27,7 @@ from ..trace.recorder import Trace
 _GENERATOR = ("ir", "passes", "codegen")
 
 
-def structure_hash(trace: Trace, inputs: "Sequence[InputRegion]") -> str:
+def structure_hash(trace: Trace, inputs: Sequence[InputRegion]) -> str:
     """xxh3_128 of the structure of a traced step, as hexadecimal digits."""
     digest = xxhash.xxh3_128()
     digest.update(struct.pack("<q", len(trace)))
@@ -64,7 +64,7 @@ def entry_key(structure: str, *parts: str) -> str:
     return digest.hexdigest()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def generator_version() -> str:
     """A hash of the sources of the passes and the code generator."""
     digest = xxhash.xxh3_128()
@@ -84,7 +84,7 @@ def generator_version() -> str:
     return digest.hexdigest()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def cpu_features() -> str:
     """What -march=native depends on: the processor's model and feature flags."""
     wanted = ("flags", "Features", "model name", "CPU part", "CPU implementer")

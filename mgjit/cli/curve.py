@@ -38,9 +38,7 @@ def columns(values: Sequence[float], width: int) -> list[float]:
     return result
 
 
-def render(
-    values: Sequence[float], *, width: int = 64, height: int = 8, encoding: str | None = "utf-8"
-) -> str:
+def render(values: Sequence[float], *, width: int = 64, height: int = 8, encoding: str | None = "utf-8") -> str:
     """`values` as filled columns above a base line of zero (or of the lowest value, when it is negative).
 
     Args:

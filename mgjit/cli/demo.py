@@ -38,28 +38,14 @@ class DemoError(MgjitError, RuntimeError):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `demo`."""
-    parser.add_argument(
-        "--data", choices=sorted(_SIZES), default="digits", help="what to train on (default: digits)"
-    )
-    parser.add_argument(
-        "--path", type=Path, metavar="DIR", help="the folder with the MNIST IDX files, .gz or not"
-    )
+    parser.add_argument("--data", choices=sorted(_SIZES), default="digits", help="what to train on (default: digits)")
+    parser.add_argument("--path", type=Path, metavar="DIR", help="the folder with the MNIST IDX files, .gz or not")
     parser.add_argument("--epochs", type=_positive_int, help="passes over the images (default: 20; mnist: 3)")
-    parser.add_argument(
-        "--lr", type=_positive_float, default=0.01, help="learning rate (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=1337, help="of weights and image order (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--compiler", metavar="CC", help="the C compiler to use, by name or path (default: the best)"
-    )
-    parser.add_argument(
-        "--backend", choices=("auto", "c", "python"), default="auto", help="(default: %(default)s)"
-    )
-    parser.add_argument(
-        "--plot", type=Path, metavar="FILE.png", help="also save the loss curve (needs matplotlib)"
-    )
+    parser.add_argument("--lr", type=_positive_float, default=0.01, help="learning rate (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1337, help="of weights and image order (default: %(default)s)")
+    parser.add_argument("--compiler", metavar="CC", help="the C compiler to use, by name or path (default: the best)")
+    parser.add_argument("--backend", choices=("auto", "c", "python"), default="auto", help="(default: %(default)s)")
+    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="also save the loss curve (needs matplotlib)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -200,9 +186,7 @@ def _train(
     `losses` comes with those of the first images of the first epoch, whose steps have been made.
     """
     count, done, seconds = len(data.train), len(losses), 0.0
-    bar = tqdm(
-        total=epochs * count, initial=done, unit=" images", ascii=not _unicode(sys.stderr), disable=None
-    )
+    bar = tqdm(total=epochs * count, initial=done, unit=" images", ascii=not _unicode(sys.stderr), disable=None)
     with bar:
         for epoch in range(epochs):
             order = _order(count, arguments.seed, epoch)[done if epoch == 0 else 0 :]

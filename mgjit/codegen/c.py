@@ -66,14 +66,15 @@ def emit_c(program: Program, layout: Layout) -> str:
     if SQUARE_IS_PRODUCT:
         parts.append(_POWER_OF_PYPY)
     blocks = _Blocks()
-    for name, nodes in program.phases:
+    for name, nodes in (*program.phases, ("fused", program.fused)):
         emitter = _CEmitter(program, layout, blocks)
         emitter.nodes(nodes)
         parts += blocks.take()
         parts.append(emitter.function(name))
     for name, _ in program.phases:
         parts.append(f"EXPORT int mgjit_{name}(void *const *m) {{ {name}(m); return 0; }}\n")
-    parts.append("EXPORT int mgjit_step(void *const *m) { forward(m); backward(m); update(m); return 0; }\n")
+    rest = "fused(m);" if program.fused else "backward(m); update(m);"
+    parts.append(f"EXPORT int mgjit_step(void *const *m) {{ forward(m); {rest} return 0; }}\n")
     return "\n".join(parts)
 
 

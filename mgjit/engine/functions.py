@@ -6,7 +6,8 @@ Each takes plain numbers as well as Values, so that the same code runs undecorat
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from . import arithmetic
 from .value import Value
@@ -70,7 +71,7 @@ def where(condition: Any, chosen: Any, other: Any) -> Any:
     return traced._select(condition, chosen, other)
 
 
-def one_hot(index: Any, n: int) -> "list[Any]":
+def one_hot(index: Any, n: int) -> list[Any]:
     """A list of `n` floats, 1.0 at `index` and 0.0 elsewhere.
 
     Raises:

@@ -7,7 +7,8 @@ in every process and the global random state is not touched.
 from __future__ import annotations
 
 import random
-from typing import Any, Optional, Sequence, Union
+from collections.abc import Sequence
+from typing import Any, Union
 
 from .value import Value
 
@@ -20,7 +21,7 @@ class Module:
         for p in self.parameters():
             p.grad = 0.0
 
-    def parameters(self) -> "list[Value]":
+    def parameters(self) -> list[Value]:
         """All trainable Values, in a fixed order."""
         return []
 
@@ -34,7 +35,7 @@ class Neuron(Module):
         generator: source of the initial weights, uniform in [-1, 1) / sqrt(nin).
     """
 
-    def __init__(self, nin: int, nonlin: bool = True, generator: Optional[random.Random] = None) -> None:
+    def __init__(self, nin: int, nonlin: bool = True, generator: random.Random | None = None) -> None:
         generator = generator or random.Random(1337)
         scale = nin**-0.5 if nin else 1.0
         self.w = [Value(generator.uniform(-1.0, 1.0) * scale) for _ in range(nin)]
@@ -47,7 +48,7 @@ class Neuron(Module):
         act = sum((wi * xi for wi, xi in zip(self.w, x)), self.b)
         return act.relu() if self.nonlin else act
 
-    def parameters(self) -> "list[Value]":
+    def parameters(self) -> list[Value]:
         return [*self.w, self.b]
 
     def __repr__(self) -> str:
@@ -57,7 +58,7 @@ class Neuron(Module):
 class Layer(Module):
     """`nout` neurons over the same `nin` inputs; a layer of one neuron returns its value, not a list."""
 
-    def __init__(self, nin: int, nout: int, nonlin: bool = True, generator: Optional[random.Random] = None) -> None:
+    def __init__(self, nin: int, nout: int, nonlin: bool = True, generator: random.Random | None = None) -> None:
         generator = generator or random.Random(1337)
         self.neurons = [Neuron(nin, nonlin, generator) for _ in range(nout)]
 
@@ -65,7 +66,7 @@ class Layer(Module):
         out = [n(x) for n in self.neurons]
         return out[0] if len(out) == 1 else out
 
-    def parameters(self) -> "list[Value]":
+    def parameters(self) -> list[Value]:
         return [p for n in self.neurons for p in n.parameters()]
 
     def __repr__(self) -> str:
@@ -96,7 +97,7 @@ class MLP(Module):
             out = layer(out)
         return out
 
-    def parameters(self) -> "list[Value]":
+    def parameters(self) -> list[Value]:
         return [p for layer in self.layers for p in layer.parameters()]
 
     def __repr__(self) -> str:

@@ -7,13 +7,14 @@ in place.  It is never copied, so what Python sees is always current.
 from __future__ import annotations
 
 from array import array
-from typing import Any, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 
 class State:
     """A list of floats of fixed length; elements are read and assigned by integer index."""
 
-    __slots__ = ("_buffer", "_trace", "_leaf", "__weakref__")
+    __slots__ = ("__weakref__", "_buffer", "_leaf", "_trace")
 
     def __init__(self, values: Iterable[Any]) -> None:
         self._buffer = array("d", values)

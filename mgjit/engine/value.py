@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from itertools import count
 from operator import attrgetter
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Union
 
 from . import arithmetic
 
@@ -40,25 +40,25 @@ class Value:
     """
 
     __slots__ = (
-        "data",
-        "grad",
+        "__weakref__",
         "_backward",
+        "_condition",
+        "_index",
+        "_leaf",
         "_left",
         "_right",
-        "_condition",
         "_sequence",
         "_storage",
-        "_index",
         "_trace",
-        "_leaf",
-        "__weakref__",
+        "data",
+        "grad",
     )
 
     data: float
     grad: float
-    _backward: Optional[Callable[["Value"], None]]
-    _left: "Value"
-    _right: "Value"
+    _backward: Callable[[Value], None] | None
+    _left: Value
+    _right: Value
     _condition: Any
     _sequence: int
     _storage: Any
@@ -75,82 +75,82 @@ class Value:
 
     # ---- arithmetic ---------------------------------------------------------------------------
 
-    def __add__(self, other: Operand) -> "Value":
+    def __add__(self, other: Operand) -> Value:
         other = other if isinstance(other, Value) else _constant(other)
         return _node(self.data + other.data, _add_backward, self, other)
 
-    def __mul__(self, other: Operand) -> "Value":
+    def __mul__(self, other: Operand) -> Value:
         other = other if isinstance(other, Value) else _constant(other)
         return _node(self.data * other.data, _multiply_backward, self, other)
 
-    def __sub__(self, other: Operand) -> "Value":
+    def __sub__(self, other: Operand) -> Value:
         other = other if isinstance(other, Value) else _constant(other)
         return _node(self.data - other.data, _subtract_backward, self, other)
 
-    def __rsub__(self, other: Operand) -> "Value":
+    def __rsub__(self, other: Operand) -> Value:
         return _constant(other) - self
 
-    def __radd__(self, other: Operand) -> "Value":
+    def __radd__(self, other: Operand) -> Value:
         return _constant(other) + self
 
-    def __rmul__(self, other: Operand) -> "Value":
+    def __rmul__(self, other: Operand) -> Value:
         return _constant(other) * self
 
-    def __truediv__(self, other: Operand) -> "Value":
+    def __truediv__(self, other: Operand) -> Value:
         # As micrograd: a / b is a * b**-1, which is not always the rounded quotient.
         return self * (other**-1 if isinstance(other, Value) else _reciprocal(other))
 
-    def __rtruediv__(self, other: Operand) -> "Value":
+    def __rtruediv__(self, other: Operand) -> Value:
         return other * self**-1
 
-    def __pow__(self, exponent: Union[int, float]) -> "Value":
+    def __pow__(self, exponent: Union[int, float]) -> Value:
         if isinstance(exponent, Value):
             raise TypeError("Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a))")
         exponent = _as_float(exponent)
         return _node(arithmetic.power(self.data, exponent), _power_backward, self, _constant(exponent))
 
-    def __neg__(self) -> "Value":
+    def __neg__(self) -> Value:
         return _unary(-self.data, _negate_backward, self)
 
-    def __pos__(self) -> "Value":
+    def __pos__(self) -> Value:
         return self
 
-    def __abs__(self) -> "Value":
+    def __abs__(self) -> Value:
         return _unary(abs(self.data), _absolute_backward, self)
 
     # ---- functions ----------------------------------------------------------------------------
 
-    def relu(self) -> "Value":
+    def relu(self) -> Value:
         """max(0, self); nan passes through."""
         return _unary(arithmetic.relu(self.data), _relu_backward, self)
 
-    def exp(self) -> "Value":
+    def exp(self) -> Value:
         """e to the power of self."""
         return _unary(arithmetic.exp(self.data), _exp_backward, self)
 
-    def log(self) -> "Value":
+    def log(self) -> Value:
         """The natural logarithm; -inf at 0, nan below."""
         return _unary(arithmetic.log(self.data), _log_backward, self)
 
-    def tanh(self) -> "Value":
+    def tanh(self) -> Value:
         """The hyperbolic tangent."""
         return _unary(arithmetic.tanh(self.data), _tanh_backward, self)
 
-    def sqrt(self) -> "Value":
+    def sqrt(self) -> Value:
         """The square root; nan below 0."""
         return _unary(arithmetic.sqrt(self.data), _sqrt_backward, self)
 
-    def maximum(self, other: Operand) -> "Value":
+    def maximum(self, other: Operand) -> Value:
         """The greater of the two, self where they are equal; the gradient goes to the one that was taken."""
         other = other if isinstance(other, Value) else _constant(other)
         return _node(arithmetic.maximum(self.data, other.data), _maximum_backward, self, other)
 
-    def minimum(self, other: Operand) -> "Value":
+    def minimum(self, other: Operand) -> Value:
         """The smaller of the two, self where they are equal; the gradient goes to the one that was taken."""
         other = other if isinstance(other, Value) else _constant(other)
         return _node(arithmetic.minimum(self.data, other.data), _minimum_backward, self, other)
 
-    def _copied(self) -> "Value":
+    def _copied(self) -> Value:
         """A node of its own with the same number: what `mgjit.take` returns."""
         return _unary(self.data, _copy_backward, self)
 
@@ -163,7 +163,7 @@ class Value:
         return chosen if condition else other
 
     @staticmethod
-    def _lifted(number: Any) -> "Value":
+    def _lifted(number: Any) -> Value:
         """A constant leaf: what `mgjit.maximum(0.0, value)` turns its number into."""
         return _constant(number)
 
@@ -193,7 +193,7 @@ class Value:
         for node in interior:
             node._backward(node)  # type: ignore[misc]
 
-    def _interior_nodes(self) -> "list[Value]":
+    def _interior_nodes(self) -> list[Value]:
         if self._backward is None:
             return []
         seen = {self}

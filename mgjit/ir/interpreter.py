@@ -5,7 +5,8 @@ It knows no optimisation; every pass and both backends are checked against it.
 
 from __future__ import annotations
 
-from typing import Any, MutableSequence, Sequence
+from collections.abc import MutableSequence, Sequence
+from typing import Any
 
 from .operations import FUNCTIONS
 from .program import (
@@ -37,7 +38,7 @@ class Interpreter:
         memory: contents of the arrays that are not scratch or constant, by array; changed in place.
     """
 
-    def __init__(self, program: Program, memory: "dict[Array, MutableSequence[Any]]") -> None:
+    def __init__(self, program: Program, memory: dict[Array, MutableSequence[Any]]) -> None:
         self.program = program
         self.memory = dict(memory)
         self.variables: dict[Loop, int] = {}
@@ -48,7 +49,7 @@ class Interpreter:
         for _, nodes in self.program.phases:
             self.execute(nodes)
 
-    def execute(self, nodes: "Sequence[Node]") -> None:
+    def execute(self, nodes: Sequence[Node]) -> None:
         """A sequence of nodes."""
         for node in nodes:
             if isinstance(node, Loop):
@@ -75,7 +76,7 @@ class Interpreter:
         if place is not None:
             self.content(place[0])[place[1]] = result
 
-    def content(self, array: Array) -> "MutableSequence[Any]":
+    def content(self, array: Array) -> MutableSequence[Any]:
         """The elements of an array; scratch comes into being as nan, which shows reads before writes."""
         if array not in self.memory:
             constant = array.space == "constant"
@@ -96,7 +97,7 @@ class Interpreter:
         array = operand.arrays[self.entry(operand.selector)]
         return float(self.content(array)[self.entry(operand.position)])
 
-    def place(self, target: Target) -> "tuple[Array, int] | None":
+    def place(self, target: Target) -> tuple[Array, int] | None:
         """Array and element that a target means in this iteration."""
         if target is None:
             return None
@@ -122,6 +123,6 @@ class Interpreter:
         """An entry of the index tables."""
         return self.program.tables[entry.offset + self.sum(entry.terms)]
 
-    def sum(self, terms: "Sequence[tuple[Loop, int]]") -> int:
+    def sum(self, terms: Sequence[tuple[Loop, int]]) -> int:
         """The linear part of an index."""
         return sum(coefficient * self.variables[loop] for loop, coefficient in terms)

@@ -13,7 +13,7 @@ def _select(condition: float, chosen: float, other: float) -> float:
 
 
 #: Comparisons give 1.0 or 0.0.
-FUNCTIONS: "dict[str, Callable[..., Any]]" = {
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,

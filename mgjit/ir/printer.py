@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 from .program import (
     Array,
@@ -13,7 +13,6 @@ from .program import (
     Index,
     Load,
     Loop,
-    Mixed,
     Node,
     Operand,
     Program,
@@ -31,7 +30,7 @@ _VARIABLES = "ijklmnopqrstuvwxyz"
 def print_program(program: Program) -> str:
     """All phases of a Program."""
     printer = _Printer()
-    for name, nodes in program.phases:
+    for name, nodes in (*program.phases, ("backward and update, fused", program.fused)):
         if nodes:
             printer.lines.append(f"{name}:")
             printer.nodes(nodes, 1)
@@ -46,7 +45,7 @@ class _Printer:
         self.names: dict[Loop, str] = {}
         self.registers: dict[int, str] = {}
 
-    def nodes(self, nodes: "Sequence[Node]", depth: int) -> None:
+    def nodes(self, nodes: Sequence[Node], depth: int) -> None:
         indent = "    " * depth
         for node in nodes:
             if isinstance(node, Loop):
@@ -96,7 +95,7 @@ class _Printer:
             return f"({first} if {self.loop(target.loop)} == 0 else {rest})"
         return self.mixed([a for a in target.arrays if a is not None], target)
 
-    def mixed(self, arrays: "Sequence[Array]", operand: object) -> str:
+    def mixed(self, arrays: Sequence[Array], operand: object) -> str:
         selector, position = operand.selector, operand.position  # type: ignore[attr-defined]
         return f"one of {', '.join(a.name for a in arrays)} [{self.entry(selector)}][{self.entry(position)}]"
 
@@ -116,7 +115,7 @@ class _Printer:
     def entry(self, entry: TableEntry) -> str:
         return f"table[{' + '.join([*self.terms(entry.terms), str(entry.offset)])}]"
 
-    def terms(self, terms: "Sequence[tuple[Loop, int]]") -> "list[str]":
+    def terms(self, terms: Sequence[tuple[Loop, int]]) -> list[str]:
         return [self.loop(loop) if c == 1 else f"{c}*{self.loop(loop)}" for loop, c in terms]
 
     def loop(self, loop: Loop) -> str:

@@ -15,8 +15,9 @@ keep it so.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Iterator, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import NamedTuple, Optional, Tuple, Union
 
 
 class Array:
@@ -31,10 +32,10 @@ class Array:
         shape: the loop counts a scratch array was made for, for printing.
     """
 
-    __slots__ = ("name", "space", "size", "region", "format", "shape")
+    __slots__ = ("format", "name", "region", "shape", "size", "space")
 
     def __init__(
-        self, name: str, space: str, size: int, region: int = 0, format: str = "d", shape: "tuple[int, ...]" = ()
+        self, name: str, space: str, size: int, region: int = 0, format: str = "d", shape: tuple[int, ...] = ()
     ) -> None:
         self.name, self.space, self.size, self.region = name, space, size, region
         self.format, self.shape = format, shape
@@ -50,13 +51,13 @@ class TableEntry(NamedTuple):
     """`tables[offset + sum of coefficient * loop variable]`."""
 
     offset: int
-    terms: "tuple[Term, ...]"
+    terms: tuple[Term, ...]
 
 
 class Dynamic(NamedTuple):
     """A run-time contribution to an address: `stride * operand`, the operand being an integer in range."""
 
-    operand: "Operand"
+    operand: Operand
     stride: int
     count: int
 
@@ -65,7 +66,7 @@ class Index(NamedTuple):
     """An element: `base + sum of coefficient * loop variable [+ table entry] [+ dynamic]`."""
 
     base: int
-    terms: "tuple[Term, ...]" = ()
+    terms: tuple[Term, ...] = ()
     table: Optional[TableEntry] = None
     dynamic: Optional[Dynamic] = None
 
@@ -95,21 +96,21 @@ class Load(NamedTuple):
 class Register(NamedTuple):
     """The result that `statement`, earlier in the same iteration of the same body, just computed."""
 
-    statement: "Statement"
+    statement: Statement
 
 
 class Choice(NamedTuple):
     """`first` in iteration 0 of `loop`, `rest` in the others."""
 
-    loop: "Loop"
-    first: "Operand"
-    rest: "Operand"
+    loop: Loop
+    first: Operand
+    rest: Operand
 
 
 class Mixed(NamedTuple):
     """An element of one of several arrays: `arrays[tables[selector]][tables[position]]`."""
 
-    arrays: "tuple[Array, ...]"
+    arrays: tuple[Array, ...]
     selector: TableEntry
     position: TableEntry
 
@@ -132,15 +133,15 @@ class Statement:
         passes: numbers of the backward passes that reach the statement.
     """
 
-    __slots__ = ("operation", "operands", "target", "update", "passes")
+    __slots__ = ("operands", "operation", "passes", "target", "update")
 
     def __init__(
         self,
         operation: str,
-        operands: "tuple[Operand, ...]",
-        target: "Target" = None,
+        operands: tuple[Operand, ...],
+        target: Target = None,
         update: bool = False,
-        passes: "frozenset[int]" = frozenset(),
+        passes: frozenset[int] = frozenset(),
     ) -> None:
         self.operation, self.operands, self.target = operation, operands, target
         self.update, self.passes = update, passes
@@ -149,15 +150,15 @@ class Statement:
 class TargetChoice(NamedTuple):
     """The target of an update: `first` in iteration 0 of `loop`, else `rest`."""
 
-    loop: "Loop"
-    first: "Target"
-    rest: "Target"
+    loop: Loop
+    first: Target
+    rest: Target
 
 
 class TargetMixed(NamedTuple):
     """The target of an update in one of several arrays; None where a selection is not differentiated."""
 
-    arrays: "tuple[Optional[Array], ...]"
+    arrays: tuple[Optional[Array], ...]
     selector: TableEntry
     position: TableEntry
 
@@ -168,9 +169,9 @@ Target = Union[Reference, TargetChoice, TargetMixed, None]
 class Loop:
     """`count` iterations of `body`; `reverse` counts the variable down.  The variable is the loop itself."""
 
-    __slots__ = ("count", "body", "reverse")
+    __slots__ = ("body", "count", "reverse")
 
-    def __init__(self, count: int, body: "list[Node]", reverse: bool = False) -> None:
+    def __init__(self, count: int, body: list[Node], reverse: bool = False) -> None:
         self.count, self.body, self.reverse = count, body, reverse
 
 
@@ -179,7 +180,7 @@ class Block:
 
     __slots__ = ("body",)
 
-    def __init__(self, body: "list[Node]") -> None:
+    def __init__(self, body: list[Node]) -> None:
         self.body = body
 
 
@@ -192,9 +193,9 @@ class Backward:
         instances: the numbers in all iterations of the loops around it.
     """
 
-    __slots__ = ("root", "number", "instances")
+    __slots__ = ("instances", "number", "root")
 
-    def __init__(self, root: Operand, number: int, instances: "frozenset[int]") -> None:
+    def __init__(self, root: Operand, number: int, instances: frozenset[int]) -> None:
         self.root, self.number, self.instances = root, number, instances
 
 
@@ -209,16 +210,18 @@ class Program:
         forward, backward, update: the three phases, executed in this order by a step.
         constants: contents of the constant array.
         tables: contents of the index table array (int32).
+        fused: the backward and update phases in one, for a whole step; empty when that gains nothing.
     """
 
-    forward: "list[Node]"
-    backward: "list[Node]" = field(default_factory=list)
-    update: "list[Node]" = field(default_factory=list)
-    constants: "array[float]" = field(default_factory=lambda: array("d"))
-    tables: "array[int]" = field(default_factory=lambda: array("i"))
+    forward: list[Node]
+    backward: list[Node] = field(default_factory=list)
+    update: list[Node] = field(default_factory=list)
+    constants: array[float] = field(default_factory=lambda: array("d"))
+    tables: array[int] = field(default_factory=lambda: array("i"))
+    fused: list[Node] = field(default_factory=list)
 
     @property
-    def phases(self) -> "tuple[tuple[str, list[Node]], ...]":
+    def phases(self) -> tuple[tuple[str, list[Node]], ...]:
         """Name and nodes of each phase."""
         return ("forward", self.forward), ("backward", self.backward), ("update", self.update)
 
@@ -226,7 +229,7 @@ class Program:
 # ---- traversal --------------------------------------------------------------------------------------
 
 
-def walk(nodes: "Sequence[Node]") -> "Iterator[Node]":
+def walk(nodes: Sequence[Node]) -> Iterator[Node]:
     """Every node below, in order, loops before their bodies."""
     stack = [iter(nodes)]
     while stack:
@@ -239,14 +242,14 @@ def walk(nodes: "Sequence[Node]") -> "Iterator[Node]":
             stack.pop()
 
 
-def statements(nodes: "Sequence[Node]") -> "Iterator[Statement]":
+def statements(nodes: Sequence[Node]) -> Iterator[Statement]:
     """Every statement below, in order."""
     for node in walk(nodes):
         if isinstance(node, Statement):
             yield node
 
 
-def leaf_operands(operand: Operand) -> "Iterator[Operand]":
+def leaf_operands(operand: Operand) -> Iterator[Operand]:
     """The operand itself, or the alternatives of a Choice; the operands of run-time indices as well."""
     if isinstance(operand, Choice):
         yield from leaf_operands(operand.first)
@@ -257,7 +260,7 @@ def leaf_operands(operand: Operand) -> "Iterator[Operand]":
             yield from leaf_operands(operand.reference.index.dynamic.operand)
 
 
-def leaf_targets(target: Target) -> "Iterator[Union[Reference, TargetMixed]]":
+def leaf_targets(target: Target) -> Iterator[Union[Reference, TargetMixed]]:
     """Every place that a target may write to."""
     if isinstance(target, TargetChoice):
         yield from leaf_targets(target.first)
@@ -266,7 +269,7 @@ def leaf_targets(target: Target) -> "Iterator[Union[Reference, TargetMixed]]":
         yield target
 
 
-def arrays_read(statement: Statement) -> "Iterator[Array]":
+def arrays_read(statement: Statement) -> Iterator[Array]:
     """Every array that the statement may read, the target of an update included."""
     operands = list(statement.operands)
     for place in leaf_targets(statement.target):
@@ -285,7 +288,7 @@ def arrays_read(statement: Statement) -> "Iterator[Array]":
                 yield from part.arrays
 
 
-def arrays_written(statement: Statement) -> "Iterator[Array]":
+def arrays_written(statement: Statement) -> Iterator[Array]:
     """Every array that the statement may write."""
     for place in leaf_targets(statement.target):
         if isinstance(place, Reference):
@@ -294,6 +297,6 @@ def arrays_written(statement: Statement) -> "Iterator[Array]":
             yield from (a for a in place.arrays if a is not None)
 
 
-def count_statements(nodes: "Sequence[Node]") -> int:
+def count_statements(nodes: Sequence[Node]) -> int:
     """Number of statements below."""
     return sum(1 for _ in statements(nodes))

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 from ..errors import VerificationError
 from .program import (
@@ -34,7 +34,7 @@ from .program import (
 def verify(program: Program) -> None:
     """Raise a VerificationError when `program` is not well formed."""
     checker = _Checker(program)
-    for _, nodes in program.phases:
+    for nodes in (program.forward, program.backward, program.update, program.fused):
         checker.nodes(nodes, frozenset(), set())
 
 
@@ -42,7 +42,7 @@ class _Checker:
     def __init__(self, program: Program) -> None:
         self.program = program
 
-    def nodes(self, nodes: "Sequence[Node]", loops: "frozenset[Loop]", known: "set[Statement]") -> None:
+    def nodes(self, nodes: Sequence[Node], loops: frozenset[Loop], known: set[Statement]) -> None:
         known = set(known) if loops or known else known
         for node in nodes:
             if isinstance(node, Loop):
@@ -58,7 +58,7 @@ class _Checker:
                 self.target(node.target, loops, known)
                 known.add(node)
 
-    def operand(self, operand: Operand, loops: "frozenset[Loop]", known: "set[Statement]") -> None:
+    def operand(self, operand: Operand, loops: frozenset[Loop], known: set[Statement]) -> None:
         if isinstance(operand, Register):
             self.require(operand.statement in known, "a register is used where it is not known")
         elif isinstance(operand, Load):
@@ -73,7 +73,7 @@ class _Checker:
             self.entry(operand.selector, loops)
             self.entry(operand.position, loops)
 
-    def target(self, target: Target, loops: "frozenset[Loop]", known: "set[Statement]") -> None:
+    def target(self, target: Target, loops: frozenset[Loop], known: set[Statement]) -> None:
         if isinstance(target, Reference):
             self.reference(target, loops, known)
         elif isinstance(target, TargetChoice):
@@ -82,7 +82,7 @@ class _Checker:
             self.entry(target.selector, loops)
             self.entry(target.position, loops)
 
-    def reference(self, reference: Reference, loops: "frozenset[Loop]", known: "set[Statement]") -> None:
+    def reference(self, reference: Reference, loops: frozenset[Loop], known: set[Statement]) -> None:
         index: Index = reference.index
         low, high = self.range(index.base, index.terms, loops)
         if index.dynamic is not None:
@@ -93,14 +93,14 @@ class _Checker:
             self.entry(index.table, loops)
         else:
             self.require(
-                0 <= low and high < reference.array.size, f"elements {low} .. {high} of {reference.array} are accessed"
+                low >= 0 and high < reference.array.size, f"elements {low} .. {high} of {reference.array} are accessed"
             )
 
-    def entry(self, entry: TableEntry, loops: "frozenset[Loop]") -> None:
+    def entry(self, entry: TableEntry, loops: frozenset[Loop]) -> None:
         for loop, _ in entry.terms:
             self.require(loop in loops, "a table is indexed by a loop that is not around it")
 
-    def range(self, base: int, terms: "Sequence[tuple[Loop, int]]", loops: "frozenset[Loop]") -> "tuple[int, int]":
+    def range(self, base: int, terms: Sequence[tuple[Loop, int]], loops: frozenset[Loop]) -> tuple[int, int]:
         low = high = base
         for loop, coefficient in terms:
             self.require(loop in loops, "an index uses a loop that is not around it")

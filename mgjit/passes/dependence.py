@@ -115,6 +115,19 @@ def _range(index: Index, inside: set[Loop]) -> tuple[int, int]:
     return index.base + sum(s for s in spans if s < 0), index.base + sum(s for s in spans if s > 0)
 
 
+def apart(a: Index, b: Index) -> bool:
+    """Whether two plain accesses never meet, over all iterations of all loops."""
+    low_a, high_a = full_range(a)
+    low_b, high_b = full_range(b)
+    return high_a < low_b or high_b < low_a
+
+
+def full_range(index: Index) -> tuple[int, int]:
+    """Least and greatest element of a plain access over all iterations of all loops."""
+    spans = [c * (loop.count - 1) for loop, c in index.terms]
+    return index.base + sum(s for s in spans if s < 0), index.base + sum(s for s in spans if s > 0)
+
+
 def injective(steps: Sequence[tuple[int, int]]) -> bool:
     """Whether (step, count) pairs give every combination of iterations an element of its own."""
     reach = 0

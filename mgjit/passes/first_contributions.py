@@ -28,7 +28,7 @@ from ..ir.program import (
     arrays_read,
     arrays_written,
 )
-from .dependence import injective, parts
+from .dependence import full_range, injective, parts
 from .rewrite import operand_arrays, with_surroundings
 from .simplify import without
 
@@ -111,10 +111,10 @@ def _first_contribution(found: list[_Access], position: int) -> _Access | None:
     """The access that may define what `found[position]` clears."""
     clear = found[position]
     assert clear.place is not None
-    low, high = _range(clear.place)
+    low, high = full_range(clear.place)
     for later in found[position + 1 :]:
         if later.place is not None:
-            other_low, other_high = _range(later.place)
+            other_low, other_high = full_range(later.place)
             if other_high < low or high < other_low:
                 continue
         if not _visits_the_same(clear, later):
@@ -155,7 +155,7 @@ def _alone_in_its_loops(found: list[_Access], clear: _Access, later: _Access, sp
         if other.statement is later.statement or own[0] not in other.loops:
             continue
         if other.place is not None:
-            low, high = _range(other.place)
+            low, high = full_range(other.place)
             if high < span[0] or span[1] < low:
                 continue
         around = other.loops[: len(later.loops)] == later.loops
@@ -163,11 +163,6 @@ def _alone_in_its_loops(found: list[_Access], clear: _Access, later: _Access, sp
         if other.writes or other.place != later.place or not after:
             return False
     return True
-
-
-def _range(index: Index) -> tuple[int, int]:
-    spans = [c * (loop.count - 1) for loop, c in index.terms]
-    return index.base + sum(s for s in spans if s < 0), index.base + sum(s for s in spans if s > 0)
 
 
 def _define(access: _Access, accesses: dict[Array, list[_Access]]) -> None:

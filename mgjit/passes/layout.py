@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..ir.program import Array, Load, Loop, Node, Program, Reference, Statement, walk
-from ..trace.opcodes import GRADIENT, PARAMETER, leaf_index, leaf_kind
+from ..trace.opcodes import GRADIENT, PARAMETER, STATE, leaf_index, leaf_kind
 from ..trace.recorder import Trace
 from .rewrite import operand_arrays
 from .roll import Fold, Item
@@ -204,6 +204,18 @@ def _first_parameter(item: Item, trace: Trace, start: int, size: int) -> int | N
                 return None
             first = leaf_index(operand)
     return first
+
+
+def walks_state(forest: Sequence[Item], trace: Trace, start: int, size: int) -> bool:
+    """Whether a loop over consecutive new parameters also walks state (momentum, Adam), whose order is fixed."""
+    return any(
+        leaf_kind(column[position]) == STATE
+        for item in forest
+        if isinstance(item, Fold) and _first_parameter(item, trace, start, size) is not None
+        for position in item.body
+        if isinstance(position, int)
+        for column in (trace.a, trace.b)
+    )
 
 
 def _cut(fold: Fold, first: int, layout: ParameterLayout) -> list[Item]:

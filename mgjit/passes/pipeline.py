@@ -17,8 +17,9 @@ from ..trace.recorder import Trace
 from .blocks import cut_blocks
 from .differentiate import DifferentiateError, differentiate
 from .first_contributions import merge_first_contributions
+from .fuse import fuse
 from .jam import jam
-from .layout import choose_layout, cut_at_blocks
+from .layout import choose_layout, cut_at_blocks, walks_state
 from .lift import LiftError, lift
 from .memory import InputRegion, Memory
 from .phases import split_phases
@@ -85,6 +86,7 @@ def _lower(
     cut_blocks(program)
     scheduled = perf_counter()
     simplify(program)
+    fuse(program)
     verify(program)
     done = perf_counter()
     nodes = [node for _, phase in program.phases for node in phase]
@@ -113,12 +115,12 @@ def _lift(
     find_reductions(program, memory)
     if not trace.new_parameters or trace.layouts:  # look-up tables need rows in their natural order
         return program, memory
+    start, size = trace.new_parameters[0][0], memory.regions[PARAMETER][0][1].size
     layout = choose_layout(program, memory.regions[PARAMETER][0][1])
-    if layout is None:
+    if layout is None or walks_state(forest, trace, start, size):
         return program, memory
-    first, last = trace.new_parameters[0][0], trace.new_parameters[-1][0]
     memory = Memory(trace, inputs, layout)
-    program = lift(trace, cut_at_blocks(forest, trace, layout, first, last - first + 1), memory, reached)
+    program = lift(trace, cut_at_blocks(forest, trace, layout, start, size), memory, reached)
     find_reductions(program, memory)
     return program, memory
 

@@ -8,8 +8,9 @@ again.  Functions that the step calls by name are looked into as well.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 _MISSING = object()
 _COMPARED = (int, float, complex, str, bytes, bool, type(None))
@@ -37,7 +38,7 @@ class Guard:
         return ""
 
 
-def _captured(function: Callable[..., Any]) -> "Iterator[tuple[Any, str, Any]]":
+def _captured(function: Callable[..., Any]) -> Iterator[tuple[Any, str, Any]]:
     pending, seen = [function], set()
     while pending:
         current: Any = pending.pop()
@@ -48,7 +49,9 @@ def _captured(function: Callable[..., Any]) -> "Iterator[tuple[Any, str, Any]]":
         seen.add(current)
         if current.__module__ and current.__module__.split(".")[0] == "mgjit":
             continue
-        found = [(cell, name, _content(cell)) for name, cell in zip(current.__code__.co_freevars, current.__closure__ or ())]
+        found = [
+            (cell, name, _content(cell)) for name, cell in zip(current.__code__.co_freevars, current.__closure__ or ())
+        ]
         namespace = current.__globals__
         found += [(namespace, name, namespace.get(name, _MISSING)) for name in _global_names(current.__code__)]
         for owner, name, meant in found:
@@ -59,7 +62,7 @@ def _captured(function: Callable[..., Any]) -> "Iterator[tuple[Any, str, Any]]":
                 pending.append(meant)
 
 
-def _global_names(code: CodeType) -> "list[str]":
+def _global_names(code: CodeType) -> list[str]:
     names = dict.fromkeys(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

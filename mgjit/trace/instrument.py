@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import builtins
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 from ..engine.state import State
 from ..engine.value import Value

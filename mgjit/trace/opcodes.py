@@ -32,7 +32,18 @@ UNARY = frozenset({NEGATE, ABSOLUTE, RELU, EXP, LOG, TANH, SQRT, COPY, BACKWARD}
 
 # ---- operands -------------------------------------------------------------------------------------
 
-KINDS = ("temporary", "constant", "parameter", "gradient", "state", "input", "output", "local", "local_gradient", "adjoint")
+KINDS = (
+    "temporary",
+    "constant",
+    "parameter",
+    "gradient",
+    "state",
+    "input",
+    "output",
+    "local",
+    "local_gradient",
+    "adjoint",
+)
 TEMPORARY, CONSTANT, PARAMETER, GRADIENT, STATE, INPUT, OUTPUT, LOCAL, LOCAL_GRADIENT, ADJOINT = range(len(KINDS))
 KIND_SHIFT = 26
 INDEX_MASK = (1 << KIND_SHIFT) - 1

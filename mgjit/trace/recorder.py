@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, Optional, Sequence
+from typing import Any
 
 from ..engine.state import State
 from ..engine.value import Value
@@ -64,19 +65,19 @@ class IndexCheck:
 class Trace:
     """One traced call, flat and symbolic: no number of a parameter or of an input is in it."""
 
-    op: "array[int]"
-    a: "array[int]"
-    b: "array[int]"
-    c: "Optional[array[int]]"
-    constants: "list[float]"
-    layouts: "list[TableLayout]"
-    new_parameters: "list[tuple[int, Value]]" = field(repr=False)
-    bound_storages: "list[tuple[int, Any]]" = field(repr=False)
-    states: "list[tuple[int, State]]" = field(repr=False)
+    op: array[int]
+    a: array[int]
+    b: array[int]
+    c: array[int] | None
+    constants: list[float]
+    layouts: list[TableLayout]
+    new_parameters: list[tuple[int, Value]] = field(repr=False)
+    bound_storages: list[tuple[int, Any]] = field(repr=False)
+    states: list[tuple[int, State]] = field(repr=False)
     locals: int = 0
     outputs: int = 0
-    adjoint_reads: "list[tuple[int, int]]" = field(default_factory=list)
-    checks: "list[IndexCheck]" = field(default_factory=list)
+    adjoint_reads: list[tuple[int, int]] = field(default_factory=list)
+    checks: list[IndexCheck] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.op)
@@ -246,7 +247,7 @@ class Recorder:
         flag = 0 if engine else NUMBER
         return self.emit((TAKE + self.layouts.index(layout)) | flag, first, index)
 
-    def constant_table(self, numbers: Sequence[float]) -> "list[int]":
+    def constant_table(self, numbers: Sequence[float]) -> list[int]:
         """Leaves of constants that lie side by side, for a look-up."""
         start = len(self.constants)
         self.constants.extend(float(x) for x in numbers)
@@ -273,7 +274,7 @@ class Recorder:
     def finish(self) -> Trace:
         """The finished trace."""
         a, b = array("i", self.a), array("i", self.b)
-        c: Optional[array[int]] = None
+        c: array[int] | None = None
         if self.third:
             c = array("i", [NO_OPERAND]) * len(a)
             for position, operand in self.third.items():
@@ -290,8 +291,8 @@ class Recorder:
         )  # fmt: skip
 
     def _without_holes(
-        self, a: "array[int]", b: "array[int]", c: "Optional[array[int]]"
-    ) -> "tuple[array[int], array[int], Optional[array[int]]]":
+        self, a: array[int], b: array[int], c: array[int] | None
+    ) -> tuple[array[int], array[int], array[int] | None]:
         """Renumber the new parameters densely when other Values, not parameters, were created in between."""
         values = sorted(self.new_parameters, key=lambda value: leaf_index(value._leaf))
         indices = [leaf_index(value._leaf) for value in values]
@@ -304,14 +305,14 @@ class Recorder:
             value._leaf = leaf(PARAMETER, NEW_BASE + rank)
         self._late = [(moved.get(operand, operand), at) for operand, at in self._late]
 
-        def renumbered(column: "array[int]") -> "array[int]":
+        def renumbered(column: array[int]) -> array[int]:
             return array("i", [moved.get(operand, operand) for operand in column])
 
         return renumbered(a), renumbered(b), c if c is None else renumbered(c)
 
     def _insert_late_copies(
-        self, op: "array[int]", a: "array[int]", b: "array[int]", c: "Optional[array[int]]"
-    ) -> "tuple[array[int], array[int], array[int], Optional[array[int]]]":
+        self, op: array[int], a: array[int], b: array[int], c: array[int] | None
+    ) -> tuple[array[int], array[int], array[int], array[int] | None]:
         # One copy for each (leaf, first write after the read), placed just before that write.
         places = sorted({(self._next_write(operand, read_at), operand) for operand, read_at in self._late})
         cuts = [position for position, _ in places]

@@ -44,7 +44,9 @@ def describe_result(returned: Any, recorder: Recorder, types: TracedTypes) -> Re
     if type(returned) is dict:
         return _mapping({key: describe_result(x, recorder, types) for key, x in returned.items()})
     if dataclasses.is_dataclass(returned) and not isinstance(returned, type):
-        parts = {f.name: describe_result(getattr(returned, f.name), recorder, types) for f in dataclasses.fields(returned)}
+        parts = {
+            f.name: describe_result(getattr(returned, f.name), recorder, types) for f in dataclasses.fields(returned)
+        }
         return _dataclass(copy.copy(returned), parts)
     return _constant(returned)
 
@@ -61,15 +63,15 @@ def _constant(returned: Any) -> ResultTree:
     return lambda outputs: returned
 
 
-def _sequence(make: Callable[[Any], Any], parts: "list[ResultTree]") -> ResultTree:
+def _sequence(make: Callable[[Any], Any], parts: list[ResultTree]) -> ResultTree:
     return lambda outputs: make([part(outputs) for part in parts])
 
 
-def _mapping(parts: "dict[Any, ResultTree]") -> ResultTree:
+def _mapping(parts: dict[Any, ResultTree]) -> ResultTree:
     return lambda outputs: {key: part(outputs) for key, part in parts.items()}
 
 
-def _dataclass(template: Any, parts: "dict[str, ResultTree]") -> ResultTree:
+def _dataclass(template: Any, parts: dict[str, ResultTree]) -> ResultTree:
     def build(outputs: Any) -> Any:
         made = copy.copy(template)
         for name, part in parts.items():

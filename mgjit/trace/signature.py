@@ -18,8 +18,9 @@ import dataclasses
 import numbers
 import struct
 from array import array
+from collections.abc import Hashable, Sequence
 from itertools import chain
-from typing import Any, Callable, Hashable, Optional, Sequence
+from typing import Any, Callable
 
 from ..engine.value import Value
 from ..errors import ArgumentError, ArgumentValueError, TraceError, user_location
@@ -35,7 +36,7 @@ _EXACT_INTEGERS = 2**53
 class Frame:
     """What one call hands to the kernel: the packed numbers, the buffers, the argument Values."""
 
-    __slots__ = ("packed", "buffers", "values")
+    __slots__ = ("buffers", "packed", "values")
 
     def __init__(self, packed_size: int, buffers: int, values: int) -> None:
         self.packed = array("d", bytes(8 * packed_size))
@@ -56,7 +57,7 @@ class Node:
         """What the step sees in place of the argument while it is traced."""
         raise NotImplementedError
 
-    def children(self) -> "Sequence[tuple[str, Node]]":
+    def children(self) -> Sequence[tuple[str, Node]]:
         """Named parts, for reports."""
         return ()
 
@@ -92,7 +93,7 @@ class NumberNode(Node):
 class NumbersNode(Node):
     """A list or tuple of numbers, or regularly nested ones: one contiguous block of the packed array."""
 
-    def __init__(self, place: int, shape: "tuple[int, ...]", kinds: "tuple[type, ...]") -> None:
+    def __init__(self, place: int, shape: tuple[int, ...], kinds: tuple[type, ...]) -> None:
         self.place, self.shape, self.kinds = place, shape, kinds
         self.key = "numbers", shape, tuple(kind.__name__ for kind in kinds)
         size = 1
@@ -170,7 +171,7 @@ class BufferNode(Node):
 class SequenceNode(Node):
     """A list, tuple or named tuple of nodes."""
 
-    def __init__(self, kind: type, parts: "list[Node]") -> None:
+    def __init__(self, kind: type, parts: list[Node]) -> None:
         self.kind, self.parts = kind, parts
         self.key = kind.__name__, tuple(part.key for part in parts)
 
@@ -183,7 +184,7 @@ class SequenceNode(Node):
         elements = [part.traced(make) for part in self.parts]
         return self.kind(*elements) if hasattr(self.kind, "_fields") else self.kind(elements)
 
-    def children(self) -> "Sequence[tuple[str, Node]]":
+    def children(self) -> Sequence[tuple[str, Node]]:
         return [(f"[{index}]", part) for index, part in enumerate(self.parts)]
 
     def describe(self) -> str:
@@ -193,7 +194,7 @@ class SequenceNode(Node):
 class MappingNode(Node):
     """A dict of nodes; the keys are static."""
 
-    def __init__(self, parts: "dict[Any, Node]") -> None:
+    def __init__(self, parts: dict[Any, Node]) -> None:
         self.parts = parts
         self.key = "dict", tuple((key, part.key) for key, part in parts.items())
 
@@ -205,7 +206,7 @@ class MappingNode(Node):
     def traced(self, make: MakeNumber) -> Any:
         return {key: part.traced(make) for key, part in self.parts.items()}
 
-    def children(self) -> "Sequence[tuple[str, Node]]":
+    def children(self) -> Sequence[tuple[str, Node]]:
         return [(f"[{key!r}]", part) for key, part in self.parts.items()]
 
     def describe(self) -> str:
@@ -215,7 +216,7 @@ class MappingNode(Node):
 class DataclassNode(Node):
     """A dataclass instance, field by field."""
 
-    def __init__(self, example: Any, parts: "dict[str, Node]") -> None:
+    def __init__(self, example: Any, parts: dict[str, Node]) -> None:
         self.kind, self.parts = type(example), parts
         self._example = example
         self.key = self.kind, tuple((name, part.key) for name, part in parts.items())
@@ -231,7 +232,7 @@ class DataclassNode(Node):
             object.__setattr__(made, name, part.traced(make))
         return made
 
-    def children(self) -> "Sequence[tuple[str, Node]]":
+    def children(self) -> Sequence[tuple[str, Node]]:
         return [(f".{name}", part) for name, part in self.parts.items()]
 
     def describe(self) -> str:
@@ -241,7 +242,7 @@ class DataclassNode(Node):
 class ValueNode(Node):
     """A Value: a parameter known by identity, or (slot) one that is copied in and out at every call."""
 
-    def __init__(self, value: Value, slot: Optional[int]) -> None:
+    def __init__(self, value: Value, slot: int | None) -> None:
         self.value, self.slot = value, slot
         self.key = ("value", id(value)) if slot is None else ("value slot", slot)
 
@@ -292,7 +293,7 @@ class TracedArray(list):  # type: ignore[type-arg]
         return super().__getitem__(index)
 
     @property
-    def shape(self) -> "tuple[int, ...]":
+    def shape(self) -> tuple[int, ...]:
         """As of the array that was passed."""
         inner = self[0].shape if self and isinstance(self[0], TracedArray) else ()
         return (len(self), *inner)
@@ -310,8 +311,8 @@ class TracedArray(list):  # type: ignore[type-arg]
 class ArgumentPlan:
     """The planned arguments of one signature."""
 
-    def __init__(self, names: "Sequence[str]", nodes: "list[Node]", packed: int, buffers: "list[BufferNode]",
-                 values: "list[Value]") -> None:  # fmt: skip
+    def __init__(self, names: Sequence[str], nodes: list[Node], packed: int, buffers: list[BufferNode],
+                 values: list[Value]) -> None:  # fmt: skip
         self.names, self.nodes = list(names), nodes
         self.packed_size, self.buffers, self.values = packed, buffers, values
         self.key = tuple(node.key for node in nodes)
@@ -327,7 +328,7 @@ class ArgumentPlan:
                 return False
         return True
 
-    def traced(self, make: MakeNumber) -> "list[Any]":
+    def traced(self, make: MakeNumber) -> list[Any]:
         """The arguments that the step is traced with."""
         return [node.traced(make) for node in self.nodes]
 
@@ -336,7 +337,7 @@ class ArgumentPlan:
         """Number of INPUT indices."""
         return self.packed_size + sum(buffer.size for buffer in self.buffers)
 
-    def first_difference(self, other: "ArgumentPlan") -> str:
+    def first_difference(self, other: ArgumentPlan) -> str:
         """Where `other` first differs, as a path and both descriptions."""
         for name, mine, theirs in zip(self.names, self.nodes, other.nodes):
             found = _difference(name, mine, theirs)
@@ -416,7 +417,7 @@ class _Planner:
 
 
 def plan_arguments(
-    names: Sequence[str], arguments: Sequence[Any], static: "frozenset[str]", value_slots: bool = False
+    names: Sequence[str], arguments: Sequence[Any], static: frozenset[str], value_slots: bool = False
 ) -> ArgumentPlan:
     """Plan the arguments of a call.
 
@@ -441,7 +442,7 @@ def plan_arguments(
     return ArgumentPlan(names, nodes, planner.packed, planner.buffers, planner.values)
 
 
-def buffer_layout(argument: Any, path: str) -> "tuple[str, tuple[int, ...]]":
+def buffer_layout(argument: Any, path: str) -> tuple[str, tuple[int, ...]]:
     """Struct code and shape of a buffer.
 
     Raises:
@@ -466,7 +467,7 @@ def _is_numpy_array(argument: Any) -> bool:
     return type(argument).__module__ == "numpy" and hasattr(argument, "dtype") and hasattr(argument, "shape")
 
 
-def _regular_shape(argument: Any) -> "tuple[tuple[int, ...], tuple[type, ...]]":
+def _regular_shape(argument: Any) -> tuple[tuple[int, ...], tuple[type, ...]]:
     """Shape and container types of regularly nested plain numbers; () when it is anything else."""
     shape: list[int] = []
     kinds: list[type] = []
@@ -485,7 +486,7 @@ def _regular_shape(argument: Any) -> "tuple[tuple[int, ...], tuple[type, ...]]":
     return tuple(shape), tuple(kinds)
 
 
-def _counts_of_rows(shape: "tuple[int, ...]") -> "list[tuple[int, int]]":
+def _counts_of_rows(shape: tuple[int, ...]) -> list[tuple[int, int]]:
     counts = []
     rows = 1
     for outer, inner in zip(shape, shape[1:]):
@@ -494,7 +495,7 @@ def _counts_of_rows(shape: "tuple[int, ...]") -> "list[tuple[int, int]]":
     return counts
 
 
-def _nest(places: Any, shape: "tuple[int, ...]", kinds: "tuple[type, ...]", make: MakeNumber) -> Any:
+def _nest(places: Any, shape: tuple[int, ...], kinds: tuple[type, ...], make: MakeNumber) -> Any:
     if len(shape) == 1:
         return kinds[0]([make(next(places)) for _ in range(shape[0])])
     return kinds[0]([_nest(places, shape[1:], kinds[1:], make) for _ in range(shape[0])])

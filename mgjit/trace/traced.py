@@ -104,7 +104,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         def _select(self, condition: Any, chosen: Any, other: Any) -> Any:
             return select(condition, chosen, other)
 
-        def _one_hot(self, n: int) -> "list[Any]":
+        def _one_hot(self, n: int) -> list[Any]:
             operand = number_operand(self)
             recorder.check_index(operand, n)
             return [number_from(emit(ops.EQUAL | ops.NUMBER, operand, recorder.constant(k))) for k in range(n)]
@@ -125,8 +125,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         def _leaf(self) -> int:  # type: ignore[override]
             operand, read_at = self._operand, self._read_at
             if recorder.last_store.get(operand, -1) >= read_at or (
-                recorder.last_backward >= read_at
-                and ops.leaf_kind(operand) in (ops.GRADIENT, ops.LOCAL_GRADIENT)
+                recorder.last_backward >= read_at and ops.leaf_kind(operand) in (ops.GRADIENT, ops.LOCAL_GRADIENT)
             ):
                 return recorder.late_read(operand, read_at)
             return operand
@@ -268,9 +267,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     def binary_on_value(code: int, reflected: bool) -> Callable[[Any, Any], Any]:
         def method(self: Any, other: Any) -> Any:
             kind = other.__class__
-            if kind is TracedValue:
-                operand = other._leaf
-            elif (kind is Value or kind is bound_type) and other._trace is recorder:
+            if kind is TracedValue or (kind is Value or kind is bound_type) and other._trace is recorder:
                 operand = other._leaf
             else:
                 operand = lift(other)
@@ -292,8 +289,10 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         # The same for a receiver that is known to be a TracedValue: the hottest function of tracing.
         def method(self: Any, other: Any) -> Any:
             kind = other.__class__
-            if kind is TracedValue or kind is TracedNumber or (
-                (kind is Value or kind is bound_type) and other._trace is recorder
+            if (
+                kind is TracedValue
+                or kind is TracedNumber
+                or ((kind is Value or kind is bound_type) and other._trace is recorder)
             ):
                 operand = other._leaf
             else:
@@ -412,7 +411,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         """What stands for an input."""
         return (integer_from if integer else number_from)(ops.leaf(ops.INPUT, index))
 
-    def take(table: "list[Any]", index: int) -> Any:
+    def take(table: list[Any], index: int) -> Any:
         first = table[0] if table else None
         if isinstance(first, (list, tuple)):
             width = len(first)
@@ -466,7 +465,17 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     }  # fmt: skip
     for name, method in value_methods.items():
         setattr(TracedValue, name, method)
-    setattr(TracedNumber, "maximum", number_extreme(ops.MAXIMUM))
-    setattr(TracedNumber, "minimum", number_extreme(ops.MINIMUM))
-    setattr(TracedValue, "_lifted", staticmethod(lambda number: value_from(lift(number))))
-    return TracedTypes(TracedValue, TracedNumber, lift, number_operand, leaf_number, input_number, binary_on_value, unary_on_value, close)
+    TracedNumber.maximum = number_extreme(ops.MAXIMUM)
+    TracedNumber.minimum = number_extreme(ops.MINIMUM)
+    TracedValue._lifted = staticmethod(lambda number: value_from(lift(number)))
+    return TracedTypes(
+        TracedValue,
+        TracedNumber,
+        lift,
+        number_operand,
+        leaf_number,
+        input_number,
+        binary_on_value,
+        unary_on_value,
+        close,
+    )

@@ -12,9 +12,10 @@ import gc
 import random
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 from ..errors import RandomnessError
 from .instrument import instrumented
@@ -25,7 +26,7 @@ from .traced import traced_types
 
 #: One trace at a time in a process: the engine's classes are instrumented while it runs.
 _trace_lock = threading.RLock()
-_tracing_threads: "set[int]" = set()
+_tracing_threads: set[int] = set()
 
 
 @dataclass
