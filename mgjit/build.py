@@ -21,7 +21,7 @@ from .cache.store import Entry, Store, open_store
 from .codegen.c import emit_c
 from .codegen.layout import lay_out
 from .codegen.python import emit_python
-from .errors import BackendWarning, CompilerError, CompilerTimeout
+from .errors import BackendWarning, CompilerError, CompilerTimeout, user_stacklevel
 from .passes.memory import InputRegion
 from .passes.pipeline import Lowered, lower
 from .runtime import ffi
@@ -210,4 +210,4 @@ def _facts(lowered: Lowered, source: str, structure: str) -> dict[str, Any]:
 def _warn_once(text: str) -> None:
     if text not in _warned:
         _warned.add(text)
-        warnings.warn(text, BackendWarning, stacklevel=6)
+        warnings.warn(text, BackendWarning, stacklevel=user_stacklevel())

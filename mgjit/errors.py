@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from types import FrameType
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -82,10 +83,22 @@ class RetraceWarning(UserWarning):
 
 def user_location() -> str:
     """`file:line` of the innermost frame that is not part of mgjit."""
-    frame = sys._getframe(1)
+    frame, _ = _user_frame()
+    return "<unknown>:0" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def user_stacklevel() -> int:
+    """The `stacklevel` with which a warning of the calling function points at the user's code."""
+    return _user_frame()[1]
+
+
+def _user_frame() -> tuple[FrameType | None, int]:
+    frame: FrameType | None = sys._getframe(2)
+    level = 1
     while frame is not None:
         filename = frame.f_code.co_filename
         if not os.path.abspath(filename).startswith(_PACKAGE) and not filename.startswith("<frozen"):
-            return f"{filename}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]
-    return "<unknown>:0"
+            break
+        frame = frame.f_back
+        level += 1
+    return frame, level

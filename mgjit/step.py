@@ -24,7 +24,16 @@ from . import settings
 from .build import Options, build
 from .codegen.c import emit_c
 from .codegen.layout import lay_out
-from .errors import ArgumentError, PhaseError, RetraceLimitError, RetraceWarning, UnsupportedError, user_location
+from .engine.value import Value
+from .errors import (
+    ArgumentError,
+    PhaseError,
+    RetraceLimitError,
+    RetraceWarning,
+    UnsupportedError,
+    user_location,
+    user_stacklevel,
+)
 from .ir.printer import print_program
 from .passes.layout import ParameterLayout
 from .passes.memory import InputRegion
@@ -164,7 +173,7 @@ class CompiledStep(Generic[P, R]):
         arguments = args if not kwargs and len(args) == self._arity else self._bound(args, kwargs)
         kernel = self._last
         reason = ""
-        if kernel is not None and kernel.plan.pack(arguments, kernel.frame):
+        if kernel is not None and self._packs(kernel, arguments):
             reason = self._guards[id(kernel)].difference()
             if not reason:
                 if kernel.needs_accepting:
@@ -177,6 +186,10 @@ class CompiledStep(Generic[P, R]):
         self._last = kernel
         return kernel
 
+    def _packs(self, kernel: Kernel, arguments: Any) -> bool:
+        packed = kernel.plan.pack(arguments, kernel.frame)
+        return packed and not (kernel.values is not None and self._is_captured(kernel.frame.values))
+
     def _bound(self, args: Any, kwargs: Any) -> tuple[Any, ...]:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -188,7 +201,9 @@ class CompiledStep(Generic[P, R]):
         names = list(self._signature.parameters)
         plan = plan_arguments(names, arguments, self._options.static)
         anonymous = _without_identities(plan.key)
-        if anonymous in self._slot_structures:
+        if self._is_captured(plan.argument_values()):
+            pass  # known by identity: the step may reach the same Value by another way
+        elif anonymous in self._slot_structures:
             plan = plan_arguments(names, arguments, self._options.static, value_slots=True)
         elif any(_without_identities(key) == anonymous and key != plan.key for key in self._kernels):
             # Other Values in the same structure: from now on they are copied in and out.
@@ -207,6 +222,13 @@ class CompiledStep(Generic[P, R]):
         self._kernels[plan.key] = kernel
         return kernel
 
+    def _is_captured(self, values: Sequence[Value]) -> bool:
+        """Whether one of the argument Values is a parameter of a kernel of this step."""
+        storages = [getattr(value, "_storage", None) for value in values]
+        return any(
+            storage is not None and storage in k.parameters for storage in storages for k in self._kernels.values()
+        )
+
     def _count_trace(self, reason: str) -> None:
         if len(self._kernels) >= self._options.limit:
             raise RetraceLimitError(
@@ -221,7 +243,7 @@ class CompiledStep(Generic[P, R]):
                 f"{self.__name__} is being traced for the {self.stats.traces + 1}th time; the first difference from "
                 f"the last call: {reason}",
                 RetraceWarning,
-                stacklevel=6,
+                stacklevel=user_stacklevel(),
             )
 
     def _make(self, plan: ArgumentPlan) -> Kernel:

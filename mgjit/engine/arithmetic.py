@@ -30,8 +30,10 @@ def divide(x: float, y: float) -> float:
 def power(x: float, y: float) -> float:
     """`x ** y`; overflow and a pole give infinities, a complex result gives nan, as C's `pow`."""
     try:
-        result = x**y
+        result: float | complex = x**y
     except (OverflowError, ZeroDivisionError):
+        if x < 0.0 and y % 1.0 != 0.0:
+            return math.nan  # complex, and too large for that
         negative = math.copysign(1.0, x) < 0.0 and y % 2.0 == 1.0
         return -_INFINITY if negative else _INFINITY
     if isinstance(result, complex):

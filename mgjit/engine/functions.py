@@ -17,27 +17,27 @@ _NUMBERS = (int, float)
 
 def exp(x: Any) -> Any:
     """e**x; inf where it overflows."""
-    return arithmetic.exp(x) if isinstance(x, _NUMBERS) else x.exp()
+    return arithmetic.exp(x) if isinstance(x, _NUMBERS) else _method(x, "exp")()
 
 
 def log(x: Any) -> Any:
     """Natural logarithm; -inf at 0 and nan below."""
-    return arithmetic.log(x) if isinstance(x, _NUMBERS) else x.log()
+    return arithmetic.log(x) if isinstance(x, _NUMBERS) else _method(x, "log")()
 
 
 def tanh(x: Any) -> Any:
     """Hyperbolic tangent."""
-    return arithmetic.tanh(x) if isinstance(x, _NUMBERS) else x.tanh()
+    return arithmetic.tanh(x) if isinstance(x, _NUMBERS) else _method(x, "tanh")()
 
 
 def sqrt(x: Any) -> Any:
     """Square root; nan below 0."""
-    return arithmetic.sqrt(x) if isinstance(x, _NUMBERS) else x.sqrt()
+    return arithmetic.sqrt(x) if isinstance(x, _NUMBERS) else _method(x, "sqrt")()
 
 
 def relu(x: Any) -> Any:
     """max(0, x)."""
-    return arithmetic.relu(x) if isinstance(x, _NUMBERS) else x.relu()
+    return arithmetic.relu(x) if isinstance(x, _NUMBERS) else _method(x, "relu")()
 
 
 def maximum(x: Any, y: Any) -> Any:
@@ -45,8 +45,8 @@ def maximum(x: Any, y: Any) -> Any:
     if isinstance(x, _NUMBERS):
         if isinstance(y, _NUMBERS):
             return arithmetic.maximum(x, y)
-        return y._lifted(x).maximum(y)
-    return x.maximum(y)
+        return _method(y, "_lifted", "maximum")(x).maximum(y)
+    return _method(x, "maximum")(y)
 
 
 def minimum(x: Any, y: Any) -> Any:
@@ -54,8 +54,8 @@ def minimum(x: Any, y: Any) -> Any:
     if isinstance(x, _NUMBERS):
         if isinstance(y, _NUMBERS):
             return arithmetic.minimum(x, y)
-        return y._lifted(x).minimum(y)
-    return x.minimum(y)
+        return _method(y, "_lifted", "minimum")(x).minimum(y)
+    return _method(x, "minimum")(y)
 
 
 def where(condition: Any, chosen: Any, other: Any) -> Any:
@@ -114,8 +114,22 @@ def dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
     return total
 
 
+def _method(operand: Any, name: str, function: str = "") -> Any:
+    """A method of a Value or traced number; a TypeError for anything else."""
+    method = getattr(operand, name, None)
+    if method is None:
+        raise TypeError(f"{function or name} needs a number or a Value, not {type(operand).__name__} {operand!r:.40}")
+    return method
+
+
 def _position(index: Any, n: int, name: str) -> int:
-    position = int(index) if isinstance(index, float) and index.is_integer() else index.__index__()
+    if isinstance(index, float):
+        if not index.is_integer():
+            raise IndexError(f"{name}: index {index} is not an integer")
+        index = int(index)
+    if not hasattr(index, "__index__"):
+        raise TypeError(f"{name}: the index must be an integer, not {type(index).__name__} {index!r:.40}")
+    position: int = index.__index__()
     if not 0 <= position < n:
         raise IndexError(f"{name}: index {position} is not in 0 .. {n - 1}")
-    return position  # type: ignore[no-any-return]
+    return position

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any
 
 from .value import Value
 
@@ -82,7 +82,7 @@ class MLP(Module):
         seed: of the initial weights.
     """
 
-    def __init__(self, nin: int, nouts: Sequence[int], seed: Union[int, str] = 1337) -> None:
+    def __init__(self, nin: int, nouts: Sequence[int], seed: int | str = 1337) -> None:
         generator = random.Random(seed)
         sizes = [nin, *nouts]
         self.layers = [

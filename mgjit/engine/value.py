@@ -103,7 +103,7 @@ class Value:
     def __rtruediv__(self, other: Operand) -> Value:
         return other * self**-1
 
-    def __pow__(self, exponent: Union[int, float]) -> Value:
+    def __pow__(self, exponent: Any) -> Value:
         if isinstance(exponent, Value):
             raise TypeError("Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a))")
         exponent = _as_float(exponent)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Optional, Tuple, Union
+from typing import NamedTuple, Union
 
 
 class Array:
@@ -44,7 +44,7 @@ class Array:
         return f"{self.name}[{self.size}]"
 
 
-Term = Tuple["Loop", int]
+Term = tuple["Loop", int]
 
 
 class TableEntry(NamedTuple):
@@ -59,7 +59,7 @@ class Dynamic(NamedTuple):
 
     operand: Operand
     stride: int
-    count: int
+    count: int  # type: ignore[assignment]
 
 
 class Index(NamedTuple):
@@ -67,15 +67,15 @@ class Index(NamedTuple):
 
     base: int
     terms: tuple[Term, ...] = ()
-    table: Optional[TableEntry] = None
-    dynamic: Optional[Dynamic] = None
+    table: TableEntry | None = None
+    dynamic: Dynamic | None = None
 
 
 class Reference(NamedTuple):
     """An element of an array."""
 
     array: Array
-    index: Index
+    index: Index  # type: ignore[assignment]
 
 
 # ---- operands -------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class TargetChoice(NamedTuple):
 class TargetMixed(NamedTuple):
     """The target of an update in one of several arrays; None where a selection is not differentiated."""
 
-    arrays: tuple[Optional[Array], ...]
+    arrays: tuple[Array | None, ...]
     selector: TableEntry
     position: TableEntry
 
@@ -260,7 +260,7 @@ def leaf_operands(operand: Operand) -> Iterator[Operand]:
             yield from leaf_operands(operand.reference.index.dynamic.operand)
 
 
-def leaf_targets(target: Target) -> Iterator[Union[Reference, TargetMixed]]:
+def leaf_targets(target: Target) -> Iterator[Reference | TargetMixed]:
     """Every place that a target may write to."""
     if isinstance(target, TargetChoice):
         yield from leaf_targets(target.first)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from ..ir.program import (
     Array,
     Constant,
-    Load,
     Node,
     Program,
     Statement,
@@ -51,16 +50,17 @@ def _is_constant(statement: Statement) -> bool:
 
 
 def _hoist_outputs(program: Program) -> None:
-    """Move the writing of results that do not depend on what a phase wrote out of that phase."""
-    for later, earlier in ((program.update, program.backward), (program.backward, program.forward)):
-        written = {array for s in statements(later) for array in arrays_written(s)}
-        for node in list(later):
-            if isinstance(node, Statement) and _writes_output(node) and not set(arrays_read(node)) & written:
-                later.remove(node)
-                earlier.append(node)
-
-
-def _writes_output(statement: Statement) -> bool:
-    return all(isinstance(operand, (Load, Constant)) for operand in statement.operands) and [
-        array.space for array in arrays_written(statement)
-    ] == ["output"]
+    """Move what is computed late, and does not depend on what a later phase wrote, to the forward phase."""
+    if not program.backward:
+        return
+    written = {array for s in statements(program.backward) for array in arrays_written(s)}
+    kept: list[Node] = []
+    for node in program.update:
+        reads = {array for s in statements([node]) for array in arrays_read(s)}
+        writes = {array for s in statements([node]) for array in arrays_written(s)}
+        if not reads & written and all(array.space in ("output", "scratch") for array in writes):
+            program.forward.append(node)
+        else:
+            kept.append(node)
+            written |= writes
+    program.update = kept

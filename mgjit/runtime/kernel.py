@@ -96,7 +96,7 @@ class Kernel:
         self.outputs = zero_array(outputs)
         self.values = values
         self._checks = checks
-        self._keep = (parameters, states)
+        self.parameters, self._states = parameters, states
         #: Whether a call has anything to do besides filling the frame.
         self.needs_accepting = bool(checks or plan.buffers or values is not None)
         memory: dict[str, Any] = {

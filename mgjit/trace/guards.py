@@ -49,7 +49,7 @@ def _captured(function: Callable[..., Any]) -> Iterator[tuple[Any, str, Any]]:
         seen.add(current)
         if current.__module__ and current.__module__.split(".")[0] == "mgjit":
             continue
-        found = [
+        found: list[tuple[Any, str, Any]] = [
             (cell, name, _content(cell)) for name, cell in zip(current.__code__.co_freevars, current.__closure__ or ())
         ]
         namespace = current.__globals__
@@ -80,7 +80,7 @@ def _content(cell: Any) -> Any:
 def _equal(now: Any, meant: Any) -> bool:
     if not isinstance(meant, _COMPARED) or type(now) is not type(meant):
         return False
-    if isinstance(meant, float):
+    if isinstance(meant, float) and isinstance(now, float):
         same_sign = math.copysign(1.0, now) == math.copysign(1.0, meant)
         return (now == meant and same_sign) or (now != now and meant != meant)
     return bool(now == meant)

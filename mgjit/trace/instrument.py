@@ -37,8 +37,8 @@ class LeakedValue(Value):
             "Return its number from the step instead of keeping it."
         )
 
-    data = property(_refuse, _refuse)  # type: ignore[assignment]
-    grad = property(_refuse, _refuse)  # type: ignore[assignment]
+    data = property(_refuse, _refuse)
+    grad = property(_refuse, _refuse)
     __repr__ = lambda self: "<a Value that was made inside a compiled step>"  # noqa: E731
 
 
@@ -89,7 +89,8 @@ def _replace_value_methods(replace: Any, recorder: Recorder, types: TracedTypes,
         replace(Value, f"__{name}__", here(types.binary_on_value(code, False)))
         replace(Value, f"__r{name}__", here(types.binary_on_value(code, True)))
     for name in ("__pow__", "__truediv__", "__rtruediv__", "__lt__", "__le__", "__gt__", "__ge__", "__neg__",
-                 "__abs__", "relu", "exp", "log", "tanh", "sqrt", "maximum", "minimum", "_select", "_copied"):  # fmt: skip
+                 "__abs__", "relu", "exp", "log", "tanh", "sqrt", "maximum", "minimum", "_select",
+                 "_copied"):  # fmt: skip
         replace(Value, name, here(types.value.__dict__[name]))
     replace(Value, "_lifted", lambda original: staticmethod(types.value.__dict__["_lifted"].__func__))
 
@@ -126,7 +127,7 @@ def _recording_property(original: Any, name: str, recorder: Recorder, types: Tra
 def _replace_state_methods(replace: Any, recorder: Recorder, types: TracedTypes, me: int) -> None:
     def element(state: State, index: Any) -> int:
         size = len(state)
-        position = index.__index__()
+        position: int = index.__index__()
         if not -size <= position < size:
             raise IndexError(f"{user_location()}: index {position} of a State of {size} elements")
         return recorder.state(state) - position % size  # leaf codes count downwards
@@ -160,21 +161,38 @@ def _compensated_sum(original: Any, types: TracedTypes, me: int) -> Callable[...
     """
     from ..engine.functions import where
 
+    def is_integer(x: Any) -> bool:
+        return isinstance(x, (int, types.integer))
+
+    def is_float(x: Any) -> bool:
+        return type(x) is float or (isinstance(x, types.number) and not isinstance(x, types.integer))
+
+    def finished(total: Any, compensation: Any) -> Any:
+        if compensation is None:
+            return total
+        finite = compensation - compensation == 0.0
+        return where(finite, where(compensation != 0.0, total + compensation, total), total)
+
     def traced_sum(iterable: Any, /, start: Any = 0) -> Any:
         if get_ident() != me:
             return original(iterable, start)
         items = list(iterable)
-        if not any(isinstance(x, types.number) for x in items) or any(isinstance(x, Value) for x in (start, *items)):
+        if not any(isinstance(x, types.number) for x in (start, *items)):
             return original(items, start)
-        total = start + items[0]
-        compensation: Any = 0.0
-        for x in items[1:]:
-            t = total + x
-            compensation = compensation + where(abs(total) >= abs(x), (total - t) + x, (x - t) + total)
-            total = t
-        if len(items) == 1:
-            return total
-        finite = compensation - compensation == 0.0
-        return where(finite, where(compensation != 0.0, total + compensation, total), total)
+        # As CPython: exact while there are ints, compensated from the first float on, plain from anything else on.
+        total, compensation = start, (0.0 if is_float(start) else None)
+        generic = not (is_integer(start) or is_float(start))
+        for x in items:
+            if compensation is not None and is_float(x):
+                t = total + x
+                compensation = compensation + where(abs(total) >= abs(x), (total - t) + x, (x - t) + total)
+                total = t
+            elif compensation is not None and not is_integer(x):
+                total, compensation, generic = finished(total, compensation) + x, None, True
+            else:
+                total = total + x
+                if not generic and compensation is None and not is_integer(x):
+                    compensation, generic = (0.0, False) if is_float(x) else (None, True)
+        return finished(total, compensation)
 
     return traced_sum

@@ -83,4 +83,4 @@ class TableLayout(NamedTuple):
     """Where the rows of a look-up table lie: `count` elements, `stride` apart."""
 
     stride: int
-    count: int
+    count: int  # type: ignore[assignment]  # shadows tuple.count, which nobody calls on a layout

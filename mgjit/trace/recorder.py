@@ -257,8 +257,8 @@ class Recorder:
         """Note that the number `operand`, an input, must be an integer in range(count)."""
         if leaf_kind(operand) != INPUT:
             raise TraceError(
-                f"{user_location()}: the index of mgjit.take and mgjit.one_hot must be an argument of the step, so that "
-                "its range can be checked before anything is written. Compute it outside and pass it in."
+                f"{user_location()}: the index of mgjit.take and mgjit.one_hot must be an argument of the step, so "
+                "that its range can be checked before anything is written. Compute it outside and pass it in."
             )
         check = IndexCheck(leaf_index(operand), count, user_location())
         if not any(c.input_index == check.input_index and c.count == count for c in self.checks):

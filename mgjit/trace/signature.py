@@ -67,35 +67,41 @@ class Node:
 
 
 class NumberNode(Node):
-    """An int or float (not bool): a run-time input."""
+    """An int or float (not bool): a run-time input.  Ints are apart from floats because they have no -0."""
 
-    def __init__(self, place: int, path: str) -> None:
-        self.place, self.path = place, path
-        self.key = "number"
+    def __init__(self, place: int, path: str, integer: bool) -> None:
+        self.place, self.path, self.integer = place, path, integer
+        self.key = "integer" if integer else "number"
 
     def pack(self, argument: Any, frame: Frame) -> bool:
         kind = type(argument)
-        if kind is not float:
+        if kind is float:
+            if self.integer:
+                return False
+        else:
             if kind is bool or (kind is not int and not isinstance(argument, numbers.Real)):
                 return False
-            if isinstance(argument, int) and not -_EXACT_INTEGERS <= argument <= _EXACT_INTEGERS:
+            integer = kind is int or isinstance(argument, numbers.Integral)
+            if integer is not self.integer:
+                return False
+            if integer and not -_EXACT_INTEGERS <= argument <= _EXACT_INTEGERS:
                 raise ArgumentValueError(
-                    f"{user_location()}: argument {self.path} is the integer {str(argument)[:40]}, which float64 cannot hold "
-                    "exactly (the limit is 2**53). Pass float(x) to accept rounding, or name it in static=."
+                    f"{user_location()}: argument {self.path} is the integer {str(argument)[:40]}, which float64 "
+                    "cannot hold exactly (the limit is 2**53). Pass float(x) to accept rounding, or name it in static=."
                 )
         frame.packed[self.place] = argument
         return True
 
     def traced(self, make: MakeNumber) -> Any:
-        return make(self.place)
+        return make(self.place, self.integer)
 
 
 class NumbersNode(Node):
     """A list or tuple of numbers, or regularly nested ones: one contiguous block of the packed array."""
 
-    def __init__(self, place: int, shape: tuple[int, ...], kinds: tuple[type, ...]) -> None:
-        self.place, self.shape, self.kinds = place, shape, kinds
-        self.key = "numbers", shape, tuple(kind.__name__ for kind in kinds)
+    def __init__(self, place: int, shape: tuple[int, ...], kinds: tuple[type, ...], integer: bool) -> None:
+        self.place, self.shape, self.kinds, self.integer = place, shape, kinds, integer
+        self.key = "integers" if integer else "numbers", shape, tuple(kind.__name__ for kind in kinds)
         size = 1
         for length in shape:
             size *= length
@@ -104,24 +110,27 @@ class NumbersNode(Node):
         self._inner_lengths = [[length] * count for count, length in _counts_of_rows(shape)]
 
     def pack(self, argument: Any, frame: Frame) -> bool:
-        if type(argument) is not self.kinds[0] or len(argument) != self.shape[0]:
+        flat: Any = argument
+        if type(argument) is not self.kinds[0] or len(flat) != self.shape[0]:
             return False
-        flat = argument
         try:
             for lengths in self._inner_lengths:
                 if list(map(len, flat)) != lengths:
                     return False
                 flat = list(chain.from_iterable(flat))
+            if self.integer and set(map(type, flat)) != {int}:
+                return False
             self._format.pack_into(frame.packed, self._offset, *flat)
         except (struct.error, TypeError):
             return False
         return True
 
     def traced(self, make: MakeNumber) -> Any:
-        return _nest(iter(range(self.place, self.place + self._format.size // 8)), self.shape, self.kinds, make)
+        places = iter(range(self.place, self.place + self._format.size // 8))
+        return _nest(places, self.shape, self.kinds, lambda place: make(place, self.integer))
 
     def describe(self) -> str:
-        return " x ".join(map(str, self.shape)) + " numbers"
+        return " x ".join(map(str, self.shape)) + (" integers" if self.integer else " numbers")
 
 
 class BufferNode(Node):
@@ -176,9 +185,10 @@ class SequenceNode(Node):
         self.key = kind.__name__, tuple(part.key for part in parts)
 
     def pack(self, argument: Any, frame: Frame) -> bool:
-        if type(argument) is not self.kind or len(argument) != len(self.parts):
+        elements: Any = argument
+        if type(argument) is not self.kind or len(elements) != len(self.parts):
             return False
-        return all([part.pack(element, frame) for part, element in zip(self.parts, argument)])
+        return all(part.pack(element, frame) for part, element in zip(self.parts, elements))
 
     def traced(self, make: MakeNumber) -> Any:
         elements = [part.traced(make) for part in self.parts]
@@ -201,7 +211,7 @@ class MappingNode(Node):
     def pack(self, argument: Any, frame: Frame) -> bool:
         if type(argument) is not dict or list(argument) != list(self.parts):
             return False
-        return all([part.pack(argument[key], frame) for key, part in self.parts.items()])
+        return all(part.pack(argument[key], frame) for key, part in self.parts.items())
 
     def traced(self, make: MakeNumber) -> Any:
         return {key: part.traced(make) for key, part in self.parts.items()}
@@ -224,7 +234,7 @@ class DataclassNode(Node):
     def pack(self, argument: Any, frame: Frame) -> bool:
         if type(argument) is not self.kind:
             return False
-        return all([part.pack(getattr(argument, name), frame) for name, part in self.parts.items()])
+        return all(part.pack(getattr(argument, name), frame) for name, part in self.parts.items())
 
     def traced(self, make: MakeNumber) -> Any:
         made = copy.copy(self._example)
@@ -242,8 +252,8 @@ class DataclassNode(Node):
 class ValueNode(Node):
     """A Value: a parameter known by identity, or (slot) one that is copied in and out at every call."""
 
-    def __init__(self, value: Value, slot: int | None) -> None:
-        self.value, self.slot = value, slot
+    def __init__(self, value: Value, slot: int | None, again: bool = False) -> None:
+        self.value, self.slot, self.again = value, slot, again
         self.key = ("value", id(value)) if slot is None else ("value slot", slot)
 
     def pack(self, argument: Any, frame: Frame) -> bool:
@@ -251,6 +261,8 @@ class ValueNode(Node):
             return argument is self.value
         if not isinstance(argument, Value):
             return False
+        if self.again:  # the same Value as an earlier argument, when this was traced
+            return argument is frame.values[self.slot]
         frame.values[self.slot] = argument
         return True
 
@@ -304,7 +316,7 @@ class TracedArray(list):  # type: ignore[type-arg]
             "[2 * x for x in row]."
         )
 
-    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = _refuse  # type: ignore[assignment]
+    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = _refuse
     __truediv__ = __rtruediv__ = __pow__ = __matmul__ = __neg__ = _refuse
 
 
@@ -326,7 +338,8 @@ class ArgumentPlan:
         for node, argument in zip(self.nodes, arguments):
             if not node.pack(argument, frame):
                 return False
-        return True
+        # Different slots were traced as different Values.
+        return len(set(map(id, frame.values))) == len(frame.values)
 
     def traced(self, make: MakeNumber) -> list[Any]:
         """The arguments that the step is traced with."""
@@ -336,6 +349,17 @@ class ArgumentPlan:
     def input_size(self) -> int:
         """Number of INPUT indices."""
         return self.packed_size + sum(buffer.size for buffer in self.buffers)
+
+    def argument_values(self) -> list[Value]:
+        """All Values among the arguments that the plan was made for."""
+        found: list[Value] = []
+        stack = list(self.nodes)
+        while stack:
+            node = stack.pop()
+            if isinstance(node, ValueNode):
+                found.append(node.value)
+            stack += [child for _, child in node.children()]
+        return found
 
     def first_difference(self, other: ArgumentPlan) -> str:
         """Where `other` first differs, as a path and both descriptions."""
@@ -375,11 +399,14 @@ class _Planner:
         if isinstance(argument, Value):
             if not self.value_slots:
                 return ValueNode(argument, None)
+            known = next((slot for slot, value in enumerate(self.values) if value is argument), None)
+            if known is not None:
+                return ValueNode(argument, known, again=True)
             self.values.append(argument)
             return ValueNode(argument, len(self.values) - 1)
         if isinstance(argument, numbers.Real):
             self.packed += 1
-            return NumberNode(self.packed - 1, path)
+            return NumberNode(self.packed - 1, path, isinstance(argument, numbers.Integral))
         if kind in (bytes, bytearray, array, memoryview) or _is_numpy_array(argument):
             return self.buffer(argument, path)
         if isinstance(argument, (list, tuple)):
@@ -391,27 +418,27 @@ class _Planner:
             return DataclassNode(argument, {name: self.node(part, f"{path}.{name}") for name, part in fields.items()})
         if isinstance(argument, (set, complex)) or hasattr(argument, "__next__"):
             raise ArgumentError(
-                f"{user_location()}: argument {path} is a {kind.__name__}, which cannot be an input of a compiled step. "
-                "Pass a list, a tuple, a dict or an array of numbers."
+                f"{user_location()}: argument {path} is a {kind.__name__}, which cannot be an input of a compiled "
+                "step. Pass a list, a tuple, a dict or an array of numbers."
             )
         return StaticNode(argument)
 
     def buffer(self, argument: Any, path: str) -> Node:
         if getattr(argument, "shape", None) == ():
             self.packed += 1
-            return NumberNode(self.packed - 1, path)
+            return NumberNode(self.packed - 1, path, argument.dtype.kind in "iu")
         node = BufferNode(len(self.buffers), 0, argument, path)
         self.buffers.append(node)
         return node
 
     def sequence(self, argument: Any, path: str) -> Node:
-        shape, kinds = _regular_shape(argument)
+        shape, kinds, integer = _regular_shape(argument)
         if shape:
             size = 1
             for length in shape:
                 size *= length
             self.packed += size
-            return NumbersNode(self.packed - size, shape, kinds)
+            return NumbersNode(self.packed - size, shape, kinds, integer)
         parts = [self.node(part, f"{path}[{index}]") for index, part in enumerate(argument)]
         return SequenceNode(type(argument), parts)
 
@@ -457,8 +484,8 @@ def buffer_layout(argument: Any, path: str) -> tuple[str, tuple[int, ...]]:
         code = "B"
     if code not in ELEMENT_FORMATS:
         raise ArgumentError(
-            f"{user_location()}: argument {path} is a buffer with elements of format {view.format!r}; a step takes native "
-            "integers of up to 64 bits, float32 and float64. Convert it first, e.g. x.astype(float)."
+            f"{user_location()}: argument {path} is a buffer with elements of format {view.format!r}; a step takes "
+            "native integers of up to 64 bits, float32 and float64. Convert it first, e.g. x.astype(float)."
         )
     return code, tuple(view.shape or ())
 
@@ -467,8 +494,8 @@ def _is_numpy_array(argument: Any) -> bool:
     return type(argument).__module__ == "numpy" and hasattr(argument, "dtype") and hasattr(argument, "shape")
 
 
-def _regular_shape(argument: Any) -> tuple[tuple[int, ...], tuple[type, ...]]:
-    """Shape and container types of regularly nested plain numbers; () when it is anything else."""
+def _regular_shape(argument: Any) -> tuple[tuple[int, ...], tuple[type, ...], bool]:
+    """Shape and container types of regularly nested plain numbers, and whether all are ints; () for anything else."""
     shape: list[int] = []
     kinds: list[type] = []
     level: Any = argument
@@ -476,14 +503,15 @@ def _regular_shape(argument: Any) -> tuple[tuple[int, ...], tuple[type, ...]]:
     while type(first) in (list, tuple) and len(first):
         kind, length = type(first), len(first)
         if any(type(row) is not kind or len(row) != length for row in level if row is not argument) and shape:
-            return (), ()
+            return (), (), False
         shape.append(length)
         kinds.append(kind)
         level = level if len(shape) == 1 else list(chain.from_iterable(level))
         first = level[0]
-    if not shape or not set(map(type, level)) <= {int, float}:
-        return (), ()
-    return tuple(shape), tuple(kinds)
+    types = set(map(type, level))
+    if not shape or not types <= {int, float}:
+        return (), (), False
+    return tuple(shape), tuple(kinds), types == {int}
 
 
 def _counts_of_rows(shape: tuple[int, ...]) -> list[tuple[int, int]]:

@@ -23,6 +23,7 @@ class TracedTypes(NamedTuple):
 
     value: type
     number: type
+    integer: type
     lift: Callable[[Any], int]
     number_operand: Callable[[Any], int]
     leaf_number: Callable[[int], Any]
@@ -144,7 +145,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             return integer_from(emit(ops.SUBTRACT | ops.NUMBER, recorder.constant(0.0), self._leaf))
 
         def __mul__(self, other: Any) -> Any:
-            product = TracedNumber.__mul__(self, other)  # type: ignore[attr-defined]
+            product: Any = TracedNumber.__mul__(self, other)  # type: ignore[operator]
             if product is NotImplemented or not (isinstance(other, int) or other.__class__ is IntegerNumber):
                 return product
             # 0 * -2 is 0, but 0.0 * -2.0 is -0.0
@@ -161,7 +162,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             raise LeakError("a traced Value cannot be made by hand")
 
         @property
-        def data(self) -> Any:  # type: ignore[override]
+        def data(self) -> Any:
             number = new(DataNumber)
             number._leaf = self._leaf
             return number
@@ -174,14 +175,14 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             )
 
         @property
-        def grad(self) -> Any:  # type: ignore[override]
+        def grad(self) -> Any:
             return number_from(recorder.adjoint(self._leaf))
 
         @grad.setter
         def grad(self, number: Any) -> None:
             raise TraceError(
-                f"{user_location()}: .grad of a computed Value cannot be assigned. Each backward() resets the gradients "
-                "of computed Values by itself; only parameters accumulate."
+                f"{user_location()}: .grad of a computed Value cannot be assigned. Each backward() resets the "
+                "gradients of computed Values by itself; only parameters accumulate."
             )
 
         def backward(self) -> None:
@@ -228,7 +229,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     # ---- operands: an object of the user's program -> ref ------------------------------------------
 
     def lift(operand: Any) -> int:
-        """As an operand of Value arithmetic.  A number computed in the step enters as a copy that no gradient crosses."""
+        """As an operand of Value arithmetic.  A computed number enters as a copy that no gradient crosses."""
         kind = operand.__class__
         if kind is TracedValue:
             return operand._leaf  # type: ignore[no-any-return]
@@ -267,7 +268,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     def binary_on_value(code: int, reflected: bool) -> Callable[[Any, Any], Any]:
         def method(self: Any, other: Any) -> Any:
             kind = other.__class__
-            if kind is TracedValue or (kind is Value or kind is bound_type) and other._trace is recorder:
+            if kind is TracedValue or ((kind is Value or kind is bound_type) and other._trace is recorder):
                 operand = other._leaf
             else:
                 operand = lift(other)
@@ -439,7 +440,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
 
     def close() -> None:
         nonlocal append_op, closed
-        append_op = leaked  # type: ignore[assignment]
+        append_op = leaked
         closed = True
 
     from ..runtime.buffers import BoundValue as bound_type
@@ -465,12 +466,16 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     }  # fmt: skip
     for name, method in value_methods.items():
         setattr(TracedValue, name, method)
-    TracedNumber.maximum = number_extreme(ops.MAXIMUM)
-    TracedNumber.minimum = number_extreme(ops.MINIMUM)
-    TracedValue._lifted = staticmethod(lambda number: value_from(lift(number)))
+    number_methods = {"maximum": number_extreme(ops.MAXIMUM), "minimum": number_extreme(ops.MINIMUM)}
+    for name, extreme in number_methods.items():
+        setattr(TracedNumber, name, extreme)
+    TracedValue._lifted = staticmethod(  # type: ignore[method-assign]
+        lambda number: value_from(lift(number))
+    )
     return TracedTypes(
         TracedValue,
         TracedNumber,
+        IntegerNumber,
         lift,
         number_operand,
         leaf_number,
