@@ -139,7 +139,11 @@ class CompiledStep(Generic[P, R]):
             return kernel.finish()  # type: ignore[no-any-return]
 
     def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Only the forward phase: returns the result, changes no parameter and no gradient."""
+        """Only the forward phase: returns the result, changes no parameter and no gradient.
+
+        What only a later phase computes is nan in the result.
+        """
+        self._refuse_in_trace("forward")
         with self._lock:
             self._phase = ""
             kernel = self._kernel_for(args, kwargs)
@@ -158,6 +162,7 @@ class CompiledStep(Generic[P, R]):
         self._continue("update", "backward")
 
     def _continue(self, phase: str, after: str) -> None:
+        self._refuse_in_trace(phase)
         with self._lock:
             if self._pending is None or self._phase != after:
                 raise PhaseError(
@@ -167,6 +172,13 @@ class CompiledStep(Generic[P, R]):
             self._pending.run[phase]()
             self._pending.finish()
             self._phase = phase
+
+    def _refuse_in_trace(self, phase: str) -> None:
+        if is_tracing():
+            raise PhaseError(
+                f"{user_location()}: .{phase}() runs a kernel and cannot be part of the step that is being traced. "
+                f"Call {self.__name__}(...) itself there: it becomes part of the trace."
+            )
 
     def _kernel_for(self, args: Any, kwargs: Any) -> Kernel:
         """The kernel for these arguments, with them in place."""
@@ -250,7 +262,9 @@ class CompiledStep(Generic[P, R]):
         guard = Guard(self._function)
         slots = ParameterStorage(len(plan.values)) if plan.values else None
         started = perf_counter()
-        traced = trace_call(self._call_traced, plan, slots)
+        code_object = getattr(self._function, "__code__", None)
+        location = f"{code_object.co_filename}:{code_object.co_firstlineno}" if code_object else repr(self._function)
+        traced = trace_call(self._call_traced, plan, slots, location, guard.objects())
         seconds = perf_counter() - started
         trace = traced.trace
         code = build(trace, _regions(plan), self._options.code)

@@ -8,26 +8,43 @@ from __future__ import annotations
 
 import inspect
 import struct
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from mgjit.codegen.layout import lay_out
+from mgjit.codegen.layout import Layout
 from mgjit.ir.interpreter import Interpreter
 from mgjit.ir.program import Array, Program
 from mgjit.ir.verify import verify
 from mgjit.passes.blocks import cut_blocks
 from mgjit.passes.differentiate import differentiate
+from mgjit.passes.first_contributions import merge_first_contributions
+from mgjit.passes.jam import jam
 from mgjit.passes.lift import lift
 from mgjit.passes.memory import InputRegion, Memory
-from mgjit.passes.phases import find_boundaries, split_phases
+from mgjit.passes.phases import split_phases
 from mgjit.passes.reach import reach
 from mgjit.passes.reductions import find_reductions
 from mgjit.passes.roll import roll
-from mgjit.passes.simplify import simplify
+from mgjit.passes.simplify import delete_dead_statements, simplify, use_registers
+from mgjit.passes.sink import sink
 from mgjit.trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.trace.signature import plan_arguments
 from mgjit.trace.tracer import trace_call
 
-STAGES = ("lift", "reductions", "differentiate", "phases", "blocks", "simplify")
+#: The passes between lifting and code generation, in the order of passes/pipeline.py.
+STAGES: dict[str, Callable[[Program, Memory], None]] = {
+    "lift": lambda program, memory: None,
+    "reductions": find_reductions,
+    "differentiate": differentiate,
+    "phases": lambda program, memory: split_phases(program),
+    "first contributions": lambda program, memory: merge_first_contributions(program),
+    "registers": lambda program, memory: use_registers(program, across_loops=False),
+    "dead statements": lambda program, memory: delete_dead_statements(program),
+    "sink": lambda program, memory: sink(program),
+    "jam": lambda program, memory: jam(program),
+    "blocks": lambda program, memory: cut_blocks(program),
+    "simplify": lambda program, memory: simplify(program),
+}
 
 
 def bits(number: float) -> bytes:
@@ -36,7 +53,7 @@ def bits(number: float) -> bytes:
     return b"nan" if number != number else struct.pack("<d", number)
 
 
-def flat(result: Any) -> "list[float]":
+def flat(result: Any) -> list[float]:
     """The numbers of a result tree, in order."""
     if isinstance(result, (list, tuple)):
         return [number for part in result for number in flat(part)]
@@ -63,36 +80,27 @@ class Example:
         self.memory = memory = Memory(self.trace, self.regions)
         forest = roll(self.trace, self.reach.marks) if rolled else list(range(len(self.trace)))
         program = lift(self.trace, forest, memory, self.reach)
-        last_stage = STAGES.index(until)
-        if last_stage >= STAGES.index("reductions"):
-            find_reductions(program, memory)
-        if last_stage >= STAGES.index("differentiate"):
-            start, end = find_boundaries(program.forward)
-            before = program.forward[start - 1] if start else None
-            after = program.forward[end] if end < len(program.forward) else None
-            differentiate(program, memory)
-        if last_stage >= STAGES.index("phases"):
-            nodes = program.forward
-            first = nodes[nodes.index(before) + 1 if before is not None else 0] if start < end else None
-            split_phases(program, first, after)
-        if last_stage >= STAGES.index("blocks"):
-            cut_blocks(program)
-        if last_stage >= STAGES.index("simplify"):
-            simplify(program)
+        for name, stage in STAGES.items():
+            stage(program, memory)
+            if name == until:
+                break
         verify(program)
         return program
 
-    def contents(self) -> "dict[Array, Any]":
+    def contents(self) -> dict[Array, Any]:
         """Copies of everything that the step may read or write, by array."""
         new = self.trace.new_parameters
         data: list[Any] = []
         gradients: list[Any] = []
         if new:
-            start = new[0][0]
-            data.append([0.0] * (new[-1][0] - start + 1))
-            gradients.append(list(data[0]))
-            for number, value in new:
-                data[0][number - start], gradients[0][number - start] = value.data, value.grad
+            places = [number - new[0][0] for number, _ in new]
+            layout, size = self.memory.layout, places[-1] + 1
+            if layout is not None:
+                places, size = layout.positions(places), layout.size
+            data.append([0.0] * size)
+            gradients.append([0.0] * size)
+            for place, (_, value) in zip(places, new):
+                data[0][place], gradients[0][place] = value.data, value.grad
         data += [list(storage.data) for _, storage in self.trace.bound_storages]
         gradients += [list(storage.grad) for _, storage in self.trace.bound_storages]
         frame = self.plan.frame()
@@ -105,7 +113,7 @@ class Example:
         regions = self.memory.regions
         return {array: part for kind, parts in found.items() for (_, array), part in zip(regions[kind], parts)}
 
-    def run(self, program: Program) -> "dict[Array, Any]":
+    def run(self, program: Program) -> dict[Array, Any]:
         """What the reference interpreter leaves in memory."""
         contents = self.contents()
         Interpreter(program, contents).run()
@@ -115,7 +123,7 @@ class Example:
         """Compare the Program with the undecorated step, bit for bit; the step runs once."""
         self.compare(self.run(program))
 
-    def compare(self, memory: "dict[Array, Any]") -> None:
+    def compare(self, memory: dict[Array, Any]) -> None:
         """Run the undecorated step and compare all memory with it."""
         outputs = memory[self.memory.regions[OUTPUT][0][1]]
         expected = flat(self.function(*self.arguments))
@@ -125,9 +133,9 @@ class Example:
             if array.space != "output":
                 assert [bits(x) for x in memory[array]] == [bits(x) for x in content], array
 
-    def buffers(self, program: Program, memory: "dict[Array, Any]") -> "list[Any]":
-        """The pointer block of a kernel, as lists, over `memory`."""
-        layout = lay_out(program, self.memory)
+    @staticmethod
+    def buffers(layout: Layout, program: Program, memory: dict[Array, Any]) -> list[Any]:
+        """The pointer block of a kernel, as lists, over `memory`; emitting code completes a layout."""
         by_slot: list[Any] = [None] * len(layout.slots)
         for array, number in layout.slot_of.items():
             if array in memory:
@@ -138,7 +146,7 @@ class Example:
         return by_slot
 
 
-def numbers(count: int, seed: int = 1) -> "list[float]":
+def numbers(count: int, seed: int = 1) -> list[float]:
     """Reproducible floats with all kinds of low bits, of both signs."""
     import random
 
@@ -146,7 +154,7 @@ def numbers(count: int, seed: int = 1) -> "list[float]":
     return [draw.uniform(-1.0, 1.0) for _ in range(count)]
 
 
-def sgd(parameters: "Sequence[Any]", rate: Any) -> None:
+def sgd(parameters: Sequence[Any], rate: Any) -> None:
     """A plain update."""
     for p in parameters:
         p.data -= rate * p.grad

@@ -38,9 +38,7 @@ def recurrent() -> Instance:
     def step(xs: Any, target: Any, lr: Any) -> Any:
         h: list[Any] = [0.0] * n
         for x in xs:
-            h = [
-                mgjit.tanh(into[i] * x + sum(w * v for w, v in zip(back[i], h)) + bias[i]) for i in range(n)
-            ]
+            h = [mgjit.tanh(into[i] * x + sum(w * v for w, v in zip(back[i], h)) + bias[i]) for i in range(n)]
         loss = (sum(w * v for w, v in zip(out, h)) - target) ** 2
         reset(parameters)
         loss.backward()
@@ -85,7 +83,7 @@ def embedding() -> Instance:
     parameters = [w for row in table for w in row] + out.parameters()
 
     def step(tokens: Any, following: Any, lr: Any) -> Any:
-        loss = 0.0
+        loss: Any = 0.0
         for token, target in zip(tokens, following):
             scores = out([mgjit.tanh(v) for v in mgjit.take(table, token)])
             exps = [mgjit.exp(s) for s in scores]
@@ -145,7 +143,8 @@ def attention() -> Instance:
         return [mgjit.dot(row, vector) for row in matrix]
 
     def step(xs: Any, ys: Any, lr: Any) -> Any:
-        keys, contents, loss = [], [], 0.0
+        keys, contents = [], []
+        loss: Any = 0.0
         for x, y in zip(xs, ys):
             keys.append(times(key, x))
             contents.append(times(value, x))
@@ -193,7 +192,7 @@ def irregular() -> Instance:
     draw = random.Random(79)
     parameters = values(draw, 30)
     inputs = 10
-    plan = []
+    plan: list[tuple[Callable[..., Any], list[int]]] = []
     known = [p.data for p in parameters] + [0.5] * inputs
     while len(plan) < 2000:
         name = draw.choice(list(OPERATIONS))

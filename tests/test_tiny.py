@@ -7,7 +7,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import pytest
 
@@ -18,14 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 IMAGES = [([0.1 * k, 0.5, -0.25 * k, 1.0 / (k + 1)], k % 3) for k in range(5)]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MGJIT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-def readme_step(decorate: "Callable[[Any], Any]") -> "tuple[Any, nn.MLP]":
+def readme_step(decorate: Callable[[Any], Any]) -> tuple[Any, nn.MLP]:
     """The README's example at a small size."""
     model = nn.MLP(4, [5, 3])
 

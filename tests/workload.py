@@ -142,6 +142,7 @@ def compare(expected: list[Snapshot], got: list[Snapshot]) -> tuple[int, list[st
 
 # ---- numbers and parameters -------------------------------------------------------------------------
 
+
 def values(draw: random.Random, n: int, scale: float = 1.0) -> list[mgjit.Value]:
     """`n` parameters, uniform in [-scale, scale)."""
     return [mgjit.Value(draw.uniform(-scale, scale)) for _ in range(n)]

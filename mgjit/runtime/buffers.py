@@ -13,6 +13,7 @@ from typing import Any
 
 from ..engine.state import zero_array
 from ..engine.value import Value
+from ..errors import ArgumentError, user_location
 
 #: Bytes of a cache line; vectors that straddle two lines are slower.
 _LINE = 64
@@ -43,7 +44,10 @@ def _data(self: Any) -> float:
 
 
 def _set_data(self: Any, number: Any) -> None:
-    self._storage.data[self._index] = number
+    try:
+        self._storage.data[self._index] = number
+    except TypeError as error:
+        raise _not_a_number(number, ".data") from error
 
 
 def _grad(self: Any) -> float:
@@ -51,7 +55,17 @@ def _grad(self: Any) -> float:
 
 
 def _set_grad(self: Any, number: Any) -> None:
-    self._storage.grad[self._index] = number
+    try:
+        self._storage.grad[self._index] = number
+    except TypeError as error:
+        raise _not_a_number(number, ".grad") from error
+
+
+def _not_a_number(number: Any, name: str) -> ArgumentError:
+    return ArgumentError(
+        f"{user_location()}: {name} of a parameter of a compiled step must be a number, not {type(number).__name__} "
+        f"{number!r:.60}."
+    )
 
 
 class BoundValue(Value):

@@ -25,6 +25,10 @@ class Guard:
         for owner, name, meant in _captured(function):
             (self._globals if isinstance(owner, dict) else self._cells).append((owner, name, meant))
 
+    def objects(self) -> list[Any]:
+        """The captured objects."""
+        return [meant for _, _, meant in (*self._globals, *self._cells)]
+
     def difference(self) -> str:
         """The first captured name that means something else now, in words; empty when there is none."""
         for namespace, name, meant in self._globals:

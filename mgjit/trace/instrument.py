@@ -17,29 +17,14 @@ from typing import Any, Callable
 
 from ..engine.state import State
 from ..engine.value import Value
-from ..errors import LeakError, user_location
+from ..errors import user_location
 from ..runtime.buffers import bound_classes
 from . import opcodes as ops
+from .leaks import LeakedValue
 from .recorder import Recorder
 from .traced import TracedTypes
 
 _MISSING = object()
-
-
-class LeakedValue(Value):
-    """What a Value made inside a step becomes when the trace has ended."""
-
-    __slots__ = ()
-
-    def _refuse(self, *_: Any) -> Any:
-        raise LeakError(
-            f"{user_location()}: this Value was made inside a compiled step and lives only there. "
-            "Return its number from the step instead of keeping it."
-        )
-
-    data = property(_refuse, _refuse)
-    grad = property(_refuse, _refuse)
-    __repr__ = lambda self: "<a Value that was made inside a compiled step>"  # noqa: E731
 
 
 @contextmanager

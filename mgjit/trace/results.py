@@ -8,6 +8,7 @@ from typing import Any, Callable
 
 from ..engine.state import State
 from ..engine.value import Value
+from .leaks import is_traced, leaked, refuse_hidden
 from .recorder import Recorder
 from .traced import TracedTypes
 
@@ -28,6 +29,8 @@ class Result(float):
 
 def describe_result(returned: Any, recorder: Recorder, types: TracedTypes) -> ResultTree:
     """Record every traced leaf of `returned` as an output and return how to rebuild the tree."""
+    if is_traced(returned) and not isinstance(returned, (types.value, types.number)):
+        leaked()
     if isinstance(returned, Value):
         return _value_output(recorder.output(types.lift(returned)))
     if isinstance(returned, types.number):
@@ -48,6 +51,7 @@ def describe_result(returned: Any, recorder: Recorder, types: TracedTypes) -> Re
             f.name: describe_result(getattr(returned, f.name), recorder, types) for f in dataclasses.fields(returned)
         }
         return _dataclass(copy.copy(returned), parts)
+    refuse_hidden(returned)
     return _constant(returned)
 
 

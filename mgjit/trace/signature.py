@@ -24,6 +24,7 @@ from typing import Any, Callable
 
 from ..engine.value import Value
 from ..errors import ArgumentError, ArgumentValueError, TraceError, user_location
+from .leaks import is_traced, leaked
 
 #: Makes the number for an INPUT index; a second argument says that it is an integer.
 MakeNumber = Callable[..., Any]
@@ -79,16 +80,15 @@ class NumberNode(Node):
             if self.integer:
                 return False
         else:
-            if kind is bool or (kind is not int and not isinstance(argument, numbers.Real)):
+            if getattr(argument, "shape", None) == ():
+                argument = argument.item()  # a numpy scalar, or an array of no dimension
+            if kind is bool or not isinstance(argument, (int, numbers.Real)):
                 return False
-            integer = kind is int or isinstance(argument, numbers.Integral)
+            integer = isinstance(argument, (int, numbers.Integral))
             if integer is not self.integer:
                 return False
-            if integer and not -_EXACT_INTEGERS <= argument <= _EXACT_INTEGERS:
-                raise ArgumentValueError(
-                    f"{user_location()}: argument {self.path} is the integer {str(argument)[:40]}, which float64 "
-                    "cannot hold exactly (the limit is 2**53). Pass float(x) to accept rounding, or name it in static=."
-                )
+            if integer:
+                _check_exact([argument], self.path)
         frame.packed[self.place] = argument
         return True
 
@@ -121,9 +121,9 @@ class NumbersNode(Node):
             if self.integer and set(map(type, flat)) != {int}:
                 return False
             self._format.pack_into(frame.packed, self._offset, *flat)
-        except (struct.error, TypeError):
+        except (struct.error, TypeError, OverflowError):
             return False
-        return True
+        return not self.integer or _exact(flat)
 
     def traced(self, make: MakeNumber) -> Any:
         places = iter(range(self.place, self.place + self._format.size // 8))
@@ -304,6 +304,11 @@ class TracedArray(list):  # type: ignore[type-arg]
             return element
         return super().__getitem__(index)
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._refuse()
+
     @property
     def shape(self) -> tuple[int, ...]:
         """As of the array that was passed."""
@@ -350,15 +355,18 @@ class ArgumentPlan:
         """Number of INPUT indices."""
         return self.packed_size + sum(buffer.size for buffer in self.buffers)
 
+    def static_objects(self) -> list[Any]:
+        """All objects among the arguments that are compared by identity."""
+        return [node.argument for node in self._all_nodes() if isinstance(node, StaticNode) and not node.by_value]
+
     def argument_values(self) -> list[Value]:
         """All Values among the arguments that the plan was made for."""
-        found: list[Value] = []
-        stack = list(self.nodes)
-        while stack:
-            node = stack.pop()
-            if isinstance(node, ValueNode):
-                found.append(node.value)
-            stack += [child for _, child in node.children()]
+        return [node.value for node in self._all_nodes() if isinstance(node, ValueNode)]
+
+    def _all_nodes(self) -> list[Node]:
+        found = list(self.nodes)
+        for node in found:  # grows while it is walked
+            found += [child for _, child in node.children()]
         return found
 
     def first_difference(self, other: ArgumentPlan) -> str:
@@ -396,6 +404,8 @@ class _Planner:
         kind = type(argument)
         if kind is bool or argument is None or kind is str:
             return StaticNode(argument)
+        if is_traced(argument):
+            leaked()
         if isinstance(argument, Value):
             if not self.value_slots:
                 return ValueNode(argument, None)
@@ -434,6 +444,7 @@ class _Planner:
     def sequence(self, argument: Any, path: str) -> Node:
         shape, kinds, integer = _regular_shape(argument)
         if shape:
+            _check_exact(_flat(argument, len(shape)), path)
             size = 1
             for length in shape:
                 size *= length
@@ -512,6 +523,26 @@ def _regular_shape(argument: Any) -> tuple[tuple[int, ...], tuple[type, ...], bo
     if not shape or not types <= {int, float}:
         return (), (), False
     return tuple(shape), tuple(kinds), types == {int}
+
+
+def _flat(argument: Any, depth: int) -> list[Any]:
+    for _ in range(depth - 1):
+        argument = list(chain.from_iterable(argument))
+    return list(argument)
+
+
+def _exact(integers: Sequence[int]) -> bool:
+    return min(integers) >= -_EXACT_INTEGERS and max(integers) <= _EXACT_INTEGERS
+
+
+def _check_exact(entries: Sequence[Any], path: str) -> None:
+    """Raise an ArgumentValueError for an integer that float64 cannot hold."""
+    for entry in entries:
+        if not isinstance(entry, float) and not -_EXACT_INTEGERS <= entry <= _EXACT_INTEGERS:
+            raise ArgumentValueError(
+                f"{user_location()}: argument {path} has the integer {str(entry)[:40]}, which float64 cannot hold "
+                "exactly (the limit is 2**53). Pass float(x) to accept rounding, or name it in static=."
+            )
 
 
 def _counts_of_rows(shape: tuple[int, ...]) -> list[tuple[int, int]]:

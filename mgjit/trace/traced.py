@@ -15,6 +15,7 @@ from ..engine import arithmetic
 from ..engine.value import Value
 from ..errors import LeakError, TraceError, user_location
 from . import opcodes as ops
+from .leaks import is_traced, leaked
 from .recorder import Recorder
 
 
@@ -38,10 +39,10 @@ _EXPLANATIONS = {
     "Write mgjit.where(condition, a, b), mgjit.maximum, mgjit.minimum or .relu() instead of if/and/or/max/min",
     "float": "float() and math functions need a real number. Use mgjit.exp, log, tanh, sqrt, or plain arithmetic",
     "int": "int() and rounding need a real number. Compute the integer outside of the step and pass it as an argument",
-    "index": "a run-time number cannot be a list index, a length or a range. Use mgjit.take(table, index), "
+    "index": "a run-time number cannot be a list index, a key, a length or a range. Use mgjit.take(table, index), "
     "or name the argument in @mgjit.compile(static=(...)) when few different values occur",
     "format": "a traced value has no digits to print. Return it from the step and print the result",
-    "floor": "//, % and divmod are not available on traced values. Compute them outside of the step",
+    "floor": "//, %, divmod and bit operations are not available on traced values. Compute them outside of the step",
 }
 
 
@@ -58,7 +59,9 @@ _REFUSED = {
     "__bool__": "bool", "__float__": "float", "__complex__": "float", "__int__": "int", "__round__": "int",
     "__trunc__": "int", "__floor__": "int", "__ceil__": "int", "__index__": "index", "__format__": "format",
     "__floordiv__": "floor", "__rfloordiv__": "floor", "__mod__": "floor", "__rmod__": "floor",
-    "__divmod__": "floor", "__rdivmod__": "floor",
+    "__divmod__": "floor", "__rdivmod__": "floor", "__and__": "floor", "__rand__": "floor", "__or__": "floor",
+    "__ror__": "floor", "__xor__": "floor", "__rxor__": "floor", "__lshift__": "floor", "__rlshift__": "floor",
+    "__rshift__": "floor", "__rrshift__": "floor", "__invert__": "floor",
 }  # fmt: skip
 
 _VALUE_BINARY = {"add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY}
@@ -97,7 +100,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         def __ne__(self, other: Any) -> Any:
             return number_comparison(ops.NOT_EQUAL, False)(self, other)
 
-        __hash__ = object.__hash__
+        __hash__ = refuse("index")
 
         def _lifted(self, number: Any) -> Any:
             return number_from(number_operand(number))
@@ -163,6 +166,8 @@ def traced_types(recorder: Recorder) -> TracedTypes:
 
         @property
         def data(self) -> Any:
+            if closed:
+                leaked()
             number = new(DataNumber)
             number._leaf = self._leaf
             return number
@@ -234,9 +239,10 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         if kind is TracedValue:
             return operand._leaf  # type: ignore[no-any-return]
         if isinstance(operand, Value):
+            if is_traced(operand):
+                leaked()
             if operand._trace is recorder:
                 return operand._leaf
-            check_not_leaked(operand)
             return recorder.parameter(operand)
         if kind is TracedNumber or kind is IntegerNumber:
             return operand._leaf  # type: ignore[no-any-return]
@@ -254,14 +260,14 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     def constant(operand: Any) -> int:
         if type(operand) is float or isinstance(operand, (int, float)):
             return recorder.constant(operand)
-        check_not_leaked(operand)
+        if is_traced(operand):
+            leaked()
         if hasattr(operand, "__float__") and not isinstance(operand, (str, bytes)):
             return recorder.constant(operand)
         raise TypeError(f"unsupported operand: {type(operand).__name__} {operand!r:.40}")
 
-    def check_not_leaked(operand: Any) -> None:
-        if type(operand).__qualname__.startswith("traced_types."):
-            leaked()
+    def is_number(operand: Any) -> bool:
+        return isinstance(operand, (int, float, TracedNumber)) or is_traced(operand) or hasattr(operand, "__float__")
 
     # ---- arithmetic -------------------------------------------------------------------------------
 
@@ -324,7 +330,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             kind = other.__class__
             if kind is TracedNumber:
                 operand = other._leaf
-            elif isinstance(other, Value):
+            elif isinstance(other, Value) or not is_number(other):
                 return NotImplemented
             else:
                 operand = number_operand(other)
@@ -432,15 +438,10 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             return number_from(recorder.take([x._leaf for x in table], index, False))
         return number_from(recorder.take(recorder.constant_table(table), index, False))
 
-    def leaked(*_: Any) -> Any:
-        raise LeakError(
-            f"{user_location()}: a value of an earlier trace is used here. Traced values live only while the step is "
-            "being traced: return what is needed later, do not keep it in a list, an attribute or a global."
-        )
-
     def close() -> None:
         nonlocal append_op, closed
         append_op = leaked
+        recorder.emit = recorder.adjoint = leaked  # type: ignore[method-assign, assignment]
         closed = True
 
     from ..runtime.buffers import BoundValue as bound_type

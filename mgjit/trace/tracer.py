@@ -9,16 +9,14 @@
 from __future__ import annotations
 
 import gc
-import random
-import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from ..errors import RandomnessError
 from .instrument import instrumented
+from .randomness import no_randomness
 from .recorder import Recorder, Trace
 from .results import ResultTree, describe_result
 from .signature import ArgumentPlan
@@ -42,16 +40,20 @@ def is_tracing() -> bool:
     return bool(_tracing_threads) and threading.get_ident() in _tracing_threads
 
 
-def trace_call(call: Callable[[Any], Any], plan: ArgumentPlan, slots: Any) -> TracedCall:
+def trace_call(
+    call: Callable[[Any], Any], plan: ArgumentPlan, slots: Any, location: str = "", reachable: Iterable[Any] = ()
+) -> TracedCall:
     """Run `call(traced arguments)` once and return its trace.
 
     Args:
         call: takes the tuple of arguments.
         plan: the structure of the arguments.
         slots: storage for argument Values that are copied in and out, or None.
+        location: `file:line` of the step, for messages.
+        reachable: objects that the step captures, in which generators of random numbers are looked for.
     """
     recorder = Recorder()
-    with _trace_lock, _no_garbage_collection(), _no_randomness():
+    with _trace_lock, _no_garbage_collection(), no_randomness(location, [*reachable, *plan.static_objects()]):
         if slots is not None:
             recorder.value_slots(plan.values, slots)
         types = traced_types(recorder)
@@ -74,22 +76,3 @@ def _no_garbage_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-@contextmanager
-def _no_randomness() -> Iterator[None]:
-    before = _random_states()
-    yield
-    if _random_states() != before:
-        raise RandomnessError(
-            "the step drew random numbers while it was traced; they would be the same in every later call. "
-            "Draw them outside of the step and pass them in as arguments."
-        )
-
-
-def _random_states() -> Any:
-    numpy_random = getattr(sys.modules.get("numpy"), "random", None)
-    if numpy_random is None:
-        return random.getstate()
-    kind, words, *rest = numpy_random.get_state()
-    return random.getstate(), kind, words.tobytes(), rest

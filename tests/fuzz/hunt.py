@@ -8,6 +8,7 @@ Prints a line for each defect and writes the shortened program to DIRECTORY.  It
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import time
@@ -15,10 +16,10 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, os.environ.get("MGJIT_HUNT_ROOT", str(Path(__file__).resolve().parents[2])))
 
-from tests.fuzz import oracle  # noqa: E402
-from tests.fuzz.strategy import random_program  # noqa: E402
+from tests.fuzz import oracle
+from tests.fuzz.programs import random_program
 
 
 def failure(text: str, way: str) -> str:
@@ -101,7 +102,8 @@ def main() -> int:
         if failed >= options.failures:
             break
     seconds = time.perf_counter() - started
-    print(f"{seed + 1 - options.seed} programs, {discarded} discarded, {finite} without nan, {failed} failed, {seconds:.0f} s")
+    run = seed + 1 - options.seed
+    print(f"{run} programs, {discarded} discarded, {finite} without nan, {failed} failed, {seconds:.0f} s")
     for text, count in seen.most_common():
         print(f"{count:5} x {text}")
     return 1 if failed else 0

@@ -10,13 +10,15 @@ import inspect
 import struct
 import warnings
 from array import array
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import mgjit
 from mgjit.ir.interpreter import Interpreter
 from mgjit.passes.memory import InputRegion
 from mgjit.passes.pipeline import lower
-from mgjit.runtime.buffers import bind
+from mgjit.runtime.buffers import ParameterStorage
+from mgjit.step import _bind_new
 from mgjit.trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.trace.signature import plan_arguments
 from mgjit.trace.tracer import trace_call
@@ -28,11 +30,34 @@ Call = Callable[[Any, tuple[Any, ...]], Any]
 UNDEFINED = (ZeroDivisionError, OverflowError)
 
 
-def load(text: str) -> tuple[Any, list[Any], list[Any], list[tuple[Any, ...]]]:
-    """Step, parameters, states and calls of a program, all of them new."""
+class Loaded(NamedTuple):
+    """What a program's text defines, all of it new."""
+
+    steps: list[Any]
+    values: list[Any]
+    states: list[Any]
+    calls: list[tuple[Any, ...]]
+    order: list[int]
+    host: list[Callable[[Any, Any], Any]]
+
+
+def load(text: str) -> Loaded:
+    """Execute a program's text; `make()` may return one step or several."""
     names: dict[str, Any] = {}
     exec(compile(text, "<program>", "exec"), names)  # noqa: S102 - the program under test
-    return (*names["make"](), names["CALLS"])
+    step, values, states = names["make"]()
+    calls = names["CALLS"]
+    order = names.get("ORDER", [0] * len(calls))
+    host = names.get("HOST", [lambda *_: None] * len(calls))
+    return Loaded(step if isinstance(step, list) else [step], values, states, calls, order, host)
+
+
+def argument_values(arguments: Any) -> list[Any]:
+    """The Values among the arguments of a call."""
+    if isinstance(arguments, mgjit.Value):
+        return [arguments]
+    parts = arguments if isinstance(arguments, (list, tuple)) else ()
+    return [value for part in parts for value in argument_values(part)]
 
 
 def bits(thing: Any) -> Any:
@@ -42,7 +67,7 @@ def bits(thing: Any) -> Any:
     if isinstance(thing, (bool, int, float)):
         number = float(thing)
         return "nan" if number != number else struct.pack(">d", number).hex()
-    if isinstance(thing, (list, tuple)):
+    if isinstance(thing, (list, tuple, array, bytes)):  # a returned buffer comes back as a list
         return [bits(part) for part in thing]
     if isinstance(thing, dict):
         return {key: bits(part) for key, part in thing.items()}
@@ -50,23 +75,25 @@ def bits(thing: Any) -> Any:
 
 
 def _run(text: str, call: Callable[[Any], Callable[..., Any]], results: bool = True) -> list[Snapshot]:
-    step, values, states, calls = load(text)
-    function = call(step)
+    program = load(text)
+    functions = [call(step) for step in program.steps]
     snapshots = []
-    for arguments in calls:
-        result = function(*arguments)
+    for arguments, number, host in zip(program.calls, program.order, program.host):
+        host(program.values, program.states)
+        result = functions[number](*arguments)
+        values = program.values + argument_values(arguments)
         snapshots.append(
             [
                 bits(result) if results else None,
                 bits([v.data for v in values]),
                 bits([v.grad for v in values]),
-                bits([list(s) for s in states]),
+                bits([list(s) for s in program.states]),
             ]
         )
     return snapshots
 
 
-def reference(text: str, results: bool = True) -> "list[Snapshot] | None":
+def reference(text: str, results: bool = True) -> list[Snapshot] | None:
     """What the undecorated step does; None when Python raises where C does not."""
     try:
         return _run(text, lambda step: step, results)
@@ -78,7 +105,7 @@ def compiled(text: str, **options: Any) -> list[Snapshot]:
     """What the compiled step does."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return _run(text, lambda step: mgjit.compile(**options)(step))
+        return _run(text, mgjit.compile(**options))
 
 
 def phased(text: str, **options: Any) -> list[Snapshot]:
@@ -110,24 +137,29 @@ class _Interpreted:
         self.interpreter: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
-        if self.interpreter is None:
+        if self.interpreter is None or not self.plan.pack(arguments, self.plan.frame()):
             self.build(arguments)
         frame = self.plan.frame()
         assert self.plan.pack(arguments, frame)
+        for index, value in enumerate(frame.values):
+            self.slots.data[index], self.slots.grad[index] = value.data, value.grad
         for (_, region), content in zip(self.memory.regions[INPUT], [frame.packed, *frame.buffers]):
             self.interpreter.memory[region] = content
         self.interpreter.run()
+        for index, value in enumerate(frame.values):
+            value.data, value.grad = self.slots.data[index], self.slots.grad[index]
         return self.result(self.outputs)
 
-    def build(self, arguments: "tuple[Any, ...]") -> None:
+    def build(self, arguments: tuple[Any, ...]) -> None:
         self.plan = plan_arguments(list(inspect.signature(self.step).parameters), arguments, frozenset())
-        traced = trace_call(lambda made: self.step(*made), self.plan, None)
+        self.slots = ParameterStorage(len(self.plan.values))
+        traced = trace_call(lambda made: self.step(*made), self.plan, self.slots)
         trace, self.result = traced.trace, traced.result
         inputs = [InputRegion(0, self.plan.packed_size, "d")]
         inputs += [InputRegion(node.place, node.size, node.format) for node in self.plan.buffers]
         lowered = lower(trace, inputs)
         self.memory = lowered.memory
-        storages = [bind(trace.new_parameters)] if trace.new_parameters else []
+        storages = _bind_new(trace, self.memory.layout) + [storage for _, storage in trace.bound_storages]
         contents: dict[Any, Any] = {}
         for kind, buffers in (
             (PARAMETER, [storage.data for storage in storages]),
@@ -165,7 +197,7 @@ def _readable(bit_pattern: Any) -> str:
 
 
 #: Every way of running a program that must agree with `reference`.
-WAYS: "dict[str, Callable[[str], list[Snapshot]]]" = {
+WAYS: dict[str, Callable[[str], list[Snapshot]]] = {
     "tcc": lambda text: compiled(text, compiler="tcc", cache=False),
     "default": lambda text: compiled(text, cache=False),
     "gcc": lambda text: compiled(text, compiler="gcc", cache=False),

@@ -12,12 +12,10 @@ arguments of each call.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Callable, TypeVar
-
-from hypothesis import strategies as st
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -201,8 +199,10 @@ class Writer:
             return f"({self.value(d)} - {self.value(d)})"
         if form < 14:
             x = self.number(d, any_kind=True)
-            return self.pick([f"{self.operand(d)} * {x}", f"{x} * {self.operand(d)}", f"({self.value(d)} + {x})",
-                              f"({x} + {self.value(d)})", f"({x} - {self.value(d)})", f"({self.value(d)} - {x})"])  # fmt: skip
+            forms = [f"{self.operand(d)} * {x}", f"{x} * {self.operand(d)}", f"({self.value(d)} + {x})"]
+            return self.pick(
+                [*forms, f"({x} + {self.value(d)})", f"({x} - {self.value(d)})", f"({self.value(d)} - {x})"]
+            )
         if form < 18:
             return self.unary(self.value(d))
         if form == 18:
@@ -232,14 +232,18 @@ class Writer:
         if name == "abs":
             return f"abs({text})"
         if not self.wild:
-            text = {"exp": f"mgjit.tanh({text})", "sqrt": f"abs({text}) + 0.1", "log": f"abs({text}) + 0.5"}.get(name, text)
+            text = {"exp": f"mgjit.tanh({text})", "sqrt": f"abs({text}) + 0.1", "log": f"abs({text}) + 0.5"}.get(
+                name, text
+            )
         return f"({text}).{name}()" if self.chance(30) else f"mgjit.{name}({text})"
 
     def quotient(self, depth: int) -> str:
         """A division with a Value in it."""
         one, two = self.operand(depth), self.value(depth)
         two = f"({two})" if self.wild else f"(abs({two}) + 0.5)"
-        return self.pick([f"{one} / {two}", f"{self.number(depth)} / {two}", f"{one} / {self.pick(['3', '2.0', '0.7'])}"])
+        return self.pick(
+            [f"{one} / {two}", f"{self.number(depth)} / {two}", f"{one} / {self.pick(['3', '2.0', '0.7'])}"]
+        )
 
     def power(self, depth: int) -> str:
         """A power of a Value."""
@@ -545,7 +549,10 @@ class Writer:
         r, c = self.size(), self.size()
         if r * c > 40:
             return
-        with self.loop_index((f"range({r})", 0, r - 1)) as (i, outer), self.loop_index((f"range({c})", 0, c - 1)) as (j, inner):
+        with (
+            self.loop_index((f"range({r})", 0, r - 1)) as (i, outer),
+            self.loop_index((f"range({c})", 0, c - 1)) as (j, inner),
+        ):
             body = self.value(2)
         name = self.fresh("m")
         self.line(f"{name} = [[{body} for {j} in {inner}] for {i} in {outer}]")
@@ -595,7 +602,8 @@ class Writer:
             if outer_values and self.chance(35):
                 carried = self.pick(outer_values)
                 if carried.startswith(("v", "s", "f", "c")):
-                    self.line(f"{carried} = {self.pick([carried + ' + ', carried + ' * ', 'mgjit.tanh(' + carried + ') + '])}({self.value(1)})")
+                    start = self.pick([f"{carried} + ", f"{carried} * ", f"mgjit.tanh({carried}) + "])
+                    self.line(f"{carried} = {start}({self.value(1)})")
             if self.chance(6):
                 self.define_value(self.value(2))
                 self.line(f"{self.scope.values[-1]}.backward()")
@@ -733,7 +741,9 @@ class Writer:
             state = self.pick(self.states)
             with self.loop_index((f"range({state.length})", 0, state.length - 1)) as (index, text):  # noqa: SIM117
                 with self.block(f"for {index} in {text}:"):
-                    self.line(f"{state.name}[{self.index(state.length)}] {self.pick(['=', '+=', '='])} {self.number(2)}")
+                    self.line(
+                        f"{state.name}[{self.index(state.length)}] {self.pick(['=', '+=', '='])} {self.number(2)}"
+                    )
         else:
             with self.loop_index((f"range({vector.length})", 0, vector.length - 1)) as (index, text):  # noqa: SIM117
                 with self.block(f"for {index} in {text}:"):
@@ -766,7 +776,16 @@ class Writer:
             for _ in range(self.choose(3)):
                 self.update()
         self.result()
-        lines = ["import mgjit", "from array import array", "", "", "def make():", *head, "", f"    def step({signature}):"]
+        lines = [
+            "import mgjit",
+            "from array import array",
+            "",
+            "",
+            "def make():",
+            *head,
+            "",
+            f"    def step({signature}):",
+        ]
         values = " + ".join([*(v.name for v in self.parameters), f"[{', '.join(self.singles)}]"])
         lines += [*self.lines, "", f"    return step, {values}, [{', '.join(s.name for s in self.states)}]", "", ""]
         lines += ["CALLS = [", *(f"    ({', '.join(call)},)," for call in calls), "]", ""]
@@ -840,9 +859,15 @@ class Writer:
 
     def result(self) -> None:
         """The return statement."""
-        names = [*self.scope.values[-3:], *self.scope.numbers[-2:], *(v.name for v in self.scope.vectors[-2:] if not v.parameter)]
+        names = [
+            *self.scope.values[-3:],
+            *self.scope.numbers[-2:],
+            *(v.name for v in self.scope.vectors[-2:] if not v.parameter),
+        ]
         names = [name for name in names if name not in ("lr", *(s.name for s in self.states))] or ["0.0"]
-        names = [name for name in names if not any(name == v.name and v.kind == "I" for v in self.scope.vectors)] or ["0.0"]
+        names = [name for name in names if not any(name == v.name and v.kind == "I" for v in self.scope.vectors)] or [
+            "0.0"
+        ]
         form = self.choose(5)
         if form == 0:
             self.line(f"return {names[-1]}")
@@ -859,14 +884,3 @@ class Writer:
 def _count(span: str) -> int:
     """How many numbers a range has."""
     return len(list(eval(span)))  # noqa: S307 - a range of this module's own making
-
-
-@st.composite
-def programs(draw: st.DrawFn) -> str:
-    """Random programs that Hypothesis can shrink."""
-    return Writer(lambda n: draw(st.integers(0, n - 1))).program()
-
-
-def random_program(seed: int) -> str:
-    """The program of a seed, without Hypothesis."""
-    return Writer(random.Random(seed).randrange).program()

@@ -1,0 +1,58 @@
+"""Values that outlive the trace they belong to: how they are recognised, and what is said about them."""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any, NoReturn
+
+from ..engine.value import Value
+from ..errors import LeakError, TraceError, user_location
+
+
+class LeakedValue(Value):
+    """What a Value made inside a step becomes when the trace has ended."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: Any) -> Any:
+        raise LeakError(
+            f"{user_location()}: this Value was made inside a compiled step and lives only there. "
+            "Return its number from the step instead of keeping it."
+        )
+
+    data = property(_refuse, _refuse)
+    grad = property(_refuse, _refuse)
+
+    def __repr__(self) -> str:
+        return "<a Value that was made inside a compiled step>"
+
+
+def is_traced(thing: Any) -> bool:
+    """Whether an object stands for a number or Value of some trace, running or ended."""
+    return type(thing).__qualname__.startswith("traced_types.") or isinstance(thing, LeakedValue)
+
+
+def leaked(*_: Any) -> NoReturn:
+    """Raise the LeakError for a value of another trace."""
+    raise LeakError(
+        f"{user_location()}: a value of an earlier trace is used here. Traced values live only while the step is "
+        "being traced: return what is needed later, do not keep it in a list, an attribute or a global."
+    )
+
+
+def refuse_hidden(result: Any) -> None:
+    """Raise a TraceError when something that a step returns hides traced values where they cannot become numbers."""
+    hidden: list[Any] = []
+    if isinstance(result, (set, frozenset)):
+        hidden = list(result)
+    elif isinstance(result, FunctionType):
+        hidden = [cell.cell_contents for cell in result.__closure__ or ()]
+    elif hasattr(result, "__next__"):
+        hidden = [result]
+    elif hasattr(result, "__dict__") and not isinstance(result, type):
+        hidden = list(vars(result).values())
+    if any(is_traced(part) or hasattr(part, "__next__") for part in hidden):
+        raise TraceError(
+            f"{user_location()}: the step returns a {type(result).__name__} around traced values, which would be dead "
+            "outside of the trace. Return numbers, Values, or lists, tuples, dicts and dataclasses of them."
+        )

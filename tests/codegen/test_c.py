@@ -1,0 +1,225 @@
+"""Generated C: small golden files, exact literals, the same numbers as the interpreter under every compiler."""
+
+from __future__ import annotations
+
+import locale
+import math
+import os
+import struct
+import subprocess
+import sys
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit.codegen.c import emit_c, float_literal
+from mgjit.codegen.layout import Layout, lay_out
+from mgjit.ir.program import Program
+from mgjit.runtime import ffi
+from mgjit.toolchain import build, compilers
+from tests.lowering import Example, bits, numbers
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def dot() -> Example:
+    """A dot product."""
+    ws = [mgjit.Value(v) for v in numbers(5)]
+    return Example(lambda xs: mgjit.dot(ws, xs), numbers(5, 2))
+
+
+def training() -> Example:
+    """One neuron, its gradient, its update."""
+    w, b = mgjit.Value(0.5), mgjit.Value(0.1)
+
+    def step(x: Any, rate: Any) -> Any:
+        loss = (w * x + b) ** 2
+        w.grad = b.grad = 0.0
+        loss.backward()
+        w.data -= rate * w.grad
+        b.data -= rate * b.grad
+        return loss
+
+    return Example(step, 0.7, 0.1)
+
+
+def tables() -> Example:
+    """An index table, a mixture of arrays, a look-up, a byte buffer."""
+    ws = [mgjit.Value(v) for v in numbers(8)]
+
+    def step(raw: Any, i: Any) -> Any:
+        found = [mgjit.exp(w * x) for w, x in zip(ws[:4], raw)] + [mgjit.tanh(w * 0.5) for w in ws[:4]]
+        picked = [found[k] * ws[j] for k, j in zip([0, 5, 2, 7, 1, 4, 3, 6], [4, 1, 6, 2, 2, 7, 0, 5])]
+        return picked, mgjit.take(ws, i)
+
+    return Example(step, bytes([1, 2, 3, 4]), 3)
+
+
+def functions() -> Example:
+    """Every operation once."""
+    a, b = mgjit.Value(0.3), mgjit.Value(-0.7)
+
+    def step(x: Any) -> Any:
+        return (
+            a + b, a - b, a * b, x / 3.0, a**2.5, -a, abs(b), a.relu(), mgjit.exp(a), mgjit.log(a), mgjit.tanh(a),
+            mgjit.sqrt(a), mgjit.maximum(a, b), mgjit.minimum(a, b), a < x, a <= x, x == 1.0, x != 1.0,
+            mgjit.where(x > 0.1, a, b), math.inf * x, -math.inf * x, math.nan * x, -0.0 * x, 5e-324 * x, 0.1 * x,
+        )  # fmt: skip
+
+    return Example(step, 0.4)
+
+
+EXAMPLES = [dot, training, tables, functions]
+
+
+def source(made: Example) -> tuple[Program, Layout, str]:
+    """The final Program of an example, its layout and its C."""
+    program = made.lower("simplify")
+    layout = lay_out(program, made.memory)
+    return program, layout, emit_c(program, layout)
+
+
+@pytest.mark.skipif(sys.implementation.name == "pypy", reason="power of PyPy adds a function to the C of PyPy")
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_01_golden(example: Callable[[], Example], golden: Callable[[str, str], None]) -> None:
+    """Any change of the generated code shows as a difference of these files."""
+    golden(f"{example.__name__}.c", source(example())[2])
+
+
+def test_02_no_headers_and_pure_functions() -> None:
+    """No #include, four entry points, nothing static that could be written."""
+    text = source(training())[2]
+    assert "#include" not in text
+    for name in ("forward", "backward", "update", "step"):
+        assert text.count(f"EXPORT int mgjit_{name}(void *const *m)") == 1
+    assert all("(" in line for line in text.splitlines() if line.startswith("static"))
+
+
+LITERALS = [
+    0.0, -0.0, 1.0, -1.0, 0.1, -2.5, 1e15, 123456789.0, 2.0**53, 2.0**53 + 2, 1e300, -1e300, 5e-324, -5e-324,
+    2.2250738585072014e-308, 1.7976931348623157e308, math.pi, math.inf, -math.inf, math.nan, 1e22, 1 / 3,
+]  # fmt: skip
+
+
+def test_03_literals_have_no_decimal_rounding() -> None:
+    """Integers are decimal, everything else hexadecimal or an expression."""
+    for value in LITERALS:
+        text = float_literal(value)
+        assert "," not in text
+        if math.isfinite(value):
+            assert bits(float.fromhex(text) if "0x" in text else float(text)) == bits(value)
+        else:
+            assert "/ 0.0" in text
+
+
+def compile_c(compiler: compilers.Compiler, text: str) -> ffi.Library:
+    return ffi.load_bytes(build.compile_shared(compiler, text, optimisation="-O2").binary)
+
+
+def working() -> list[Any]:
+    """A parameter for each compiler family; those that are not installed are skipped by name."""
+    return [pytest.param(family, id=family) for family in ("gcc", "clang", "tcc")]
+
+
+def find(family: str) -> compilers.Compiler:
+    """The compiler of a family."""
+    try:
+        compiler = compilers.find(family)
+    except mgjit.errors.CompilerError:
+        compiler = None
+    if compiler is None:
+        pytest.skip(f"{family} is not installed")
+    return compiler
+
+
+@pytest.mark.parametrize("family", working())
+def test_04_literals_survive_the_compiler(family: str) -> None:
+    """Every bit, signed zeros and denormals included, as constants and in arithmetic."""
+    body = "\n".join(f"    y[{k}] = {float_literal(value)};" for k, value in enumerate(LITERALS))
+    text = f"int literals(void *const *m) {{ double *y = (double *)m[0];\n{body}\n    return 0; }}\n"
+    library = compile_c(find(family), '__attribute__((visibility("default"))) ' + text)
+    block, found = ffi.PointerBlock(1), array("d", bytes(8 * len(LITERALS)))
+    block.set(0, found)
+    library.function("literals")(block)
+    assert [bits(x) for x in found] == [bits(x) for x in LITERALS]
+
+
+@pytest.mark.parametrize("family", working())
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_05_the_same_numbers_as_the_interpreter(example: Callable[[], Example], family: str) -> None:
+    """The compiled functions leave in memory what the reference interpreter does."""
+    made = example()
+    program, layout, text = source(made)
+    library = compile_c(find(family), text)
+    memory = {a: array(a.format, content) for a, content in made.contents().items()}
+    expected = made.run(program)
+    buffers = made.buffers(layout, program, memory)
+    block = ffi.PointerBlock(len(buffers))
+    kept = [
+        array("i" if k == len(buffers) - 2 else "d", b) if isinstance(b, list) else b for k, b in enumerate(buffers)
+    ]
+    for number, buffer in enumerate(kept):
+        if buffer is not None and len(buffer):
+            block.set(number, buffer)
+    for name in ("forward", "backward", "update"):
+        library.function(f"mgjit_{name}")(block)
+    for place, content in memory.items():
+        assert [bits(x) for x in content] == [bits(x) for x in expected[place]], place
+
+
+def test_06_a_locale_with_a_decimal_comma() -> None:
+    """The generated text does not depend on the locale."""
+    before = locale.setlocale(locale.LC_NUMERIC)
+    expected = source(functions())[2]
+    for name in ("de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8", "German_Germany.1252"):
+        try:
+            locale.setlocale(locale.LC_NUMERIC, name)
+        except locale.Error:
+            continue
+        try:
+            assert locale.localeconv()["decimal_point"] == ","
+            assert source(functions())[2] == expected
+        finally:
+            locale.setlocale(locale.LC_NUMERIC, before)
+        return
+    pytest.skip("no locale with a decimal comma is installed (de_DE.UTF-8, fr_FR.UTF-8)")
+
+
+def test_07_the_text_is_reproducible() -> None:
+    """Another process with another hash seed writes the same C."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "from tests.codegen.test_c import EXAMPLES, source\n"
+        "import hashlib\n"
+        "print(hashlib.sha256(''.join(source(e())[2] for e in EXAMPLES).encode()).hexdigest())"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(found) == 1
+
+
+def test_08_struct_sizes_of_formats() -> None:
+    """The C types of buffer elements have the sizes that Python's formats have here."""
+    from mgjit.codegen.c import _TYPES
+
+    compiler = compilers.find()
+    if compiler is None:
+        pytest.skip("no C compiler is installed")
+    codes = sorted(_TYPES)
+    body = "".join(f"y[{k}] = sizeof({_TYPES[code]});" for k, code in enumerate(codes))
+    text = (
+        f'__attribute__((visibility("default"))) int sizes(void *const *m) {{ int *y = (int *)m[0]; {body} return 0; }}'
+    )
+    block, found = ffi.PointerBlock(1), array("i", [0] * len(codes))
+    block.set(0, found)
+    compile_c(compiler, text).function("sizes")(block)
+    assert list(found) == [struct.calcsize(code) for code in codes]

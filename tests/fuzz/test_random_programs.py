@@ -1,0 +1,57 @@
+"""Random programs: every compiled form of a step gives the bits of the undecorated step.
+
+`pytest tests/fuzz --fuzz-examples 2000` hunts: more programs, other ones in every run.
+"""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, note, settings
+
+from tests.fuzz import oracle
+from tests.fuzz.programs import programs, random_program
+
+pytestmark = pytest.mark.fuzz
+
+DEFAULT_EXAMPLES = {"c": 60, "python": 60, "interpreter": 30, "phases": 30}
+
+
+def run(request: pytest.FixtureRequest, name: str, way: str) -> None:
+    """Compare random programs run one way with the undecorated ones."""
+    wanted = request.config.getoption("fuzz_examples", default=None)
+
+    @settings(
+        max_examples=wanted or DEFAULT_EXAMPLES[name],
+        derandomize=wanted is None,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate, Phase.shrink),
+    )
+    @given(programs())
+    def agree(text: str) -> None:
+        note(text)
+        expected = oracle.reference(text, results=way != "phases")
+        assume(expected is not None)
+        difference = oracle.difference(expected, oracle.WAYS[way](text))
+        assert not difference, f"{way}: {difference}"
+
+    agree()
+
+
+def test_compiled(request: pytest.FixtureRequest) -> None:
+    run(request, "c", "tcc" if shutil.which("tcc") else "default")
+
+
+@pytest.mark.parametrize("way", ["python", "interpreter", "phases"])
+def test_without_a_compiler(request: pytest.FixtureRequest, way: str) -> None:
+    run(request, way, way)
+
+
+@pytest.mark.parametrize("start", range(0, 200, 50))
+def test_seeds(start: int) -> None:
+    """Without Hypothesis, whose programs are small; `hunt.py --seed N --programs 1` shortens one that fails."""
+    failed = {seed: oracle.check(random_program(seed), "python") for seed in range(start, start + 50)}
+    assert not any(failed.values()), {seed: text for seed, text in failed.items() if text}

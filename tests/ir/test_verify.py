@@ -1,0 +1,104 @@
+"""The verifier: well formed Programs pass, each kind of defect is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from mgjit.errors import VerificationError
+from mgjit.ir.program import (
+    Array,
+    Backward,
+    Block,
+    Choice,
+    Constant,
+    Dynamic,
+    Index,
+    Load,
+    Loop,
+    Mixed,
+    Node,
+    Program,
+    Reference,
+    Register,
+    Statement,
+    TableEntry,
+    TargetChoice,
+    TargetMixed,
+)
+from mgjit.ir.verify import verify
+
+T = Array("t", "scratch", 6)
+LOOP, OTHER = Loop(3, []), Loop(2, [])
+
+
+def at(base: int, *terms: tuple[Loop, int], dynamic: Dynamic | None = None) -> Reference:
+    return Reference(T, Index(base, terms, None, dynamic))
+
+
+def copy(target: Reference) -> Statement:
+    return Statement("copy", (Constant(1.0),), target)
+
+
+FIRST = copy(at(0))
+ENTRY = TableEntry(0, ((OTHER, 1),))
+
+
+def in_loop(*body: Node) -> list[Node]:
+    LOOP.body = list(body)
+    return [LOOP]
+
+
+def in_other(*body: Node) -> list[Node]:
+    OTHER.body = list(body)
+    return [OTHER]
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [],
+        [copy(at(5))],
+        [copy(at(3, dynamic=Dynamic(Constant(0.0), -1, 4)))],
+        [FIRST, Loop(3, [Statement("negate", (Register(FIRST),))])],
+        [Block([FIRST, Statement("negate", (Register(FIRST),))])],
+    ],
+)
+def test_01_well_formed(nodes: list[Node]) -> None:
+    """These are all right."""
+    verify(Program(nodes))
+    verify(Program([], nodes))
+
+
+def test_02_loops_around() -> None:
+    """Loop variables are known inside of their loops, choices as well."""
+    verify(Program(in_loop(copy(at(1, (LOOP, 2))), Statement("copy", (Choice(LOOP, Constant(1.0), Constant(2.0)),)))))
+    verify(Program(in_loop(copy(at(5, (LOOP, -2))))))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "what"),
+    [
+        (lambda: [copy(at(6))], "elements 6 .. 6"),
+        (lambda: [copy(at(-1))], "elements -1"),
+        (lambda: in_loop(copy(at(2, (LOOP, 2)))), "elements 2 .. 6"),
+        (lambda: in_loop(copy(at(1, (LOOP, -1)))), "elements -1 .. 1"),
+        (lambda: [copy(at(3, dynamic=Dynamic(Constant(0.0), 1, 4)))], "elements 3 .. 6"),
+        (lambda: [copy(at(0, (LOOP, 1)))], "not around"),
+        (lambda: [Statement("copy", (Choice(LOOP, Constant(1.0), Constant(2.0)),))], "choice"),
+        (lambda: [Statement("copy", (Constant(1.0),), TargetChoice(LOOP, at(0), at(1)))], "choice"),
+        (lambda: [Statement("negate", (Register(FIRST),)), FIRST], "register"),
+        (lambda: [FIRST, Block([Statement("negate", (Register(FIRST),))])], "register"),
+        (lambda: [*in_loop(FIRST), Statement("negate", (Register(FIRST),))], "register"),
+        (lambda: in_loop(Statement("negate", (Choice(LOOP, Constant(1.0), Register(FIRST)),))), "register"),
+        (lambda: [Statement("copy", (Mixed((T,), ENTRY, ENTRY),))], "table"),
+        (lambda: [Statement("copy", (Constant(1.0),), TargetMixed((T,), ENTRY, ENTRY))], "table"),
+        (lambda: [Statement("copy", (Load(Reference(T, Index(0, (), ENTRY))),))], "table"),
+        (lambda: [Backward(Register(FIRST), 0, frozenset((0,)))], "register"),
+        (lambda: in_loop(LOOP), "inside itself"),
+    ],
+)
+def test_03_defects(nodes: object, what: str) -> None:
+    """Each is named; a VerificationError is an AssertionError."""
+    with pytest.raises(VerificationError, match=what) as caught:
+        verify(Program(nodes()))  # type: ignore[operator]
+    assert isinstance(caught.value, AssertionError)

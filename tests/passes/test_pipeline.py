@@ -1,0 +1,184 @@
+"""All passes together, and every prefix of them, against the undecorated step in the reference interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit import nn
+from mgjit.passes.pipeline import lower
+from tests.lowering import STAGES, Example, numbers, sgd
+
+
+def perceptron() -> Example:
+    """One sample through a small network, squared error, SGD."""
+    model = nn.MLP(5, [7, 4])
+
+    def step(x: Any, y: Any, rate: Any) -> Any:
+        loss = sum((s - t) ** 2 for s, t in zip(model(x), y))
+        model.zero_grad()
+        loss.backward()
+        sgd(model.parameters(), rate)
+        return loss
+
+    return Example(step, numbers(5), numbers(4, 2), 0.1)
+
+
+def batch() -> Example:
+    """A batch loop with regularisation; several results."""
+    model = nn.MLP(2, [6, 1])
+
+    def step(xs: Any, ys: Any, rate: Any) -> Any:
+        scores = [model(x) for x in xs]
+        losses = [(1 - y * s).relu() for s, y in zip(scores, ys)]
+        loss = sum(losses) * (1 / len(losses)) + 1e-4 * sum(p * p for p in model.parameters())
+        model.zero_grad()
+        loss.backward()
+        sgd(model.parameters(), rate)
+        return loss, scores
+
+    return Example(step, [numbers(2, k) for k in range(9)], numbers(9), 0.1)
+
+
+def recurrence() -> Example:
+    """A state that each time step computes from the last one."""
+    into, back, out = ([mgjit.Value(v) for v in numbers(4, k)] for k in range(3))
+
+    def step(xs: Any, rate: Any) -> Any:
+        h = mgjit.Value(0.1)
+        for x in xs:
+            h = mgjit.tanh(sum(a * x * h + b for a, b in zip(into, back)) * out[0] + h * out[1])
+        loss = h * h
+        for p in (*into, *back, *out):
+            p.grad = 0.0
+        loss.backward()
+        sgd([*into, *back, *out], rate)
+        return loss
+
+    return Example(step, numbers(12), 0.1)
+
+
+def adam() -> Example:
+    """State, a power of a run-time number, a square root."""
+    ps = [mgjit.Value(v) for v in numbers(6)]
+    m, v = mgjit.zeros(6), mgjit.zeros(6)
+
+    def step(xs: Any, t: Any) -> Any:
+        loss = sum(p * x for p, x in zip(ps, xs)) ** 2
+        for p in ps:
+            p.grad = 0.0
+        loss.backward()
+        for i, p in enumerate(ps):
+            m[i] = 0.9 * m[i] + 0.1 * p.grad
+            v[i] = 0.99 * v[i] + 0.01 * p.grad**2
+            p.data -= 0.1 * (m[i] / (1 - 0.9**t)) / (mgjit.sqrt(v[i] / (1 - 0.99**t)) + 1e-8)
+        return loss
+
+    return Example(step, numbers(6, 4), 3)
+
+
+def passes_in_a_loop() -> Example:
+    """A backward pass for each sample, gradients accumulate."""
+    model = nn.Neuron(3)
+
+    def step(xs: Any) -> Any:
+        model.zero_grad()
+        total = 0.0
+        for x in xs:
+            loss = model(x) ** 2
+            loss.backward()
+            total += loss.data
+        sgd(model.parameters(), 0.01)
+        return total
+
+    return Example(step, [numbers(3, k) for k in range(6)])
+
+
+def tables() -> Example:
+    """Look-ups by run-time indices, and their scattered gradients."""
+    table = [[mgjit.Value(v) for v in numbers(3, k)] for k in range(5)]
+
+    def step(tokens: Any) -> Any:
+        rows = [mgjit.take(table, token) for token in tokens]
+        loss = sum(row[k] * row[k - 1] for row in rows for k in range(3))
+        loss.backward()
+        return loss
+
+    return Example(step, bytes([4, 0, 4, 2]))
+
+
+def irregular() -> Example:
+    """No two operations alike."""
+    a, b, c = (mgjit.Value(v) for v in (0.3, -0.7, 1.1))
+
+    def step(x: Any) -> Any:
+        loss = mgjit.maximum(a * x, b).relu() + mgjit.exp(b * c) / (c + 2.0) - abs(a - x) + mgjit.log(c * c)
+        loss = mgjit.where(x > 0.2, loss * a, loss - b) + mgjit.minimum(loss, 0.5) - mgjit.tanh(-loss) * mgjit.sqrt(c)
+        loss.backward()
+        return loss, loss.grad, b.grad * 2.0
+
+    return Example(step, 0.25)
+
+
+EXAMPLES = [perceptron, batch, recurrence, adam, passes_in_a_loop, tables, irregular]
+
+
+@pytest.mark.parametrize("rolled", [True, False], ids=["rolled", "flat"])
+@pytest.mark.parametrize("stage", list(STAGES)[2:])
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_01_every_prefix_of_the_passes_is_exact(example: Callable[[], Example], stage: str, rolled: bool) -> None:
+    """Each pass takes and leaves a Program that computes the undecorated step, bit for bit."""
+    made = example()
+    made.check(made.lower(stage, rolled))
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_02_the_pipeline(example: Callable[[], Example]) -> None:
+    """`lower` is the same passes, and reports sizes."""
+    made = example()
+    lowered = lower(made.trace, made.regions)
+    assert lowered.records == len(made.trace)
+    assert lowered.statements > 0
+    made.memory = lowered.memory
+    made.check(lowered.program)
+
+
+def test_03_fallback_is_noted_and_exact() -> None:
+    """A pass that reaches into an earlier iteration cannot stand in a loop: another form, with a note."""
+    w = mgjit.Value(0.7)
+
+    def step(xs: Any) -> Any:
+        before: Any = w * 1.0
+        for x in xs:
+            h = w * x
+            (h * before).backward()
+            before = h
+        return before
+
+    made = Example(step, numbers(8))
+    lowered = lower(made.trace, made.regions)
+    assert lowered.notes
+    made.memory = lowered.memory
+    made.check(lowered.program)
+
+
+def test_04_size_does_not_grow_with_the_model() -> None:
+    """Four times the sizes: the same number of statements."""
+
+    def statements(scale: int) -> int:
+        model = nn.MLP(8 * scale, [16 * scale, 8 * scale])
+
+        def step(x: Any) -> Any:
+            loss = sum(s * s for s in model(x))
+            model.zero_grad()
+            loss.backward()
+            sgd(model.parameters(), 0.1)
+            return loss
+
+        made = Example(step, numbers(8 * scale))
+        return lower(made.trace, made.regions).statements
+
+    assert statements(1) == statements(4) < 400

@@ -1,0 +1,78 @@
+"""Parameters in buffers: the same objects, the same numbers, no copies that could be old."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import struct
+
+from mgjit import Value
+from mgjit.runtime.buffers import ParameterStorage, bind, bound_class, bound_classes
+
+
+def test_01_binding_moves_numbers() -> None:
+    """Data and gradients go to their places; objects stay the same."""
+    values = [Value(1.5), Value(-0.0), Value(3.0)]
+    values[2].grad = 7.0
+    storage = bind(values, [4, 0, 2], 6)
+    assert len(storage) == 6
+    assert [struct.pack("<d", v.data) for v in values] == [struct.pack("<d", x) for x in (1.5, -0.0, 3.0)]
+    assert (list(storage.data), storage.grad[2]) == ([-0.0, 0.0, 3.0, 0.0, 1.5, 0.0], 7.0)
+
+
+def test_02_both_sides_see_the_same_memory() -> None:
+    """What Python assigns the kernel reads, and the other way round."""
+    value = Value(1.0)
+    storage = bind([value], [0], 1)
+    storage.data[0], storage.grad[0] = 5.0, 6.0
+    assert (value.data, value.grad) == (5.0, 6.0)
+    value.data, value.grad = 7, 8.5
+    assert (storage.data[0], storage.grad[0]) == (7.0, 8.5)
+
+
+def test_03_still_a_value() -> None:
+    """Arithmetic, differentiation, repr, identity as a key, type name."""
+    a, plain = Value(2.0), Value(2.0)
+    table = {a: "a"}
+    bind([a], [0], 1)
+    loss = (a * 3.0 + a**2).relu()
+    loss.backward()
+    expected = (plain * 3.0 + plain**2).relu()
+    expected.backward()
+    assert (loss.data, a.grad) == (expected.data, plain.grad)
+    assert (type(a).__name__, repr(a), table[a]) == ("Value", repr(plain), "a")
+    assert isinstance(a, Value)
+
+
+def test_04_copies_and_pickles_are_free() -> None:
+    """They do not share the storage."""
+    value = Value(2.0)
+    value.grad = 3.0
+    bind([value], [0], 1)
+    for clone in (copy.copy(value), copy.deepcopy(value), pickle.loads(pickle.dumps(value))):  # noqa: S301
+        assert type(clone) is Value
+        assert (clone.data, clone.grad) == (2.0, 3.0)
+        clone.data = 9.0
+        assert value.data == 2.0
+
+
+def test_05_derived_classes() -> None:
+    """One bound class for each class of the user's, with its methods."""
+
+    class Weight(Value):
+        __slots__ = ("label",)
+
+    weight = Weight(1.0)
+    weight.label = "w"
+    bind([weight], [0], 1)
+    assert isinstance(weight, Weight)
+    assert (type(weight).__name__, weight.label) == ("Weight", "w")
+    assert bound_class(Weight) is type(weight)
+    assert bound_classes[Weight] is type(weight)
+    del bound_classes[Weight]
+
+
+def test_06_storage_is_zeroed() -> None:
+    """Places that no Value has are 0.0."""
+    storage = ParameterStorage(3)
+    assert (list(storage.data), list(storage.grad), len(storage)) == ([0.0] * 3, [0.0] * 3, 3)

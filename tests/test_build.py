@@ -1,0 +1,253 @@
+"""From a trace to code: which compiler, which cache, and what happens without either."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit import build
+from mgjit.errors import BackendWarning, CompilerError
+from mgjit.toolchain import compilers
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing shared with other tests in memory or on disk."""
+    monkeypatch.setattr(build, "_shared", {})
+    monkeypatch.setattr(build, "_warned", set())
+    monkeypatch.setenv("MGJIT_CACHE_DIR", str(tmp_path / "cache"))
+    for name in ("MGJIT_CC", "MGJIT_CFLAGS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def make(**options: Any) -> tuple[Any, mgjit.Value]:
+    """A small step and its parameter."""
+    w = mgjit.Value(2.0)
+
+    def step(x: float) -> Any:
+        loss = (w * x - 1.0) ** 2
+        w.grad = 0.0
+        loss.backward()
+        w.data -= 0.125 * w.grad
+        return loss
+
+    return mgjit.compile(**options)(step), w
+
+
+def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty PATH and no packaged compiler."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(compilers, "_packaged", lambda *parts: None)
+    assert compilers.candidates() == []
+
+
+def needs_compiler() -> None:
+    if compilers.find() is None:
+        pytest.skip("no C compiler is installed")
+
+
+def script(path: Path, body: str) -> str:
+    """A fake compiler."""
+    path.write_text(f"#!{sys.executable}\nimport sys\n{body}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+# ---- no compiler ------------------------------------------------------------
+
+
+def test_01_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python runs the step, with exactly one warning however many steps there are, at the line of the call."""
+    no_compiler(monkeypatch)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        results = [make()[0](3.0) for _ in range(3)]
+    assert [float(x) for x in results] == [25.0] * 3
+    found = [warning for warning in caught if warning.category is BackendWarning]
+    assert len(found) == 1
+    assert "no C compiler was found" in str(found[0].message)
+    assert "doctor" in str(found[0].message)
+    assert found[0].filename == __file__
+
+
+def test_02_c_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """backend='c' without a compiler is an error that says what to install; the parameter is as it was."""
+    no_compiler(monkeypatch)
+    step, w = make(backend="c")
+    for _ in range(2):
+        with pytest.raises(CompilerError, match="Install gcc, clang or tcc"):
+            step(3.0)
+    assert (w.data, w.grad, step.stats.traces) == (2.0, 0.0, 0)
+
+
+def test_03_the_python_backend_needs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And warns about nothing, because it was asked for."""
+    no_compiler(monkeypatch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        step, w = make(backend="python")
+        assert step(3.0) == 25.0
+    assert (step.stats.backend, step.stats.compiler, step.stats.cache, w.data) == ("python", "", "off", -1.75)
+
+
+# ---- compilers that fail ------------------------------------------------------------
+
+FAKES = {
+    "fails": "sys.stderr.write('internal compiler error: out of cheese'); sys.exit(1)",
+    "prints garbage": "sys.stdout.write('\\x00\\xff garbage' * 1000)",
+    "writes garbage": "open(sys.argv[sys.argv.index('-o') + 1], 'wb').write(b'no library') if '-o' in sys.argv else 0",
+    "kills itself": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+}
+
+
+@pytest.mark.parametrize("body", FAKES.values(), ids=list(FAKES))
+def test_10_a_compiler_that_was_asked_for_and_fails(tmp_path: Path, body: str) -> None:
+    """A CompilerError with its name; nothing in memory has changed and nothing is cached."""
+    fake = script(tmp_path / "fakecc", body)
+    step, w = make(compiler=fake)
+    for _ in range(2):
+        with pytest.raises(CompilerError, match="fakecc"):
+            step(3.0)
+    assert (w.data, w.grad, step.stats.calls) == (2.0, 0.0, 0)
+    assert not [p for p in tmp_path.rglob("*") if p.suffix == ".so"]
+
+
+@pytest.mark.parametrize("body", FAKES.values(), ids=list(FAKES))
+def test_11_a_compiler_that_is_found_and_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str) -> None:
+    """When mgjit may choose it goes on without it: Python, and the numbers are right."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    script(tools / "gcc", body)
+    monkeypatch.setattr(compilers, "_packaged", lambda *parts: None)
+    monkeypatch.setenv("PATH", str(tools))
+    step, w = make()
+    with pytest.warns(BackendWarning):
+        assert step(3.0) == 25.0
+    assert w.data == -1.75
+
+
+def test_12_works_in_the_probe_and_fails_later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A compiler that fails at the real source only: the reason is in the warning, and Python runs."""
+    needs_compiler()
+    real = shutil.which("gcc") or shutil.which("clang") or shutil.which("tcc")
+    if real is None:
+        pytest.skip("neither gcc, clang nor tcc is installed")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    script(
+        tools / "gcc",
+        "import os\n"
+        "sources = [a for a in sys.argv[1:] if a.endswith('.c')]\n"
+        "if any('mgjit_step' in open(s).read() for s in sources): sys.exit('broken at line 1')\n"
+        f"os.execv({real!r}, [{real!r}, *sys.argv[1:]])",
+    )
+    monkeypatch.setattr(compilers, "_packaged", lambda *parts: None)
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(compilers, "FAMILIES", ("gcc",))
+    step, w = make()
+    with pytest.warns(BackendWarning, match="broken at line 1"):
+        assert step(3.0) == 25.0
+    assert w.data == -1.75
+
+
+def test_13_unknown_compiler() -> None:
+    """Named, with what was looked for."""
+    step, _ = make(compiler="no-such-compiler")
+    with pytest.raises(CompilerError, match="no-such-compiler"):
+        step(3.0)
+
+
+# ---- the cache ------------------------------------------------------------
+
+
+def test_20_shared_in_memory_and_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second step of the same structure compiles nothing; a new process would find the file."""
+    needs_compiler()
+    first, _ = make()
+    first(3.0)
+    assert first.stats.cache == "miss"
+    code = first._last.code
+    second, w = make()
+    assert second(3.0) == 25.0
+    assert second._last.code is code
+    monkeypatch.setattr(build, "_shared", {})
+    monkeypatch.setattr(build.toolchain, "compile_shared", _must_not_run)
+    third, w = make()
+    assert third(3.0) == 25.0
+    assert (third.stats.cache, third.stats.compile_seconds, w.data) == ("hit", 0.0, -1.75)
+
+
+def _must_not_run(*_: Any, **__: Any) -> Any:
+    raise AssertionError("a compiler was run")
+
+
+def test_21_no_cache(tmp_path: Path) -> None:
+    """cache=False leaves no file."""
+    needs_compiler()
+    step, _ = make(cache=False)
+    assert step(3.0) == 25.0
+    assert step.stats.cache == "off"
+    assert not (tmp_path / "cache").exists() or not list((tmp_path / "cache").rglob("*.so*"))
+
+
+def test_22_the_directory_is_deleted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """While kernels run, and before the next build: both go on."""
+    needs_compiler()
+    step, _ = make()
+    assert step(3.0) == 25.0
+    shutil.rmtree(tmp_path / "cache")
+    assert step(3.0) == 39.0625
+    monkeypatch.setattr(build, "_shared", {})
+    again, _ = make()
+    assert again(3.0) == 25.0
+    assert again.stats.cache == "miss"
+
+
+@pytest.mark.parametrize("damage", [lambda p: p.write_bytes(b""), lambda p: p.write_bytes(b"junk" * 999)])
+def test_23_damaged_entries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, damage: Callable[[Path], Any]) -> None:
+    """Are built again, quietly and rightly."""
+    needs_compiler()
+    cc = compilers.find()
+    assert cc is not None
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.test_build import make; print(make()[0](3.0))"
+    environment = {**os.environ, "MGJIT_CACHE_DIR": str(tmp_path / "cache")}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True)
+    files = [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.stat().st_size > 2000]
+    assert files
+    for path in files:
+        path.chmod(0o600)
+        damage(path)
+    step, _ = make()
+    assert step(3.0) == 25.0
+    assert step.stats.cache == "miss"
+
+
+def test_24_other_options_are_other_code() -> None:
+    """Mode and optimisation are part of what is shared."""
+    needs_compiler()
+    steps = [make(**options)[0] for options in ({}, {"mode": "fast"}, {"optimisation": "-O0"})]
+    assert [float(step(3.0)) for step in steps] == [25.0] * 3
+    assert len({id(step._last.code) for step in steps}) == 3
+    assert [step.stats.cache for step in steps] == ["miss"] * 3
+
+
+def test_25_an_unusable_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A file in its place: a warning, and the step runs."""
+    needs_compiler()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MGJIT_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    step, _ = make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert step(3.0) == 25.0

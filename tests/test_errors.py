@@ -1,0 +1,64 @@
+"""Errors: each class is also the standard exception that fits, and names the user's line."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import pytest
+
+from mgjit import errors
+
+STANDARD = {
+    "MgjitError": Exception,
+    "TraceError": TypeError,
+    "LeakError": RuntimeError,
+    "RandomnessError": RuntimeError,
+    "ArgumentError": TypeError,
+    "ArgumentValueError": ValueError,
+    "IndexRangeError": IndexError,
+    "RetraceLimitError": RuntimeError,
+    "PhaseError": RuntimeError,
+    "UnsupportedError": NotImplementedError,
+    "CompilerError": RuntimeError,
+    "CompilerTimeout": TimeoutError,
+    "CacheError": OSError,
+    "VerificationError": AssertionError,
+    "BackendWarning": UserWarning,
+    "RetraceWarning": UserWarning,
+}
+CLASSES = {
+    name: cls
+    for name, cls in vars(errors).items()
+    if inspect.isclass(cls) and issubclass(cls, BaseException) and cls.__module__ == errors.__name__
+}
+
+
+def test_01_every_class_is_listed_here() -> None:
+    """So that none is added without its standard exception."""
+    assert set(CLASSES) == set(STANDARD)
+
+
+@pytest.mark.parametrize("name", sorted(STANDARD))
+def test_02_is_also_a_standard_exception(name: str) -> None:
+    """And an MgjitError, unless it is a warning; documented; survives pickling."""
+    cls = CLASSES[name]
+    assert issubclass(cls, STANDARD[name])
+    assert issubclass(cls, Warning) or issubclass(cls, errors.MgjitError)
+    assert cls.__doc__
+    with pytest.raises(STANDARD[name], match="words"):
+        raise cls("words")
+    assert str(pickle.loads(pickle.dumps(cls("words")))) == "words"  # noqa: S301
+
+
+def test_03_location() -> None:
+    """The innermost frame that is not mgjit's own."""
+
+    def user_code() -> str:
+        return errors.user_location()
+
+    line = user_code.__code__.co_firstlineno + 1
+    assert user_code() == f"{__file__}:{line}"
+    namespace: dict[str, object] = {"errors": errors}
+    exec(compile("where = errors.user_location()", "<cell 3>", "exec"), namespace)  # noqa: S102
+    assert namespace["where"] == "<cell 3>:1"

@@ -1,0 +1,182 @@
+"""Footguns of arguments: types, sizes, indices out of range, numpy, random numbers."""
+
+# The lambdas are the steps under test; a step is a function, whatever it calls.
+# ruff: noqa: PLW0108
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any, Callable
+
+import pytest
+
+import mgjit
+from mgjit import Value
+from mgjit.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    IndexRangeError,
+    RandomnessError,
+    TraceError,
+)
+from tests.refusals import HERE, refused
+
+
+@pytest.fixture
+def w() -> Value:
+    """A parameter of 2.0."""
+    return Value(2.0)
+
+
+# ---- random numbers ------------------------------------------------------------
+
+GENERATOR = random.Random(3)
+
+
+def _draw_from_system() -> float:
+    return random.SystemRandom().random()
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [random.random, lambda: random.gauss(0.0, 1.0), lambda: random.choice([1.0, 2.0]), lambda: GENERATOR.random(),
+     lambda: random.Random().random(), _draw_from_system],
+    ids=["random", "gauss", "choice", "own generator", "new generator", "system"],
+)  # fmt: skip
+def test_10_random_numbers(w: Value, draw: Callable[[], float]) -> None:
+    """Drawn in the step they would be the same in all calls: an error, whichever generator they come from."""
+
+    def step(x: float) -> Any:
+        return w * x * draw()
+
+    refused(RandomnessError, "outside of the step", step, 1.0, value=w)
+
+
+def test_11_numpy_random(w: Value) -> None:
+    """The same for numpy's generators, old and new."""
+    numpy = pytest.importorskip("numpy")
+    generator = numpy.random.default_rng(1)
+    for draw in (numpy.random.rand, generator.random):
+        refused(RandomnessError, "outside of the step", lambda x, d=draw: w * x * d(), 1.0, value=w)
+
+
+# ---- arguments ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: {1.0}, lambda: 1j, lambda: (x for x in [1.0]), lambda: iter([1.0])],
+    ids=["set", "complex", "generator", "iterator"],
+)  # fmt: skip
+def test_60_impossible_arguments(w: Value, make: Callable[[], Any]) -> None:
+    """Named with its path."""
+    refused(ArgumentError, r"argument x is a", lambda x: w, make(), value=w)
+    refused(ArgumentError, r"argument x\['k'\]\[1\] is a", lambda x: w, {"k": ["text", make()]}, value=w)
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda n: n, lambda n: [n], lambda n: [[1.0], [n]], lambda n: {"a": (n, "b")}],
+    ids=["number", "list", "nested", "mixed"],
+)  # fmt: skip
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**60), 10**400], ids=["2**53+1", "-2**60", "10**400"])
+def test_61_huge_integers(w: Value, wrap: Callable[[int], Any], number: int) -> None:
+    """float64 cannot hold them: an ArgumentValueError, wherever they are, never a rounded number."""
+    refused(ArgumentValueError, r"2\*\*53", lambda x: w, wrap(number), value=w)
+
+
+def test_62_huge_integers_later(w: Value) -> None:
+    """The same in a call that finds a kernel."""
+    step = mgjit.compile(lambda x, xs: w * x + xs[0])
+    assert step(2**53, [1, 2]) == 2.0**54 + 1.0
+    for arguments in ((2**53 + 1, [1, 2]), (1, [2**53 + 1, 2])):
+        with pytest.raises(ArgumentValueError):
+            step(*arguments)
+
+
+def test_63_strings_none_and_bools(w: Value) -> None:
+    """They shape the trace: another one is another kernel, not an error, and bools are not numbers."""
+
+    def plain(x: float, mode: Any) -> Any:
+        return w * x if mode in ("a", None, True) else w + x
+
+    step = mgjit.compile(plain)
+    for mode in ("a", "b", None, True, False, "a", None):
+        assert step(3.0, mode) == plain(3.0, mode).data
+    assert step.stats.traces == 5
+    assert step.stats.retraces[0] == "mode was 'a', is 'b'"
+
+
+def test_64_other_length_and_type(w: Value) -> None:
+    """A list of another length, or a list where there was a number: traced again, never cut or padded."""
+
+    def plain(x: Any) -> Any:
+        return w * sum(x) if isinstance(x, (list, tuple)) else w * x
+
+    step = mgjit.compile(plain)
+    for x in ([1.0, 2.0], [1.0, 2.0, 3.0], 4.0, (1.0, 2.0), [0.5, 0.5]):
+        assert step(x) == plain(x).data
+    assert step.stats.traces == 4
+
+
+@pytest.mark.parametrize("index", [-1, 3, 1.5, math.nan, math.inf, -math.inf])
+def test_65_index_out_of_range(w: Value, index: float) -> None:
+    """Of take and one_hot: an IndexRangeError before anything is written, at the line in the step."""
+    table = [Value(1.0), Value(2.0), Value(3.0)]
+
+    def by_take(i: Any) -> Any:
+        w.data = 5.0
+        return mgjit.take(table, i) * w
+
+    def by_one_hot(i: Any) -> Any:
+        w.data = 5.0
+        return sum((p * w for p in mgjit.one_hot(i, 3)), w)
+
+    for function in (by_take, by_one_hot):
+        step = mgjit.compile(function)
+        for _ in range(2):
+            with pytest.raises(IndexRangeError) as caught:
+                step(index)
+            assert HERE.search(str(caught.value))
+            assert isinstance(caught.value, IndexError)
+        assert w.data == 2.0
+        step(1)
+        assert w.data == 5.0
+        w.data = 2.0
+
+
+def test_66_wrong_number_of_arguments(w: Value) -> None:
+    """Python's own TypeError."""
+    step = mgjit.compile(lambda x, y: w * x * y)
+    for arguments in ((), (1.0,), (1.0, 2.0, 3.0)):
+        with pytest.raises(TypeError):
+            step(*arguments)
+    with pytest.raises(TypeError):
+        step(1.0, z=2.0)
+
+
+def test_67_numpy_scalars(w: Value) -> None:
+    """They are numbers; a 0-d array and a numpy bool are what Python makes of them."""
+    numpy = pytest.importorskip("numpy")
+    step = mgjit.compile(lambda x: w * x)
+    for x in (numpy.float64(1.5), numpy.float32(1.1), numpy.int32(-7), numpy.uint8(200), numpy.array(2.5)):
+        assert step(x) == 2.0 * float(x)
+    assert mgjit.compile(lambda x: w * x[0] * x[1])([numpy.float64(3.0), numpy.float32(0.1)]) == 6.0 * numpy.float32(
+        0.1
+    )
+    flagged = mgjit.compile(lambda x, flag: w * x if flag else w)
+    assert [float(flagged(3.0, numpy.bool_(True))), float(flagged(3.0, numpy.bool_(False)))] == [6.0, 2.0]
+
+
+def test_68_numpy_constants_in_the_step(w: Value) -> None:
+    """A numpy scalar on the left of a Value or a number is a constant of the step."""
+    numpy = pytest.importorskip("numpy")
+    three = numpy.float64(3.0)
+    plain = lambda x: three * (w * x) + three * x + x / three  # noqa: E731
+    assert mgjit.compile(plain)(0.1) == plain(0.1).data
+
+
+def test_69_whole_array_arithmetic(w: Value) -> None:
+    """Numpy arithmetic on an argument is refused with the loop to write."""
+    numpy = pytest.importorskip("numpy")
+    refused(TraceError, "Loop over its elements", lambda x: (x * 2.0)[0] * w, numpy.ones(3), value=w)
+    refused(TraceError, "Loop over its elements", lambda x: x.sum() * w, numpy.ones(3), value=w)

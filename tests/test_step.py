@@ -1,0 +1,335 @@
+"""CompiledStep: options, traces and reports, results, phases, threads."""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+import threading
+import warnings
+from typing import Any, NamedTuple
+
+import pytest
+
+import mgjit
+from mgjit import Value, nn
+from mgjit.errors import ArgumentError, PhaseError, RetraceLimitError, RetraceWarning, UnsupportedError
+
+BACKENDS = pytest.mark.parametrize("backend", ["auto", "python"])
+
+
+@pytest.fixture
+def w() -> Value:
+    return Value(2.0)
+
+
+def bits(number: Any) -> bytes:
+    return struct.pack("<d", float(getattr(number, "data", number)))
+
+
+class Pair(NamedTuple):
+    """Two inputs."""
+
+    left: Any
+    right: Any
+
+
+@dataclasses.dataclass
+class Batch:
+    """Inputs and a static field."""
+
+    xs: Any
+    scale: float
+    name: str = "train"
+
+
+class Trainer:
+    """A model with a compiled method."""
+
+    def __init__(self, seed: int) -> None:
+        self.model = nn.MLP(2, [3, 1], seed=seed)
+        self.moment = mgjit.zeros(1)
+
+    def plain(self, x: Any, y: Any) -> Any:
+        """One step."""
+        loss = (self.model(x) - y) ** 2
+        self.model.zero_grad()
+        loss.backward()
+        for p in self.model.parameters():
+            p.data -= 0.1 * p.grad
+        self.moment[0] = 0.9 * self.moment[0] + loss.data
+        return loss
+
+    step = mgjit.compile(plain)
+
+    def numbers(self) -> list[bytes]:
+        """Everything that the step changes."""
+        return [bits(p.data) for p in self.model.parameters()] + [bits(self.moment[0])]
+
+
+# ---- options ------------------------------------------------------------
+
+
+def test_01_options(w: Value) -> None:
+    """Bare and with arguments; wrong ones are refused when decorating."""
+    assert mgjit.compile()(lambda x: w * x)(1.5) == 3.0
+    assert mgjit.compile(mode="fast", grads=False, background=True, cache=False)(lambda x: w * x)(1.5) == 3.0
+    with pytest.raises(UnsupportedError):
+        mgjit.compile(dtype="float32")
+    for options in ({"dtype": "float16"}, {"mode": "loose"}, {"backend": "java"}):
+        with pytest.raises(ValueError, match="must be one of"):
+            mgjit.compile(**options)  # type: ignore[call-overload]
+    with pytest.raises(ArgumentError, match="names no parameter"):
+        mgjit.compile(static="m")(lambda x: w * x)
+    for wrong in (3, staticmethod(len)):
+        with pytest.raises(ArgumentError):
+            mgjit.compile(wrong)  # type: ignore[call-overload]
+
+
+def test_02_looks_like_the_function() -> None:
+    """Name, docstring, signature and repr are those of the function."""
+
+    @mgjit.compile
+    def my_step(x: float) -> float:
+        """My words."""
+        return x
+
+    assert (my_step.__name__, my_step.__doc__) == ("my_step", "My words.")
+    assert "my_step" in repr(my_step)
+    assert isinstance(my_step, mgjit.CompiledStep)
+
+
+@BACKENDS
+def test_03_stats_and_clear(w: Value, backend: str) -> None:
+    """What `.stats` counts; `clear` forgets kernels, not parameters."""
+    step = mgjit.compile(backend=backend)(lambda x: sum(w * k for k in x))
+    step([1.0] * 50)
+    step([2.0] * 50)
+    stats = step.stats
+    assert (stats.traces, stats.calls, stats.retraces, len(stats.kernels)) == (1, 2, [], 1)
+    assert stats.records >= 100
+    assert 0 < stats.statements < 20
+    assert stats.loops >= 1
+    assert stats.backend == ("python" if backend == "python" else stats.backend)
+    assert "50 numbers" in stats.kernels[0]
+    w.data = 3.0
+    step.clear()
+    assert (step.stats.traces, step.stats.calls) == (0, 0)
+    assert step([1.0] * 50) == 150.0
+
+
+# ---- tracing again ------------------------------------------------------------
+
+
+def test_30_the_report_names_the_first_difference(w: Value) -> None:
+    """As a path into the arguments, with both descriptions."""
+
+    def plain(x: Any, options: Any) -> Any:
+        return w * x[0] * (options["rate"] if isinstance(options["rate"], (int, float)) else 1.0) + len(x)
+
+    step = mgjit.compile(plain)
+    step([1.0], {"rate": 1.0, "mode": "a"})
+    step([1.0], {"rate": 2.0, "mode": "b"})
+    step([1.0, 2.0], {"rate": 2.0, "mode": "b"})
+    step([1.0, 2.0], {"rate": None, "mode": "b"})
+    step([1.0, 2.0], {"rate": None})
+    step([1.0], {"rate": 5.0, "mode": "a"})
+    assert step.stats.retraces == [
+        "options['mode'] was 'a', is 'b'",
+        "x was 1 numbers, is 2 numbers",
+        "options['rate'] was number, is None",
+        "options was dict with keys ['rate', 'mode'], is dict with keys ['rate']",
+    ]
+    assert step.stats.traces == 5
+    assert "traced again: options['mode']" in step.lower([1.0], {"rate": 5.0, "mode": "a"}).explain()
+
+
+def test_31_limit(w: Value) -> None:
+    """More structures than `limit` are an error that names the difference; known ones still run."""
+    step = mgjit.compile(limit=3)(lambda x: w * sum(x))
+    for n in (1, 2, 3):
+        step([1.0] * n)
+    with pytest.raises(RetraceLimitError, match=r"test_step\.py:\d+: .*x was 3 numbers, is 4 numbers"):
+        step([1.0] * 4)
+    assert step([1.0] * 2) == 4.0
+    step.clear()
+    assert step([1.0] * 4) == 8.0
+
+
+def test_32_warn_after(w: Value) -> None:
+    """One warning, with the difference, at the line of the call."""
+    step = mgjit.compile(warn_after=2)(lambda x: w * sum(x))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for n in range(1, 6):
+            step([1.0] * n)
+    found = [warning for warning in caught if warning.category is RetraceWarning]
+    assert len(found) == 1
+    assert "x was 2 numbers, is 3 numbers" in str(found[0].message)
+    assert found[0].filename == __file__
+
+
+def test_33_static(w: Value) -> None:
+    """Static arguments are compared and may shape the computation."""
+    step = mgjit.compile(static=("n", "power"))(lambda x, n, power=2: sum((w * x) ** power for _ in range(n)))
+    assert [float(step(1.0, 3)), float(step(1.0, 2)), float(step(2.0, 3)), float(step(1.0, 2, power=3))] == [
+        12.0, 8.0, 48.0, 16.0,
+    ]  # fmt: skip
+    assert step.stats.traces == 3
+    assert mgjit.compile(static="n")(lambda n: w * n)(2**60) == 2.0**61
+
+
+# ---- results ------------------------------------------------------------
+
+
+@BACKENDS
+def test_60_result_trees(w: Value, backend: str) -> None:
+    """Any tree of numbers and Values comes back as the same tree of floats; Values also have `.data`."""
+
+    def plain(x: float) -> Any:
+        y = w * x
+        return {
+            "value": y, "number": x * 2.0, "list": [y, x, 1.0, "text", None], "tuple": (y, (x,)),
+            "named": Pair(y, x), "class": Batch([y], x, "out"), "data": y.data, "parameter": w, "constant": 3,
+        }  # fmt: skip
+
+    step = mgjit.compile(backend=backend)(plain)
+    for x in (1.5, -2.0):
+        got = step(x)
+        assert got["list"] == [2.0 * x, x, 1.0, "text", None]
+        assert got["tuple"] == (2.0 * x, (x,))
+        assert got["named"] == Pair(2.0 * x, x)
+        assert got["class"] == Batch([2.0 * x], x, "out")
+        assert (got["value"].data, got["value"], got["number"], got["data"]) == (2.0 * x, 2.0 * x, 2.0 * x, 2.0 * x)
+        assert (got["parameter"], got["parameter"].data, got["constant"]) == (2.0, 2.0, 3)
+        assert type(got["constant"]) is int
+    assert type(got["number"]) is float
+
+
+def test_61_results_are_copies(w: Value) -> None:
+    """A later call does not change the result of an earlier one."""
+    step = mgjit.compile(lambda x: [w * x, w])
+    first = step(1.0)
+    w.data = 9.0
+    step(5.0)
+    assert first == [2.0, 2.0]
+
+
+def test_62_none_and_parameters(w: Value) -> None:
+    """A step may return nothing at all."""
+
+    @mgjit.compile
+    def step(x: float) -> None:
+        w.data = w.data * x
+
+    assert step(3.0) is None
+    assert w.data == 6.0
+
+
+# ---- phases ------------------------------------------------------------
+
+
+@BACKENDS
+def test_70_phases(backend: str) -> None:
+    """Each phase changes what belongs to it, in order, and again."""
+    trainer, plain = Trainer(5), Trainer(5)
+    step = mgjit.compile(backend=backend)(lambda x, y: Trainer.plain(trainer, x, y))
+    for k in range(3):
+        before = trainer.numbers()
+        loss = step.forward([1.0, 0.5 * k], 1.0)
+        assert trainer.numbers() == before
+        assert bits(loss) == bits(plain.plain([1.0, 0.5 * k], 1.0))
+        step.backward()
+        assert trainer.numbers()[:-1] == before[:-1]
+        assert [p.grad for p in trainer.model.parameters()] == [p.grad for p in plain.model.parameters()]
+        step.update()
+        assert trainer.numbers() == plain.numbers()
+
+
+def test_71_phases_out_of_order(w: Value) -> None:
+    """backward and update continue what came just before, or say so."""
+    step = mgjit.compile(lambda x: w * x)
+    for phase in (step.backward, step.update):
+        with pytest.raises(PhaseError, match=r"test_step\.py:\d+"):
+            phase()
+    step.forward(1.0)
+    with pytest.raises(PhaseError):
+        step.update()
+    step.backward()
+    step.update()
+    with pytest.raises(PhaseError):
+        step.update()
+    step.forward(1.0)
+    step(2.0)
+    with pytest.raises(PhaseError):
+        step.backward()
+
+
+# ---- looking inside ------------------------------------------------------------
+
+
+def test_80_lower() -> None:
+    """graph, C and explanation, without building or running anything."""
+    trainer = Trainer(6)
+    before = trainer.numbers()
+    lowering = trainer.step.lower([1.0, 2.0], 0.5)
+    assert trainer.numbers() == before
+    assert trainer.step.stats.traces == 0
+    assert {"forward:", "backward:", "update:"} <= set(lowering.graph.split())
+    assert "mgjit_step(" in lowering.c_source
+    assert "records traced" in lowering.explain()
+
+
+# ---- threads ------------------------------------------------------------
+
+
+def test_90_threads_make_the_first_call_at_once() -> None:
+    """Eight threads, one step: one trace, and every result right."""
+    w = Value(2.0)
+    step = mgjit.compile(lambda x: sum(w * x[k] for k in range(20)))
+    start, results = threading.Barrier(8), {}
+
+    def work(number: int) -> None:
+        start.wait()
+        results[number] = [float(step([float(number + k)] * 20)) for k in range(50)]
+
+    _run([threading.Thread(target=work, args=(number,)) for number in range(8)])
+    assert results == {number: [40.0 * (number + k) for k in range(50)] for number in range(8)}
+    assert (step.stats.traces, step.stats.calls) == (1, 400)
+
+
+def test_91_threads_with_models_of_their_own() -> None:
+    """Eight trainers, traced and run at once, while another thread computes undecorated."""
+    trainers, plains = [Trainer(k) for k in range(8)], [Trainer(k) for k in range(8)]
+    start, failures, stop = threading.Barrier(9), [], threading.Event()
+
+    def work(number: int) -> None:
+        start.wait()
+        for k in range(20):
+            trainers[number].step([0.1 * k, 1.0], 0.5)
+
+    def undecorated() -> None:
+        start.wait()
+        while not stop.is_set():
+            a = Value(3.0)
+            y = mgjit.maximum(a * 2.0 - a / 4.0, 0.0) ** 2
+            y.backward()
+            if (y.data, a.grad) != (27.5625, 18.375) or sum([0.5, 0.25]) != 0.75:
+                failures.append((y.data, a.grad))
+
+    other = threading.Thread(target=undecorated)
+    other.start()
+    _run([threading.Thread(target=work, args=(number,)) for number in range(8)])
+    stop.set()
+    other.join()
+    for plain in plains:
+        for k in range(20):
+            plain.plain([0.1 * k, 1.0], 0.5)
+    assert failures == []
+    assert [t.numbers() for t in trainers] == [p.numbers() for p in plains]
+
+
+def _run(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

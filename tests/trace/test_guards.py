@@ -1,0 +1,128 @@
+"""Guards: what a step captures, and when it means something else."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from mgjit.trace.guards import Guard
+
+SCALE: Any = 2.0
+OTHER = 1.0
+
+
+def uses_global(x: float) -> float:
+    """Reads a global, also in an inner function."""
+    return sum(k * SCALE for k in [x])
+
+
+def calls_helper(x: float) -> float:
+    """Reads it through another function."""
+    return uses_global(x) * 2.0
+
+
+@pytest.fixture
+def scale() -> Any:
+    global SCALE
+    yield
+    SCALE = 2.0
+
+
+@pytest.mark.parametrize("function", [uses_global, calls_helper])
+@pytest.mark.parametrize("changed", [3.0, -2.0, 2, True, "2.0", None, math.nan])
+def test_01_a_global(function: Any, changed: Any, scale: None) -> None:
+    """Another value or type is a difference that names it."""
+    global SCALE
+    guard = Guard(function)
+    assert guard.difference() == ""
+    SCALE = changed
+    assert "SCALE was 2.0, is" in guard.difference()
+    SCALE = float("2.0")  # an equal number is none
+    assert guard.difference() == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"), [(0.0, -0.0, False), (math.nan, math.nan * 1.0, True), (1, 1, True)]
+)
+def test_02_equality_is_of_bits(before: Any, after: Any, same: bool) -> None:
+    """Zeros of different sign differ; nan is nan."""
+    value = before
+
+    def step() -> Any:
+        return value
+
+    guard = Guard(step)
+    value = after
+    assert (guard.difference() == "") is same
+
+
+def test_03_objects_are_compared_by_identity() -> None:
+    """Equal lists are not the same list."""
+    items = [1.0]
+
+    def step() -> Any:
+        return items
+
+    guard = Guard(step)
+    assert guard.difference() == ""
+    items = [1.0]
+    assert "items means another object" in guard.difference()
+
+
+def test_04_names_that_go_and_come() -> None:
+    """A deleted global is a difference; a name that was missing is not captured."""
+    namespace: dict[str, Any] = {"__name__": "somewhere", "k": 1.0}
+    exec("def step(x): return x * k + later if x > 5 else x", namespace)  # noqa: S102
+    guard = Guard(namespace["step"])
+    namespace["later"] = 3.0
+    assert guard.difference() == ""
+    del namespace["k"]
+    assert guard.difference() == "the captured name k is gone"
+
+
+def test_05_unrelated_globals_do_not_matter() -> None:
+    """Only names that the functions use."""
+    global OTHER
+    guard = Guard(calls_helper)
+    OTHER = 5.0
+    assert guard.difference() == ""
+    OTHER = 1.0
+
+
+def test_06_empty_cells_recursion_and_cycles() -> None:
+    """Functions that call each other, and a variable that is not there yet."""
+
+    def first(x: float) -> float:
+        return second(x - 1.0)
+
+    def second(x: float) -> float:
+        return first(x) + late
+
+    guard = Guard(first)
+    assert guard.difference() == ""
+    late = 1.0
+    assert Guard(first).difference() == ""
+
+
+def test_07_decorated_and_bound_functions() -> None:
+    """Looked through."""
+    import functools
+
+    rate = 1.0
+
+    def inner(x: float) -> float:
+        return x * rate
+
+    @functools.wraps(inner)
+    def outer(x: float) -> float:
+        return inner(x)
+
+    class Thing:
+        def method(self) -> float:
+            return rate
+
+    guards = [Guard(outer), Guard(Thing().method)]
+    rate = 2.0
+    assert all("rate" in guard.difference() for guard in guards)

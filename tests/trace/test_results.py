@@ -1,0 +1,84 @@
+"""Result trees: what a step returns, rebuilt from the outputs of a kernel."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from typing import Any, NamedTuple
+
+import pytest
+
+import mgjit
+from mgjit.trace.results import Result
+from tests.lowering import Example
+
+
+class Pair(NamedTuple):
+    """A named tuple."""
+
+    a: Any
+    b: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """A frozen dataclass with a field that is not a number."""
+
+    loss: Any
+    name: str
+
+
+def rebuilt(returned: Any) -> Any:
+    """The tree with outputs 10.0, 20.0, ..."""
+    w = mgjit.Value(1.0)
+    made = Example(lambda x: returned(w, x), 3.0)
+    return made.result([10.0 * (k + 1) for k in range(made.trace.outputs)])
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        (lambda w, x: w * x, 10.0),
+        (lambda w, x: x, 10.0),
+        (lambda w, x: w, 10.0),
+        (lambda w, x: [w, x, [w, (x,)]], [10.0, 20.0, [30.0, (40.0,)]]),
+        (lambda w, x: {"a": w, 2: [x]}, {"a": 10.0, 2: [20.0]}),
+        (lambda w, x: Pair(w, b=x), Pair(10.0, 20.0)),
+        (lambda w, x: Record(w * x, "name"), Record(10.0, "name")),
+        (lambda w, x: (1, 2.5, "text", None, True), (1, 2.5, "text", None, True)),
+        (lambda w, x: [], []),
+        (lambda w, x: None, None),
+    ],
+)
+def test_01_trees(returned: Any, expected: Any) -> None:
+    """Containers keep their types, constants stay what they are."""
+    got = rebuilt(returned)
+    assert got == expected
+    assert type(got) is (Result if expected == 10.0 and returned(mgjit.Value(1.0), 1.0) != 1.0 else type(got))
+    assert isinstance(got, type(expected))
+
+
+def test_02_results_that_were_values() -> None:
+    """A float with `.data`; copies and pickles are the same number."""
+    got = rebuilt(lambda w, x: w * x)
+    assert type(got) is Result
+    assert (got.data, got + 1.0) == (10.0, 11.0)
+    assert type(got.data) is float
+    for clone in (copy.copy(got), copy.deepcopy(got), pickle.loads(pickle.dumps(got))):  # noqa: S301
+        assert clone == 10.0
+    assert type(rebuilt(lambda w, x: x * 2.0)) is float
+
+
+def test_03_state_is_live() -> None:
+    """A State in a result is the State."""
+    s = mgjit.zeros(2)
+    assert rebuilt(lambda w, x: {"state": s})["state"] is s
+
+
+def test_04_each_call_builds_anew() -> None:
+    """Containers of two calls are not shared."""
+    w = mgjit.Value(1.0)
+    made = Example(lambda x: {"k": [w * x]}, 3.0)
+    first, second = made.result([1.0]), made.result([2.0])
+    assert (first, second) == ({"k": [1.0]}, {"k": [2.0]})

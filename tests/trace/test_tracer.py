@@ -1,0 +1,88 @@
+"""Tracing one call: what surrounds it."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit.errors import RandomnessError
+from mgjit.trace.tracer import is_tracing
+from tests.lowering import Example
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_01_the_garbage_collector(enabled: bool) -> None:
+    """Is off while tracing and afterwards as it was, also after an exception."""
+    seen: list[bool] = []
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        Example(lambda x: seen.append(gc.isenabled()), 1.0)
+        assert gc.isenabled() is enabled
+        with pytest.raises(ZeroDivisionError):
+            Example(lambda x: 1 // 0, 1.0)
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if before else gc.disable)()
+    assert seen == [False]
+
+
+def test_02_is_tracing() -> None:
+    """In the tracing thread only."""
+    seen: list[bool] = []
+
+    def step(x: Any) -> None:
+        thread = threading.Thread(target=lambda: seen.append(is_tracing()))
+        thread.start()
+        thread.join()
+        seen.append(is_tracing())
+
+    Example(step, 1.0)
+    assert seen == [False, True]
+    assert not is_tracing()
+
+
+def test_03_random_numbers() -> None:
+    """A step that moves a global generator is refused; one that only looks at it is not."""
+    random.seed(4)
+    with pytest.raises(RandomnessError):
+        Example(lambda x: x * random.random(), 1.0)
+    Example(lambda x: (x, random.getstate())[0], 1.0)
+
+
+def test_04_a_trace_has_no_numbers() -> None:
+    """Two models and inputs of other values, equal traces."""
+
+    def columns(seed: int, x: float) -> Any:
+        model = mgjit.nn.MLP(2, [3, 1], seed=seed)
+
+        def step(xs: Any) -> Any:
+            loss = model(xs) ** 2
+            loss.backward()
+            return loss
+
+        trace = Example(step, [x, 2.0 * x]).trace
+        return trace.op, trace.a, trace.b, trace.c, trace.constants
+
+    assert columns(1, 0.5) == columns(2, -7.0)
+
+
+def test_05_traces_of_two_threads() -> None:
+    """One after the other; neither sees the other's records."""
+    lengths: dict[int, int] = {}
+
+    def work(count: int) -> None:
+        w = mgjit.Value(1.0)
+        lengths[count] = len(Example(lambda x: [w * x for _ in range(count)], 1.0).trace)
+
+    threads = [threading.Thread(target=work, args=(count,)) for count in (100, 200, 300, 400)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert lengths == {count: 2 * count for count in (100, 200, 300, 400)}
