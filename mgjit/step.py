@@ -102,6 +102,7 @@ class CompiledStep(Generic[P, R]):
 
     def __init__(self, function: Callable[P, R], options: StepOptions) -> None:
         functools.update_wrapper(self, function)
+        self._attribute = self.__name__
         self._function = function
         self._options = options
         self._signature = inspect.signature(function)
@@ -259,7 +260,7 @@ class CompiledStep(Generic[P, R]):
             )
 
     def _make(self, plan: ArgumentPlan) -> Kernel:
-        guard = Guard(self._function)
+        guard = Guard(self._function, plan.static_objects())
         slots = ParameterStorage(len(plan.values)) if plan.values else None
         started = perf_counter()
         code_object = getattr(self._function, "__code__", None)
@@ -315,19 +316,23 @@ class CompiledStep(Generic[P, R]):
 
     # ---- as a method, a copy, a pickle ------------------------------------------------------------------
 
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self._attribute = name
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
         method: CompiledStep[Any, Any] = CompiledStep(self._function.__get__(instance, owner), self._options)
         # Found in the instance first from now on: every instance has kernels of its own.
         with contextlib.suppress(AttributeError):
-            instance.__dict__[self.__name__] = method
+            method._attribute = self._attribute
+            instance.__dict__[self._attribute] = method
         return method
 
     def __reduce__(self) -> Any:
         instance = getattr(self._function, "__self__", None)
         if instance is not None:
-            return getattr, (instance, self.__name__)
+            return getattr, (instance, self._attribute)
         return self.__qualname__
 
     def __repr__(self) -> str:

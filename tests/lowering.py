@@ -38,11 +38,11 @@ STAGES: dict[str, Callable[[Program, Memory], None]] = {
     "differentiate": differentiate,
     "phases": lambda program, memory: split_phases(program),
     "first contributions": lambda program, memory: merge_first_contributions(program),
+    "blocks": lambda program, memory: cut_blocks(program),
     "registers": lambda program, memory: use_registers(program, across_loops=False),
     "dead statements": lambda program, memory: delete_dead_statements(program),
     "sink": lambda program, memory: sink(program),
     "jam": lambda program, memory: jam(program),
-    "blocks": lambda program, memory: cut_blocks(program),
     "simplify": lambda program, memory: simplify(program),
 }
 

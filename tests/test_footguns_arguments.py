@@ -160,9 +160,8 @@ def test_67_numpy_scalars(w: Value) -> None:
     step = mgjit.compile(lambda x: w * x)
     for x in (numpy.float64(1.5), numpy.float32(1.1), numpy.int32(-7), numpy.uint8(200), numpy.array(2.5)):
         assert step(x) == 2.0 * float(x)
-    assert mgjit.compile(lambda x: w * x[0] * x[1])([numpy.float64(3.0), numpy.float32(0.1)]) == 6.0 * numpy.float32(
-        0.1
-    )
+    both = [numpy.float64(3.0), numpy.float32(0.1)]
+    assert mgjit.compile(lambda x: w * x[0] * x[1])(both) == 6.0 * float(numpy.float32(0.1))
     flagged = mgjit.compile(lambda x, flag: w * x if flag else w)
     assert [float(flagged(3.0, numpy.bool_(True))), float(flagged(3.0, numpy.bool_(False)))] == [6.0, 2.0]
 

@@ -28,6 +28,7 @@ from ..ir.program import (
     Node,
     Program,
     Reference,
+    Register,
     Statement,
     arrays_read,
     arrays_written,
@@ -159,6 +160,10 @@ def _same_function(a: Index, b: Index) -> bool:
 
 def _may_pass(joined: Sequence[Node], others: Sequence[Node]) -> bool:
     """Whether the joining statements may be executed before all of the others."""
+    own = set(statements(joined))
+    registers = (part for s in own for part in parts(s) if isinstance(part, Register))
+    if any(register.statement not in own for register in registers):
+        return False  # it needs a number that is computed on the way
     theirs = list(_accesses(others))
     for array, index, writes in _accesses(joined):
         for their_array, their_index, they_write in theirs:

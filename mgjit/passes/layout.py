@@ -200,10 +200,11 @@ def _first_parameter(item: Item, trace: Trace, start: int, size: int) -> int | N
             operand = column[position]
             if leaf_kind(operand) not in (PARAMETER, GRADIENT) or not start <= leaf_index(operand) < start + size:
                 continue
-            if operand - column[position + item.period] != 1 or first not in (None, leaf_index(operand)):
+            last = column[position + (item.count - 1) * item.period]
+            if operand - last != item.count - 1 or first not in (None, leaf_index(operand)):
                 return None
             first = leaf_index(operand)
-    return first
+    return first if first is not None and first + item.count <= start + size else None
 
 
 def walks_state(forest: Sequence[Item], trace: Trace, start: int, size: int) -> bool:

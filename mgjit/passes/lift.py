@@ -306,6 +306,8 @@ class _Lifter:
         records = array("i", bytes(4 * size))
         numbers = set()
         for position in _positions(base, dimensions):
+            if leaf_kind(column[position]) != ADJOINT:
+                raise LiftError("a loop reads gradients of interior nodes and other things in one place")
             record, read_at = reads[leaf_index(column[position])]
             records[position] = record
             numbers.add(sum(1 for b in self.reach.backwards if b < read_at))

@@ -136,7 +136,8 @@ class _Roller:
             return None
         for rotation in self._rotations(k, period, flat_period):
             first = k + rotation
-            count = self._wired(starts[first], flat_period, (end - first) // period)
+            possible = (end - first) // period
+            count = self._wired(starts[first], flat_period, possible) if possible >= fewest else 0
             if count >= fewest:
                 return first, period, count
         return None
@@ -274,13 +275,14 @@ def _record_shapes(trace: Trace, marks: Sequence[int] | None) -> str:
     """One character for each record: equal characters may be the same statement of a loop."""
     columns: list[Sequence[int]] = [trace.op, _operand_kinds(trace.a), _operand_kinds(trace.b)]
     columns.append(marks if marks is not None else bytes(len(trace)))
+    columns.append(_operand_kinds(trace.c) if trace.c is not None else bytes(len(trace)))
     shape_of: dict[tuple[int, ...], str] = {}
     numbering: dict[tuple[int, ...], str] = {}
     for key in dict.fromkeys(zip(*columns)):
-        op, kind_a, kind_b, mark = key
+        op, kind_a, kind_b, mark, kind_c = key
         merged = key
         if op in (ADD, ADD | NUMBER):  # a chain may start with any kind, but not with a gradient of a node
-            merged = op, int(kind_a == ADJOINT), int(kind_b == ADJOINT), mark
+            merged = op, int(kind_a == ADJOINT), int(kind_b == ADJOINT), mark, kind_c
         shape_of[key] = numbering.setdefault(merged, chr(len(numbering) + 1))
     return "".join(map(shape_of.__getitem__, zip(*columns)))
 

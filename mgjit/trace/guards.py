@@ -1,77 +1,153 @@
-"""What a step captures from around it: closure variables and globals, checked before every call.
+"""What a step captures from around it, checked before every call.
 
-A traced step has the numbers it captured baked in, and works on the objects it captured.  A guard notes
-them when the step is traced; when a number has changed or a name means another object, the step is traced
-again.  Functions that the step calls by name are looked into as well.
+A traced step has the numbers it captured baked in, and works on the objects it captured.  A guard notes them
+when the step is traced; when one has changed, the step is traced again.
+
+1. Start from the step: its closure variables, the globals that its code names, the instance it is bound to,
+   and the objects among its arguments that are not inputs.
+2. Functions among them, and methods that the code names, are looked into as well.
+3. Numbers are compared by value, other things by identity.  Of dicts, objects and classes the entries that
+   the code names are noted in the same way, a few levels deep; of lists and tuples, numbers only.
+
+What it cannot see: an element of a captured list of objects that is replaced (`model.w[0] = Value(...)`),
+and names that are computed (`getattr(x, name)`).  `step.clear()` makes the next call trace again.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any, Callable
+from collections.abc import Callable, Iterable, Iterator
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
 
 _MISSING = object()
 _COMPARED = (int, float, complex, str, bytes, bool, type(None))
+#: Lists of more numbers than this are not watched: comparing them would take longer than most steps.
+_LONGEST_LIST = 1000
+_DEPTH = 3
 
 
 class Guard:
-    """The captured names of a step and what they meant."""
+    """The captured names of a step and what they meant.
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._globals: list[tuple[dict[str, Any], str, Any]] = []
-        self._cells: list[tuple[Any, str, Any]] = []
-        for owner, name, meant in _captured(function):
-            (self._globals if isinstance(owner, dict) else self._cells).append((owner, name, meant))
+    Args:
+        function: the step.
+        objects: arguments that are not inputs.
+    """
+
+    def __init__(self, function: Callable[..., Any], objects: Iterable[Any] = ()) -> None:
+        self._namespaces: list[tuple[Any, Any, Any, str]] = []
+        self._cells: list[tuple[Any, Any, Any, str]] = []
+        self._lists: list[tuple[Any, list[Any], str]] = []
+        self._names: set[Any] = set()
+        self._objects: list[Any] = []
+        self._seen: set[int] = set()
+        roots = [("the step", function), ("self", getattr(function, "__self__", None))]
+        roots += [("an argument", thing) for thing in objects]
+        self._read_functions([thing for _, thing in roots])
+        for name, thing in roots:
+            self._watch_inside(thing, name, 0)
 
     def objects(self) -> list[Any]:
         """The captured objects."""
-        return [meant for _, _, meant in (*self._globals, *self._cells)]
+        return self._objects
 
     def difference(self) -> str:
-        """The first captured name that means something else now, in words; empty when there is none."""
-        for namespace, name, meant in self._globals:
+        """The first captured thing that is not what it was, in words; empty when there is none."""
+        for namespace, name, meant, path in self._namespaces:
             now = namespace.get(name, _MISSING)
             if now is not meant and not _equal(now, meant):
-                return _describe(name, meant, now)
-        for cell, name, meant in self._cells:
+                return _describe(path, meant, now)
+        for cell, _, meant, path in self._cells:
             now = _content(cell)
             if now is not meant and not _equal(now, meant):
-                return _describe(name, meant, now)
+                return _describe(path, meant, now)
+        for numbers, meant, path in self._lists:
+            if list(numbers) != meant:
+                return f"the numbers in the captured {path} have changed (pass them as an argument)"
         return ""
 
+    # ---- 1 and 2: the code ------------------------------------------------------------------------
 
-def _captured(function: Callable[..., Any]) -> Iterator[tuple[Any, str, Any]]:
-    pending, seen = [function], set()
-    while pending:
-        current: Any = pending.pop()
-        current = getattr(current, "__wrapped__", current)
-        current = getattr(current, "__func__", current)
-        if not isinstance(current, FunctionType) or current in seen:
-            continue
-        seen.add(current)
-        if current.__module__ and current.__module__.split(".")[0] == "mgjit":
-            continue
-        found: list[tuple[Any, str, Any]] = [
-            (cell, name, _content(cell)) for name, cell in zip(current.__code__.co_freevars, current.__closure__ or ())
-        ]
-        namespace = current.__globals__
-        found += [(namespace, name, namespace.get(name, _MISSING)) for name in _global_names(current.__code__)]
-        for owner, name, meant in found:
-            if isinstance(meant, (ModuleType, BuiltinFunctionType)) or meant is _MISSING:
-                continue  # co_names also lists attributes, and builtins are not captured
-            yield owner, name, meant
-            if callable(meant):
-                pending.append(meant)
+    def _read_functions(self, roots: Iterable[Any]) -> None:
+        """Note what the code of a function, and of the functions it names, captures and names."""
+        pending = list(roots)
+        seen: set[int] = set()
+        while pending:
+            thing = pending.pop()
+            if id(thing) in seen:
+                continue
+            seen.add(id(thing))
+            function = getattr(getattr(thing, "__wrapped__", thing), "__func__", getattr(thing, "__wrapped__", thing))
+            if isinstance(function, FunctionType) and not _is_ours(function.__module__):
+                self._names.update(_names_and_constants(function.__code__))
+                for owner, name, meant in _captured(function):
+                    entry = (owner, name, meant, str(name))
+                    (self._namespaces if isinstance(owner, dict) else self._cells).append(entry)
+                    self._objects.append(meant)
+                    self._watch_inside(meant, str(name), 0)
+                    pending.append(meant)
+            elif not isinstance(thing, _COMPARED) and not _is_ours(type(thing).__module__):
+                members = vars(type(thing))
+                pending += [members[n] for n in self._names & members.keys() if isinstance(members[n], FunctionType)]
+
+    # ---- 3: containers ------------------------------------------------------------------------------
+
+    def _watch_inside(self, thing: Any, path: str, depth: int) -> None:
+        skipped = (*_COMPARED, ModuleType, FunctionType, MethodType, BuiltinFunctionType)
+        if depth > _DEPTH or id(thing) in self._seen or isinstance(thing, skipped) or _is_ours(type(thing).__module__):
+            return
+        self._seen.add(id(thing))
+        if isinstance(thing, (list, tuple)):
+            if 0 < len(thing) <= _LONGEST_LIST and all(isinstance(x, (int, float)) for x in thing):
+                self._lists.append((thing, list(thing), path))
+            return
+        if isinstance(thing, dict):
+            self._watch_entries(thing, f"{path}[{{!r}}]", depth)
+            return
+        for namespace in (getattr(thing, "__dict__", None), getattr(type(thing), "__dict__", None)):
+            if namespace:
+                self._watch_entries(namespace, f"{path}.{{}}", depth)
+
+    def _watch_entries(self, namespace: Any, form: str, depth: int) -> None:
+        for name in self._names:
+            meant = namespace.get(name, _MISSING)
+            if meant is _MISSING or isinstance(meant, (FunctionType, property, classmethod, staticmethod)):
+                continue
+            self._namespaces.append((namespace, name, meant, form.format(name)))
+            self._watch_inside(meant, form.format(name), depth + 1)
+
+
+def _is_ours(module: Any) -> bool:
+    return isinstance(module, str) and module.split(".")[0] == "mgjit"
+
+
+def _captured(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
+    for cell, name in zip(function.__closure__ or (), function.__code__.co_freevars):
+        yield cell, name, _content(cell)
+    namespace = function.__globals__
+    for name in _global_names(function.__code__):
+        meant = namespace.get(name, _MISSING)
+        # co_names also lists attributes; builtins and modules are not captured state
+        if meant is not _MISSING and not isinstance(meant, (ModuleType, BuiltinFunctionType)):
+            yield namespace, name, meant
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
 
 
 def _global_names(code: CodeType) -> list[str]:
-    names = dict.fromkeys(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            names.update(dict.fromkeys(_global_names(constant)))
-    return list(names)
+    return list(dict.fromkeys(name for inner in _codes(code) for name in inner.co_names))
+
+
+def _names_and_constants(code: CodeType) -> Iterator[Any]:
+    for inner in _codes(code):
+        yield from inner.co_names
+        yield from (constant for constant in inner.co_consts if isinstance(constant, (str, int)))
 
 
 def _content(cell: Any) -> Any:
@@ -84,15 +160,15 @@ def _content(cell: Any) -> Any:
 def _equal(now: Any, meant: Any) -> bool:
     if not isinstance(meant, _COMPARED) or type(now) is not type(meant):
         return False
-    if isinstance(meant, float) and isinstance(now, float):
+    if isinstance(meant, float):
         same_sign = math.copysign(1.0, now) == math.copysign(1.0, meant)
         return (now == meant and same_sign) or (now != now and meant != meant)
     return bool(now == meant)
 
 
-def _describe(name: str, meant: Any, now: Any) -> str:
+def _describe(path: str, meant: Any, now: Any) -> str:
     if now is _MISSING:
-        return f"the captured name {name} is gone"
+        return f"the captured {path} is gone"
     if isinstance(meant, _COMPARED):
-        return f"the captured {name} was {meant!r}, is {now!r} (pass it as an argument to make it a run-time input)"
-    return f"the captured name {name} means another object than when the step was traced"
+        return f"the captured {path} was {meant!r}, is {now!r} (pass it as an argument to make it a run-time input)"
+    return f"the captured {path} is another object than when the step was traced"

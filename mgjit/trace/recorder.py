@@ -280,10 +280,10 @@ class Recorder:
             for position, operand in self.third.items():
                 c[position] = operand
         op = array("i", self.op)
-        if self.new_parameters:
-            a, b, c = self._without_holes(a, b, c)
         if self._late:
             op, a, b, c = self._insert_late_copies(op, a, b, c)
+        if self.new_parameters:
+            a, b, c = self._without_holes(a, b, c)
         parameters = sorted(((leaf_index(value._leaf), value) for value in self.new_parameters), key=itemgetter(0))
         return Trace(
             op, a, b, c, self.constants, self.layouts, parameters, self.bound_storages, self.states,
@@ -303,7 +303,6 @@ class Recorder:
             for kind in (PARAMETER, GRADIENT):
                 moved[leaf(kind, index)] = leaf(kind, NEW_BASE + rank)
             value._leaf = leaf(PARAMETER, NEW_BASE + rank)
-        self._late = [(moved.get(operand, operand), at) for operand, at in self._late]
 
         def renumbered(column: array[int]) -> array[int]:
             return array("i", [moved.get(operand, operand) for operand in column])
