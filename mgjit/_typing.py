@@ -9,4 +9,4 @@ class ParamSpec:  # pragma: no cover - only reached on Python 3.9
     """Enough of typing.ParamSpec to be named in annotations and in Generic[...]."""
 
     def __new__(cls, name: str) -> Any:
-        return TypeVar(name)  # type: ignore[misc]
+        return TypeVar(name)

@@ -10,6 +10,8 @@ from array import array
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from . import hook
+
 
 class State:
     """A list of floats of fixed length; elements are read and assigned by integer index."""
@@ -25,12 +27,16 @@ class State:
         return len(self._buffer)
 
     def __getitem__(self, index: Any) -> Any:
+        if hook.recording is not None and hook.in_this_thread() and not isinstance(index, slice):
+            return hook.recording.methods["state"](self, index)
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         return self._buffer[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if isinstance(index, slice):
+        if hook.recording is not None and hook.in_this_thread() and not isinstance(index, slice):
+            hook.recording.methods["state ="](self, index, value)
+        elif isinstance(index, slice):
             positions = range(*index.indices(len(self)))
             values = list(value)
             if len(values) != len(positions):

@@ -19,7 +19,7 @@ from itertools import count
 from operator import attrgetter
 from typing import Any, Callable, Union
 
-from . import arithmetic
+from . import arithmetic, hook
 
 Operand = Union["Value", float, int]
 
@@ -43,6 +43,8 @@ class Value:
         "__weakref__",
         "_backward",
         "_condition",
+        "_data",
+        "_grad",
         "_index",
         "_leaf",
         "_left",
@@ -50,12 +52,10 @@ class Value:
         "_sequence",
         "_storage",
         "_trace",
-        "data",
-        "grad",
     )
 
-    data: float
-    grad: float
+    _data: float
+    _grad: float
     _backward: Callable[[Value], None] | None
     _left: Value
     _right: Value
@@ -67,95 +67,166 @@ class Value:
     _leaf: int
 
     def __init__(self, data: Any) -> None:
-        self.data = data if type(data) is float else _as_float(data)
-        self.grad = 0.0
+        if hook.recording is not None and hook.in_this_thread():
+            hook.recording.methods["__init__"](self, data)
+            return
+        self._data = data if type(data) is float else _as_float(data)
+        self._grad = 0.0
         self._backward = None
         self._sequence = _next_leaf_sequence()
         self._trace = None
 
+    @property
+    def data(self) -> float:
+        """The number."""
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["data"](self)
+        return self._data
+
+    @data.setter
+    def data(self, number: Any) -> None:
+        if hook.recording is not None and hook.in_this_thread():
+            hook.recording.methods["data ="](self, number)
+        else:
+            self._data = number if type(number) is float else _as_float(number)
+
+    @property
+    def grad(self) -> float:
+        """The derivative of the last root of `backward()` with respect to this Value."""
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["grad"](self)
+        return self._grad
+
+    @grad.setter
+    def grad(self, number: Any) -> None:
+        if hook.recording is not None and hook.in_this_thread():
+            hook.recording.methods["grad ="](self, number)
+        else:
+            self._grad = number if type(number) is float else _as_float(number)
+
     # ---- arithmetic ---------------------------------------------------------------------------
 
     def __add__(self, other: Operand) -> Value:
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["__add__"](self, other)
         other = other if isinstance(other, Value) else _constant(other)
-        return _node(self.data + other.data, _add_backward, self, other)
+        return _node(self._data + other._data, _add_backward, self, other)
 
     def __mul__(self, other: Operand) -> Value:
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["__mul__"](self, other)
         other = other if isinstance(other, Value) else _constant(other)
-        return _node(self.data * other.data, _multiply_backward, self, other)
+        return _node(self._data * other._data, _multiply_backward, self, other)
 
     def __sub__(self, other: Operand) -> Value:
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["__sub__"](self, other)
         other = other if isinstance(other, Value) else _constant(other)
-        return _node(self.data - other.data, _subtract_backward, self, other)
+        return _node(self._data - other._data, _subtract_backward, self, other)
 
     def __rsub__(self, other: Operand) -> Value:
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["__rsub__"](self, other)
         return _constant(other) - self
 
     def __radd__(self, other: Operand) -> Value:
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["__radd__"](self, other)
         return _constant(other) + self
 
     def __rmul__(self, other: Operand) -> Value:
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["__rmul__"](self, other)
         return _constant(other) * self
 
     def __truediv__(self, other: Operand) -> Value:
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["__truediv__"](self, other)
         # As micrograd: a / b is a * b**-1, which is not always the rounded quotient.
         return self * (other**-1 if isinstance(other, Value) else _reciprocal(other))
 
     def __rtruediv__(self, other: Operand) -> Value:
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["__rtruediv__"](self, other)
         return other * self**-1
 
     def __pow__(self, exponent: Any) -> Value:
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["__pow__"](self, exponent)
         if isinstance(exponent, Value):
             raise TypeError("Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a))")
         exponent = _as_float(exponent)
-        return _node(arithmetic.power(self.data, exponent), _power_backward, self, _constant(exponent))
+        return _node(arithmetic.power(self._data, exponent), _power_backward, self, _constant(exponent))
 
     def __neg__(self) -> Value:
-        return _unary(-self.data, _negate_backward, self)
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["__neg__"](self)
+        return _unary(-self._data, _negate_backward, self)
 
     def __pos__(self) -> Value:
         return self
 
     def __abs__(self) -> Value:
-        return _unary(abs(self.data), _absolute_backward, self)
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["__abs__"](self)
+        return _unary(abs(self._data), _absolute_backward, self)
 
     # ---- functions ----------------------------------------------------------------------------
 
     def relu(self) -> Value:
         """max(0, self); nan passes through."""
-        return _unary(arithmetic.relu(self.data), _relu_backward, self)
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["relu"](self)
+        return _unary(arithmetic.relu(self._data), _relu_backward, self)
 
     def exp(self) -> Value:
         """e to the power of self."""
-        return _unary(arithmetic.exp(self.data), _exp_backward, self)
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["exp"](self)
+        return _unary(arithmetic.exp(self._data), _exp_backward, self)
 
     def log(self) -> Value:
         """The natural logarithm; -inf at 0, nan below."""
-        return _unary(arithmetic.log(self.data), _log_backward, self)
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["log"](self)
+        return _unary(arithmetic.log(self._data), _log_backward, self)
 
     def tanh(self) -> Value:
         """The hyperbolic tangent."""
-        return _unary(arithmetic.tanh(self.data), _tanh_backward, self)
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["tanh"](self)
+        return _unary(arithmetic.tanh(self._data), _tanh_backward, self)
 
     def sqrt(self) -> Value:
         """The square root; nan below 0."""
-        return _unary(arithmetic.sqrt(self.data), _sqrt_backward, self)
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["sqrt"](self)
+        return _unary(arithmetic.sqrt(self._data), _sqrt_backward, self)
 
     def maximum(self, other: Operand) -> Value:
         """The greater of the two, self where they are equal; the gradient goes to the one that was taken."""
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["maximum"](self, other)
         other = other if isinstance(other, Value) else _constant(other)
-        return _node(arithmetic.maximum(self.data, other.data), _maximum_backward, self, other)
+        return _node(arithmetic.maximum(self._data, other._data), _maximum_backward, self, other)
 
     def minimum(self, other: Operand) -> Value:
         """The smaller of the two, self where they are equal; the gradient goes to the one that was taken."""
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["minimum"](self, other)
         other = other if isinstance(other, Value) else _constant(other)
-        return _node(arithmetic.minimum(self.data, other.data), _minimum_backward, self, other)
+        return _node(arithmetic.minimum(self._data, other._data), _minimum_backward, self, other)
 
     def _copied(self) -> Value:
         """A node of its own with the same number: what `mgjit.take` returns."""
-        return _unary(self.data, _copy_backward, self)
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["_copied"](self)
+        return _unary(self._data, _copy_backward, self)
 
     def _select(self, condition: Any, chosen: Any, other: Any) -> Any:
         """`mgjit.where` with at least one Value among its arguments."""
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["_select"](self, condition, chosen, other)
         if isinstance(condition, Value):
             condition = condition.data
         if isinstance(chosen, Value) or isinstance(other, Value):
@@ -165,30 +236,43 @@ class Value:
     @staticmethod
     def _lifted(number: Any) -> Value:
         """A constant leaf: what `mgjit.maximum(0.0, value)` turns its number into."""
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["_lifted"](number)
         return _constant(number)
 
     # ---- comparisons (of the data; == stays identity, so that Values can be dictionary keys) -----
 
     def __lt__(self, other: Operand) -> bool:
-        return self.data < (other.data if isinstance(other, Value) else other)
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["__lt__"](self, other)
+        return self._data < (other._data if isinstance(other, Value) else other)
 
     def __le__(self, other: Operand) -> bool:
-        return self.data <= (other.data if isinstance(other, Value) else other)
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["__le__"](self, other)
+        return self._data <= (other._data if isinstance(other, Value) else other)
 
     def __gt__(self, other: Operand) -> bool:
-        return self.data > (other.data if isinstance(other, Value) else other)
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["__gt__"](self, other)
+        return self._data > (other._data if isinstance(other, Value) else other)
 
     def __ge__(self, other: Operand) -> bool:
-        return self.data >= (other.data if isinstance(other, Value) else other)
+        if hook.recording is not None and hook.in_this_thread():
+            return hook.recording.methods["__ge__"](self, other)
+        return self._data >= (other._data if isinstance(other, Value) else other)
 
     # ---- differentiation ----------------------------------------------------------------------
 
     def backward(self) -> None:
         """Set `grad` of every interior node below, and add to `grad` of every leaf, d(self)/d(node)."""
+        if hook.recording is not None and hook.in_this_thread():
+            hook.recording.methods["backward"](self)
+            return
         interior = self._interior_nodes()
         for node in interior:
-            node.grad = 0.0
-        self.grad = 1.0
+            node._grad = 0.0
+        self._grad = 1.0
         interior.sort(key=_creation_order, reverse=True)
         for node in interior:
             node._backward(node)  # type: ignore[misc]
@@ -211,11 +295,11 @@ class Value:
     # ---- housekeeping -------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        return f"Value(data={self.data}, grad={self.grad})"
+        return f"Value(data={self._data}, grad={self._grad})"
 
     def __reduce__(self) -> Any:
         # A copy or a pickle is a leaf: the graph, and where the number is stored, stay behind.
-        return _restore, (self.data, self.grad)
+        return _restore, (self._data, self._grad)
 
 
 # ---- making nodes -----------------------------------------------------------------------------------
@@ -231,8 +315,8 @@ def _as_float(number: Any) -> float:
 
 def _constant(number: Any) -> Value:
     leaf = Value.__new__(Value)
-    leaf.data = number if type(number) is float else _as_float(number)
-    leaf.grad = 0.0
+    leaf._data = number if type(number) is float else _as_float(number)
+    leaf._grad = 0.0
     leaf._backward = None
     leaf._trace = None
     return leaf
@@ -244,8 +328,8 @@ def _reciprocal(number: Any) -> float:
 
 def _node(data: float, backward: Callable[[Value], None], left: Value, right: Value) -> Value:
     node = Value.__new__(Value)
-    node.data = data
-    node.grad = 0.0
+    node._data = data
+    node._grad = 0.0
     node._backward = backward
     node._left = left
     node._right = right
@@ -262,14 +346,14 @@ def select(condition: Any, chosen: Operand, other: Operand) -> Value:
     """`chosen` where `condition` holds, otherwise `other`, as one differentiable node."""
     left = chosen if isinstance(chosen, Value) else _constant(chosen)
     right = other if isinstance(other, Value) else _constant(other)
-    node = _node(left.data if condition else right.data, _select_backward, left, right)
+    node = _node(left._data if condition else right._data, _select_backward, left, right)
     node._condition = bool(condition)
     return node
 
 
 def _restore(data: float, grad: float) -> Value:
     leaf = Value(data)
-    leaf.grad = grad
+    leaf._grad = grad
     return leaf
 
 
@@ -282,73 +366,73 @@ _ABSENT = Value(0.0)
 
 
 def _add_backward(out: Value) -> None:
-    out._left.grad += out.grad
-    out._right.grad += out.grad
+    out._left._grad += out._grad
+    out._right._grad += out._grad
 
 
 def _subtract_backward(out: Value) -> None:
-    out._left.grad += out.grad
-    out._right.grad += -out.grad
+    out._left._grad += out._grad
+    out._right._grad += -out._grad
 
 
 def _multiply_backward(out: Value) -> None:
     left, right = out._left, out._right
-    left.grad += right.data * out.grad
-    right.grad += left.data * out.grad
+    left._grad += right._data * out._grad
+    right._grad += left._data * out._grad
 
 
 def _power_backward(out: Value) -> None:
-    exponent = out._right.data
-    out._left.grad += exponent * arithmetic.power(out._left.data, exponent - 1.0) * out.grad
+    exponent = out._right._data
+    out._left._grad += exponent * arithmetic.power(out._left._data, exponent - 1.0) * out._grad
 
 
 def _negate_backward(out: Value) -> None:
-    out._left.grad += -out.grad
+    out._left._grad += -out._grad
 
 
 def _absolute_backward(out: Value) -> None:
-    data = out._left.data
-    out._left.grad += ((data > 0.0) - (data < 0.0)) * out.grad
+    data = out._left._data
+    out._left._grad += ((data > 0.0) - (data < 0.0)) * out._grad
 
 
 def _relu_backward(out: Value) -> None:
-    out._left.grad += (out.data > 0.0) * out.grad
+    out._left._grad += (out._data > 0.0) * out._grad
 
 
 def _exp_backward(out: Value) -> None:
-    out._left.grad += out.data * out.grad
+    out._left._grad += out._data * out._grad
 
 
 def _log_backward(out: Value) -> None:
-    out._left.grad += arithmetic.divide(out.grad, out._left.data)
+    out._left._grad += arithmetic.divide(out._grad, out._left._data)
 
 
 def _tanh_backward(out: Value) -> None:
-    out._left.grad += (1.0 - out.data * out.data) * out.grad
+    out._left._grad += (1.0 - out._data * out._data) * out._grad
 
 
 def _sqrt_backward(out: Value) -> None:
-    out._left.grad += arithmetic.divide(out.grad, 2.0 * out.data)
+    out._left._grad += arithmetic.divide(out._grad, 2.0 * out._data)
 
 
 def _maximum_backward(out: Value) -> None:
     left, right = out._left, out._right
-    taken = right.data > left.data
-    left.grad += 0.0 if taken else out.grad
-    right.grad += out.grad if taken else 0.0
+    taken = right._data > left._data
+    left._grad += 0.0 if taken else out._grad
+    right._grad += out._grad if taken else 0.0
 
 
 def _minimum_backward(out: Value) -> None:
     left, right = out._left, out._right
-    taken = right.data < left.data
-    left.grad += 0.0 if taken else out.grad
-    right.grad += out.grad if taken else 0.0
+    taken = right._data < left._data
+    left._grad += 0.0 if taken else out._grad
+    right._grad += out._grad if taken else 0.0
 
 
 def _copy_backward(out: Value) -> None:
-    out._left.grad += out.grad
+    out._left._grad += out._grad
 
 
 def _select_backward(out: Value) -> None:
-    out._left.grad += out.grad if out._condition else 0.0
-    out._right.grad += 0.0 if out._condition else out.grad
+    out._left._grad += out._grad if out._condition else 0.0
+    out._right._grad += 0.0 if out._condition else out._grad

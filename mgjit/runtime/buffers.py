@@ -1,9 +1,9 @@
 """Where parameters and their gradients live once a step has been compiled: contiguous float64 buffers.
 
-`bind` moves Values into a `ParameterStorage` and changes their class to one whose `data` and `grad` read
+`bind` moves Values into a `ParameterStorage` and changes their class to one whose `_data` and `_grad` read
 and write the buffers.  Nothing is copied and nothing can be out of date: the kernel and Python see the
 same memory.  The classes have no slots of their own, which is what makes changing `__class__` legal; a
-Value that was never compiled keeps plain slots and pays nothing.
+Value that was never compiled keeps plain slots.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 
 from ..engine.state import zero_array
 from ..engine.value import Value
-from ..errors import ArgumentError, user_location
 
 #: Bytes of a cache line; vectors that straddle two lines are slower.
 _LINE = 64
@@ -43,37 +42,24 @@ def _data(self: Any) -> float:
     return self._storage.data[self._index]  # type: ignore[no-any-return]
 
 
-def _set_data(self: Any, number: Any) -> None:
-    try:
-        self._storage.data[self._index] = number
-    except TypeError as error:
-        raise _not_a_number(number, ".data") from error
+def _set_data(self: Any, number: float) -> None:
+    self._storage.data[self._index] = number
 
 
 def _grad(self: Any) -> float:
     return self._storage.grad[self._index]  # type: ignore[no-any-return]
 
 
-def _set_grad(self: Any, number: Any) -> None:
-    try:
-        self._storage.grad[self._index] = number
-    except TypeError as error:
-        raise _not_a_number(number, ".grad") from error
-
-
-def _not_a_number(number: Any, name: str) -> ArgumentError:
-    return ArgumentError(
-        f"{user_location()}: {name} of a parameter of a compiled step must be a number, not {type(number).__name__} "
-        f"{number!r:.60}."
-    )
+def _set_grad(self: Any, number: float) -> None:
+    self._storage.grad[self._index] = number
 
 
 class BoundValue(Value):
     """A parameter whose data and gradient live in a ParameterStorage."""
 
     __slots__ = ()
-    data = property(_data, _set_data)
-    grad = property(_grad, _set_grad)
+    _data = property(_data, _set_data)
+    _grad = property(_grad, _set_grad)
 
 
 BoundValue.__name__ = BoundValue.__qualname__ = "Value"  # users see a Value, because it is one
@@ -86,7 +72,7 @@ def bound_class(cls: type) -> type:
     """The class that instances of `cls` get when they are bound."""
     bound = bound_classes.get(cls)
     if bound is None:
-        members = {"__slots__": (), "data": property(_data, _set_data), "grad": property(_grad, _set_grad)}
+        members = {"__slots__": (), "_data": property(_data, _set_data), "_grad": property(_grad, _set_grad)}
         bound = bound_classes[cls] = type(cls.__name__, (cls,), members)
     return bound
 

@@ -160,7 +160,7 @@ def _content(cell: Any) -> Any:
 def _equal(now: Any, meant: Any) -> bool:
     if not isinstance(meant, _COMPARED) or type(now) is not type(meant):
         return False
-    if isinstance(meant, float):
+    if isinstance(meant, float) and isinstance(now, float):
         same_sign = math.copysign(1.0, now) == math.copysign(1.0, meant)
         return (now == meant and same_sign) or (now != now and meant != meant)
     return bool(now == meant)

@@ -20,8 +20,8 @@ class LeakedValue(Value):
             "Return its number from the step instead of keeping it."
         )
 
-    data = property(_refuse, _refuse)
-    grad = property(_refuse, _refuse)
+    _data = property(_refuse, _refuse)
+    _grad = property(_refuse, _refuse)
 
     def __repr__(self) -> str:
         return "<a Value that was made inside a compiled step>"

@@ -40,7 +40,7 @@ def no_randomness(location: str, reachable: Iterable[Any]) -> Iterator[None]:
             raise _error(location)
         return original_system(self)
 
-    random.Random.seed, random.SystemRandom.random = seed, system  # type: ignore[method-assign, assignment]
+    random.Random.seed, random.SystemRandom.random = seed, system  # type: ignore[method-assign]
     try:
         yield
     finally:

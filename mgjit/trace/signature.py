@@ -79,18 +79,24 @@ class NumberNode(Node):
         if kind is float:
             if self.integer:
                 return False
-        else:
-            if getattr(argument, "shape", None) == ():
-                argument = argument.item()  # a numpy scalar, or an array of no dimension
-            if kind is bool or not isinstance(argument, (int, numbers.Real)):
+        elif kind is int:
+            if not self.integer:
                 return False
-            integer = isinstance(argument, (int, numbers.Integral))
-            if integer is not self.integer:
-                return False
-            if integer:
+            if not -_EXACT_INTEGERS <= argument <= _EXACT_INTEGERS:
                 _check_exact([argument], self.path)
+        else:
+            return kind is not bool and self._pack_other(argument, frame)
         frame.packed[self.place] = argument
         return True
+
+    def _pack_other(self, argument: Any, frame: Frame) -> bool:
+        """A numpy scalar, an array of no dimension, or a subclass of int or float."""
+        if getattr(argument, "shape", None) == ():
+            argument = argument.item()
+        if isinstance(argument, bool) or not isinstance(argument, numbers.Real):
+            return False
+        plain = int(argument) if isinstance(argument, numbers.Integral) else float(argument)
+        return self.pack(plain, frame)
 
     def traced(self, make: MakeNumber) -> Any:
         return make(self.place, self.integer)
