@@ -215,9 +215,7 @@ def numpy_rnn(parameters: list[mgjit.Value]) -> Step:
 WORKLOADS = {
     "XOR 2-4-1, 4 points": Workload(programs.xor, numpy_xor, micrograd_xor),
     "moons 2-16-16-1, batch 100": Workload(programs.moons, numpy_moons, micrograd_moons),
-    "digits 64-50-10": Workload(
-        programs.digits, numpy_image((64, 50, 10), 16.0), micrograd_image((64, 50, 10), 16.0)
-    ),
+    "digits 64-50-10": Workload(programs.digits, numpy_image((64, 50, 10), 16.0), micrograd_image((64, 50, 10), 16.0)),
     "random pixels 784-50-10": Workload(
         programs.mnist, numpy_image((784, 50, 10), 255.0), micrograd_image((784, 50, 10), 255.0)
     ),

@@ -39,9 +39,7 @@ def test_02_defaults() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"), [("1", True), ("yes", True), ("0", False), ("", False), (" Off ", False)]
 )
-def test_03_switches_are_read_at_call_time(
-    monkeypatch: pytest.MonkeyPatch, text: str, expected: bool
-) -> None:
+def test_03_switches_are_read_at_call_time(monkeypatch: pytest.MonkeyPatch, text: str, expected: bool) -> None:
     """A variable set after import counts."""
     monkeypatch.setenv("MGJIT_DISABLE", text)
     assert settings.disabled() is expected
@@ -66,9 +64,7 @@ def test_05_cache_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         assert settings.cache_directory() == tmp_path / "here"
 
 
-@pytest.mark.parametrize(
-    ("text", "level"), [("1", logging.INFO), ("debug", logging.DEBUG), ("?", logging.WARNING)]
-)
+@pytest.mark.parametrize(("text", "level"), [("1", logging.INFO), ("debug", logging.DEBUG), ("?", logging.WARNING)])
 def test_06_log_level(monkeypatch: pytest.MonkeyPatch, text: str, level: int) -> None:
     """Levels by number or name; nonsense does not break a run."""
     monkeypatch.setenv("MGJIT_LOG", text)

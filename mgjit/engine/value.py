@@ -308,7 +308,9 @@ class Value:
 def _as_float(number: Any) -> float:
     if isinstance(number, (int, float)):
         return float(number)
-    if hasattr(number, "__float__") and not isinstance(number, (str, bytes, Value)):
+    if isinstance(number, Value):
+        raise TypeError(f"a number is needed, not the Value {number._data}: pass its .data")
+    if hasattr(number, "__float__") and not isinstance(number, (str, bytes)):
         return float(number)
     raise TypeError(f"a Value needs a real number, not {type(number).__name__} {number!r:.40}")
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from ..collection import no_garbage_collection
 from ..ir.program import Loop, Program, count_statements, walk
 from ..ir.verify import verify
 from ..trace.opcodes import PARAMETER
@@ -50,6 +51,11 @@ class Lowered:
 
 def lower(trace: Trace, inputs: Sequence[InputRegion]) -> Lowered:
     """Roll, lift, differentiate and simplify a trace."""
+    with no_garbage_collection():
+        return _first_form_that_works(trace, inputs)
+
+
+def _first_form_that_works(trace: Trace, inputs: Sequence[InputRegion]) -> Lowered:
     started = perf_counter()
     reached = reach(trace)
     notes: list[str] = []

@@ -105,9 +105,13 @@ class Guard:
         if isinstance(thing, dict):
             self._watch_entries(thing, f"{path}[{{!r}}]", depth)
             return
-        for namespace in (getattr(thing, "__dict__", None), getattr(type(thing), "__dict__", None)):
-            if namespace:
-                self._watch_entries(namespace, f"{path}.{{}}", depth)
+        own, shared = getattr(thing, "__dict__", None), getattr(type(thing), "__dict__", {})
+        self._watch_entries(shared, f"{path}.{{}}", depth)
+        if own is not None:
+            self._watch_entries(own, f"{path}.{{}}", depth)
+            # An attribute of the class may come to be hidden by one of the object.
+            hidden = [name for name in self._names if name in shared and name not in own]
+            self._namespaces += [(own, name, _MISSING, f"{path}.{name}") for name in hidden]
 
     def _watch_entries(self, namespace: Any, form: str, depth: int) -> None:
         for name in self._names:
@@ -167,6 +171,8 @@ def _equal(now: Any, meant: Any) -> bool:
 
 
 def _describe(path: str, meant: Any, now: Any) -> str:
+    if meant is _MISSING:
+        return f"the captured {path} has been set on the object"
     if now is _MISSING:
         return f"the captured {path} is gone"
     if isinstance(meant, _COMPARED):

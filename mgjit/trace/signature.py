@@ -408,7 +408,12 @@ class _Planner:
 
     def node(self, argument: Any, path: str) -> Node:
         kind = type(argument)
-        if kind is bool or argument is None or kind is str:
+        if (
+            kind is bool
+            or argument is None
+            or kind is str
+            or (getattr(argument, "dtype", None) == bool and not argument.shape)
+        ):
             return StaticNode(argument)
         if is_traced(argument):
             leaked()

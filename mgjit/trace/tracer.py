@@ -8,13 +8,12 @@
 
 from __future__ import annotations
 
-import gc
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Callable
 
+from ..collection import no_garbage_collection
 from .instrument import instrumented
 from .randomness import no_randomness
 from .recorder import Recorder, Trace
@@ -53,7 +52,7 @@ def trace_call(
         reachable: objects that the step captures, in which generators of random numbers are looked for.
     """
     recorder = Recorder()
-    with _trace_lock, _no_garbage_collection(), no_randomness(location, [*reachable, *plan.static_objects()]):
+    with _trace_lock, no_garbage_collection(), no_randomness(location, [*reachable, *plan.static_objects()]):
         if slots is not None:
             recorder.value_slots(plan.values, slots)
         types = traced_types(recorder)
@@ -65,14 +64,3 @@ def trace_call(
         finally:
             _tracing_threads.discard(threading.get_ident())
     return TracedCall(recorder.finish(), result)
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -21,9 +21,7 @@ from mgjit.errors import BackendWarning, CacheError, CompilerError
 
 KEY = "0123456789abcdef0123456789abcdef"
 OTHER = "f" * 32
-ENTRY = Entry(
-    {"flags": ["-O2"], "name": "café", "sizes": {"w": 3}}, "/* é */ int a;\n", bytes(range(256)) * 20
-)
+ENTRY = Entry({"flags": ["-O2"], "name": "café", "sizes": {"w": 3}}, "/* é */ int a;\n", bytes(range(256)) * 20)
 
 posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes of POSIX")
 
@@ -83,9 +81,7 @@ def test_04_empty_parts(store: Store) -> None:
     assert store.get(KEY) == empty
 
 
-@pytest.mark.parametrize(
-    "key", ["", "short", "../../etc/passwd", "a/b" * 10, "x" * 200, KEY + "\n", ".." + KEY]
-)
+@pytest.mark.parametrize("key", ["", "short", "../../etc/passwd", "a/b" * 10, "x" * 200, KEY + "\n", ".." + KEY])
 def test_05_keys_are_names(key: str, tmp_path: Path) -> None:
     """No key leads out of the directory."""
     with pytest.raises(ValueError, match="cache key"):
@@ -382,9 +378,7 @@ def test_26_private_files_go_at_exit(tmp_path: Path) -> None:
         f"s = Store(memory_only=True); p = s.put({KEY!r}, Entry({{}}, '', b'x')); assert p.exists(); print(p)"
     )
     root = str(Path(module.__file__).parents[2])
-    made = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, check=True, capture_output=True, text=True
-    ).stdout
+    made = subprocess.run([sys.executable, "-c", code], cwd=root, check=True, capture_output=True, text=True).stdout
     assert not Path(made.strip()).parent.exists()
 
 

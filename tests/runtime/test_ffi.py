@@ -94,9 +94,7 @@ def test_03_slices_point_inside() -> None:
     assert ffi.address_of(memoryview(numbers)[3:]) == ffi.address_of(numbers) + 24
 
 
-@pytest.mark.parametrize(
-    "empty", [b"", bytearray(), array("d"), memoryview(b"")], ids=lambda e: type(e).__name__
-)
+@pytest.mark.parametrize("empty", [b"", bytearray(), array("d"), memoryview(b"")], ids=lambda e: type(e).__name__)
 def test_04_empty_buffers_are_allowed(empty: Any) -> None:
     """A model without parameters has empty buffers."""
     ffi.PointerBlock(1).set(0, empty)

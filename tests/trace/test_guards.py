@@ -68,7 +68,7 @@ def test_03_objects_are_compared_by_identity() -> None:
     guard = Guard(step)
     assert guard.difference() == ""
     items = [1.0]
-    assert "items means another object" in guard.difference()
+    assert "items is another object" in guard.difference()
 
 
 def test_04_names_that_go_and_come() -> None:
@@ -79,7 +79,7 @@ def test_04_names_that_go_and_come() -> None:
     namespace["later"] = 3.0
     assert guard.difference() == ""
     del namespace["k"]
-    assert guard.difference() == "the captured name k is gone"
+    assert guard.difference() == "the captured k is gone"
 
 
 def test_05_unrelated_globals_do_not_matter() -> None:
