@@ -512,6 +512,10 @@ def buffer_layout(argument: Any, path: str) -> tuple[str, tuple[int, ...]]:
     return code, tuple(view.shape or ())
 
 
+def _is_numpy_bool(argument: Any) -> bool:
+    return type(argument).__module__ == "numpy" and type(argument).__name__ in ("bool_", "bool")
+
+
 def _is_numpy_array(argument: Any) -> bool:
     return type(argument).__module__ == "numpy" and hasattr(argument, "dtype") and hasattr(argument, "shape")
 

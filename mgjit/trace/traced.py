@@ -162,8 +162,8 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         __slots__ = ()
 
         # What the engine computes with; asked for only when this outlives its trace.
-        _data = property(leaked)  # type: ignore[assignment]
-        _grad = property(leaked)  # type: ignore[assignment]
+        _data = property(leaked)
+        _grad = property(leaked)
 
         def __init__(self, data: Any) -> None:
             raise LeakError("a traced Value cannot be made by hand")
