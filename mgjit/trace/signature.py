@@ -408,12 +408,7 @@ class _Planner:
 
     def node(self, argument: Any, path: str) -> Node:
         kind = type(argument)
-        if (
-            kind is bool
-            or argument is None
-            or kind is str
-            or (getattr(argument, "dtype", None) == bool and not argument.shape)
-        ):
+        if kind is bool or argument is None or kind is str or _is_numpy_bool(argument):
             return StaticNode(argument)
         if is_traced(argument):
             leaked()
