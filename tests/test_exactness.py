@@ -211,7 +211,9 @@ CORNERS: dict[str, Factory] = {
     "sum of floats": lambda: number_step(
         lambda xs, p: (sum(xs) * p, sum(xs, 0.5), sum(xs[:1]), sum(x * x for x in xs)), ([float(x) for x in TERMS],)
     ),
-    "sum of floats and integers": lambda: number_step(lambda xs, p: (sum(xs) * p, sum(xs)), (TERMS,)),
+    "sum of floats and integers": lambda: number_step(
+        lambda xs, p: (sum([*xs, 3, *xs, 1]) * p, sum([2, *xs, 10**15])), ([float(x) for x in TERMS],)
+    ),
     "sum of floats, then a Value": lambda: number_step(
         lambda xs, p: (sum([*xs, p * 2.0]), sum([p, *xs])), ([float(x) for x in TERMS],)
     ),

@@ -79,7 +79,7 @@ class Guard:
                 continue
             seen.add(id(thing))
             function = getattr(getattr(thing, "__wrapped__", thing), "__func__", getattr(thing, "__wrapped__", thing))
-            if isinstance(function, FunctionType) and not _is_ours(function.__module__):
+            if _has_code(function) and not _is_ours(function.__module__):
                 self._names.update(_names_and_constants(function.__code__))
                 for owner, name, meant in _captured(function):
                     entry = (owner, name, meant, str(name))
@@ -120,6 +120,11 @@ class Guard:
                 continue
             self._namespaces.append((namespace, name, meant, form.format(name)))
             self._watch_inside(meant, form.format(name), depth + 1)
+
+
+def _has_code(function: Any) -> bool:
+    # PyPy's built-in functions are functions with a code object that names nothing.
+    return isinstance(function, FunctionType) and hasattr(function.__code__, "co_names")
 
 
 def _is_ours(module: Any) -> bool:

@@ -334,6 +334,8 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             kind = other.__class__
             if kind is TracedNumber:
                 operand = other._leaf
+            elif isinstance(other, (list, tuple, str, bytes)):
+                return self.__index__()  # repeating a sequence
             elif isinstance(other, Value) or not is_number(other):
                 return NotImplemented
             else:
