@@ -30,8 +30,9 @@ from .toolchain import build as toolchain
 from .toolchain import compilers
 from .trace.recorder import Trace
 
-#: Above this number of statements, straight-line code takes optimisers longer than it is worth.
-_MANY_STATEMENTS = 4000
+#: Above these numbers of statements, straight-line code takes optimisers longer than it is worth.
+_MANY_STATEMENTS = 4_000
+_VERY_MANY_STATEMENTS = 100_000
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def _optimisation(compiler: compilers.Compiler, options: Options, statements: in
     if options.optimisation is not None:
         return options.optimisation
     if statements > _MANY_STATEMENTS:
-        return "-O1"
+        return "-O1" if statements <= _VERY_MANY_STATEMENTS else "-O0"
     level = "-O3" if compiler.family == "gcc" else "-O2"  # gcc vectorises short loops only at -O3
     return f"{level} {toolchain.native()}"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import platform
 import stat
 import struct
 import sys
+import time
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -234,12 +236,17 @@ def test_14_a_compiler_that_hangs(tmp_path: Path) -> None:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process still runs (one that waits to be reaped by init does not)."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
+    """Whether a process still runs, after a moment for it to end; one that nobody has waited for yet does not."""
+    for _ in range(100):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return False
+        time.sleep(0.05)
+    return True
 
 
 def test_15_lower_levels_after_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
