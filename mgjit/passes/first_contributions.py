@@ -25,7 +25,6 @@ from ..ir.program import (
     Program,
     Reference,
     Statement,
-    arrays_read,
     arrays_written,
 )
 from .dependence import full_range, injective, parts
@@ -67,32 +66,35 @@ def _accesses(program: Program) -> dict[Array, list[_Access]]:
     found: defaultdict[Array, list[_Access]] = defaultdict(list)
     for _, nodes in program.phases:
         for statement, loops in with_surroundings(nodes):
-            written = list(arrays_written(statement))
-            plain = dict.fromkeys([*arrays_read(statement), *written])
-            for array in plain:
+            places = _places(statement)
+            written = set(arrays_written(statement))
+            for array, indices in places.items():
                 if array.space in ("scratch", "gradient"):
-                    found[array].append(_Access(statement, loops, _plain_index(statement, array), array in written))
+                    place = next(iter(indices)) if len(indices) == 1 else None
+                    found[array].append(_Access(statement, loops, place, array in written))
     return found
 
 
-def _plain_index(statement: Statement, array: Array) -> Index | None:
-    """The one index by which a statement accesses an array, None when there are several or it is not affine."""
-    indices = set()
-    target = statement.target
-    if array in set(arrays_written(statement)):
-        if not isinstance(target, Reference):
-            return None
-        indices.add(target.index)
+def _places(statement: Statement) -> dict[Array, set[Index | None]]:
+    """The indices by which a statement accesses each array; None among them for what is not a plain affine access."""
+    places: defaultdict[Array, set[Index | None]] = defaultdict(set)
+
+    def note(reference: Reference) -> None:
+        index = reference.index
+        places[reference.array].add(index if index.table is None and index.dynamic is None else None)
+
+    if isinstance(statement.target, Reference):
+        note(statement.target)
+    else:
+        for array in arrays_written(statement):
+            places[array].add(None)
     for part in parts(statement):
         if isinstance(part, Load):
-            if part.reference.array is array:
-                indices.add(part.reference.index)
-        elif array in set(operand_arrays(part)):
-            return None
-    if len(indices) != 1:
-        return None
-    index = indices.pop()
-    return index if index.table is None and index.dynamic is None else None
+            note(part.reference)
+        else:
+            for array in operand_arrays(part):
+                places[array].add(None)
+    return places
 
 
 def _clears(access: _Access) -> bool:
