@@ -7,14 +7,8 @@ computed.  Replacing their methods for the time of a trace would cost nothing ou
 
 from __future__ import annotations
 
-from threading import get_ident
 from typing import Any
 
 #: What records, or None.  Has `thread`, the identifier of the thread that is traced, and one function for
 #: each operation of Value and State.
 recording: Any = None
-
-
-def in_this_thread() -> bool:
-    """Whether `recording`, which is not None, is about the calling thread."""
-    return bool(recording.thread == get_ident())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
+from threading import get_ident
 from typing import Any
 
 from . import hook
@@ -27,14 +28,14 @@ class State:
         return len(self._buffer)
 
     def __getitem__(self, index: Any) -> Any:
-        if hook.recording is not None and hook.in_this_thread() and not isinstance(index, slice):
+        if hook.recording is not None and hook.recording.thread == get_ident() and not isinstance(index, slice):
             return hook.recording.methods["state"](self, index)
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         return self._buffer[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if hook.recording is not None and hook.in_this_thread() and not isinstance(index, slice):
+        if hook.recording is not None and hook.recording.thread == get_ident() and not isinstance(index, slice):
             hook.recording.methods["state ="](self, index, value)
         elif isinstance(index, slice):
             positions = range(*index.indices(len(self)))

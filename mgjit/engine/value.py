@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from itertools import count
 from operator import attrgetter
+from threading import get_ident
 from typing import Any, Callable, Union
 
 from . import arithmetic, hook
@@ -67,7 +68,7 @@ class Value:
     _leaf: int
 
     def __init__(self, data: Any) -> None:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             hook.recording.methods["__init__"](self, data)
             return
         self._data = data if type(data) is float else _as_float(data)
@@ -79,13 +80,13 @@ class Value:
     @property
     def data(self) -> float:
         """The number."""
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["data"](self)
         return self._data
 
     @data.setter
     def data(self, number: Any) -> None:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             hook.recording.methods["data ="](self, number)
         else:
             self._data = number if type(number) is float else _as_float(number)
@@ -93,13 +94,13 @@ class Value:
     @property
     def grad(self) -> float:
         """The derivative of the last root of `backward()` with respect to this Value."""
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["grad"](self)
         return self._grad
 
     @grad.setter
     def grad(self, number: Any) -> None:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             hook.recording.methods["grad ="](self, number)
         else:
             self._grad = number if type(number) is float else _as_float(number)
@@ -107,51 +108,51 @@ class Value:
     # ---- arithmetic ---------------------------------------------------------------------------
 
     def __add__(self, other: Operand) -> Value:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["__add__"](self, other)
         other = other if isinstance(other, Value) else _constant(other)
         return _node(self._data + other._data, _add_backward, self, other)
 
     def __mul__(self, other: Operand) -> Value:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["__mul__"](self, other)
         other = other if isinstance(other, Value) else _constant(other)
         return _node(self._data * other._data, _multiply_backward, self, other)
 
     def __sub__(self, other: Operand) -> Value:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["__sub__"](self, other)
         other = other if isinstance(other, Value) else _constant(other)
         return _node(self._data - other._data, _subtract_backward, self, other)
 
     def __rsub__(self, other: Operand) -> Value:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["__rsub__"](self, other)
         return _constant(other) - self
 
     def __radd__(self, other: Operand) -> Value:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["__radd__"](self, other)
         return _constant(other) + self
 
     def __rmul__(self, other: Operand) -> Value:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["__rmul__"](self, other)
         return _constant(other) * self
 
     def __truediv__(self, other: Operand) -> Value:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["__truediv__"](self, other)
         # As micrograd: a / b is a * b**-1, which is not always the rounded quotient.
         return self * (other**-1 if isinstance(other, Value) else _reciprocal(other))
 
     def __rtruediv__(self, other: Operand) -> Value:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["__rtruediv__"](self, other)
         return other * self**-1
 
     def __pow__(self, exponent: Any) -> Value:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["__pow__"](self, exponent)
         if isinstance(exponent, Value):
             raise TypeError("Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a))")
@@ -159,7 +160,7 @@ class Value:
         return _node(arithmetic.power(self._data, exponent), _power_backward, self, _constant(exponent))
 
     def __neg__(self) -> Value:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["__neg__"](self)
         return _unary(-self._data, _negate_backward, self)
 
@@ -167,7 +168,7 @@ class Value:
         return self
 
     def __abs__(self) -> Value:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["__abs__"](self)
         return _unary(abs(self._data), _absolute_backward, self)
 
@@ -175,57 +176,57 @@ class Value:
 
     def relu(self) -> Value:
         """max(0, self); nan passes through."""
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["relu"](self)
         return _unary(arithmetic.relu(self._data), _relu_backward, self)
 
     def exp(self) -> Value:
         """e to the power of self."""
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["exp"](self)
         return _unary(arithmetic.exp(self._data), _exp_backward, self)
 
     def log(self) -> Value:
         """The natural logarithm; -inf at 0, nan below."""
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["log"](self)
         return _unary(arithmetic.log(self._data), _log_backward, self)
 
     def tanh(self) -> Value:
         """The hyperbolic tangent."""
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["tanh"](self)
         return _unary(arithmetic.tanh(self._data), _tanh_backward, self)
 
     def sqrt(self) -> Value:
         """The square root; nan below 0."""
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["sqrt"](self)
         return _unary(arithmetic.sqrt(self._data), _sqrt_backward, self)
 
     def maximum(self, other: Operand) -> Value:
         """The greater of the two, self where they are equal; the gradient goes to the one that was taken."""
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["maximum"](self, other)
         other = other if isinstance(other, Value) else _constant(other)
         return _node(arithmetic.maximum(self._data, other._data), _maximum_backward, self, other)
 
     def minimum(self, other: Operand) -> Value:
         """The smaller of the two, self where they are equal; the gradient goes to the one that was taken."""
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["minimum"](self, other)
         other = other if isinstance(other, Value) else _constant(other)
         return _node(arithmetic.minimum(self._data, other._data), _minimum_backward, self, other)
 
     def _copied(self) -> Value:
         """A node of its own with the same number: what `mgjit.take` returns."""
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["_copied"](self)
         return _unary(self._data, _copy_backward, self)
 
     def _select(self, condition: Any, chosen: Any, other: Any) -> Any:
         """`mgjit.where` with at least one Value among its arguments."""
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["_select"](self, condition, chosen, other)
         if isinstance(condition, Value):
             condition = condition.data
@@ -236,29 +237,29 @@ class Value:
     @staticmethod
     def _lifted(number: Any) -> Value:
         """A constant leaf: what `mgjit.maximum(0.0, value)` turns its number into."""
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["_lifted"](number)
         return _constant(number)
 
     # ---- comparisons (of the data; == stays identity, so that Values can be dictionary keys) -----
 
     def __lt__(self, other: Operand) -> bool:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["__lt__"](self, other)
         return self._data < (other._data if isinstance(other, Value) else other)
 
     def __le__(self, other: Operand) -> bool:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["__le__"](self, other)
         return self._data <= (other._data if isinstance(other, Value) else other)
 
     def __gt__(self, other: Operand) -> bool:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["__gt__"](self, other)
         return self._data > (other._data if isinstance(other, Value) else other)
 
     def __ge__(self, other: Operand) -> bool:
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             return hook.recording.methods["__ge__"](self, other)
         return self._data >= (other._data if isinstance(other, Value) else other)
 
@@ -266,7 +267,7 @@ class Value:
 
     def backward(self) -> None:
         """Set `grad` of every interior node below, and add to `grad` of every leaf, d(self)/d(node)."""
-        if hook.recording is not None and hook.in_this_thread():
+        if hook.recording is not None and hook.recording.thread == get_ident():
             hook.recording.methods["backward"](self)
             return
         interior = self._interior_nodes()

@@ -275,16 +275,24 @@ def _record_shapes(trace: Trace, marks: Sequence[int] | None) -> str:
     """One character for each record: equal characters may be the same statement of a loop."""
     columns: list[Sequence[int]] = [trace.op, _operand_kinds(trace.a), _operand_kinds(trace.b)]
     columns.append(marks if marks is not None else bytes(len(trace)))
-    columns.append(_operand_kinds(trace.c) if trace.c is not None else bytes(len(trace)))
-    shape_of: dict[tuple[int, ...], str] = {}
-    numbering: dict[tuple[int, ...], str] = {}
-    for key in dict.fromkeys(zip(*columns)):
-        op, kind_a, kind_b, mark, kind_c = key
+    if trace.c is not None:
+        columns.append(_operand_kinds(trace.c))
+    return "".join(map(_Shapes().__getitem__, zip(*columns)))
+
+
+class _Shapes(dict[tuple[int, ...], str]):
+    """The character of each (operation, kinds of a and b, mark[, kind of c])."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, ...], str] = {}
+
+    def __missing__(self, key: tuple[int, ...]) -> str:
+        op, kind_a, kind_b, *rest = key
         merged = key
         if op in (ADD, ADD | NUMBER):  # a chain may start with any kind, but not with a gradient of a node
-            merged = op, int(kind_a == ADJOINT), int(kind_b == ADJOINT), mark, kind_c
-        shape_of[key] = numbering.setdefault(merged, chr(len(numbering) + 1))
-    return "".join(map(shape_of.__getitem__, zip(*columns)))
+            merged = (op, int(kind_a == ADJOINT), int(kind_b == ADJOINT), *rest)
+        shape = self[key] = self._numbers.setdefault(merged, chr(len(self._numbers) + 1))
+        return shape
 
 
 def _operand_kinds(column: array[int]) -> bytes:

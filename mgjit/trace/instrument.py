@@ -83,17 +83,22 @@ def _memory(recorder: Recorder, types: TracedTypes) -> dict[str, Callable[..., A
     def backward(self: Any) -> None:
         recorder.backward(types.lift(self))
 
+    # From here on, four functions that run for every parameter: hence the repetition and the local names.
+    leaf_number, number_operand, store, gradient = (
+        types.leaf_number, types.number_operand, recorder.store, recorder.gradient_leaf,
+    )  # fmt: skip
+
     def data(self: Any) -> Any:
-        return types.leaf_number(place(self))
+        return leaf_number(self._leaf if self._trace is recorder else place(self))
 
     def set_data(self: Any, number: Any) -> None:
-        recorder.store(place(self), types.number_operand(number))
+        store(self._leaf if self._trace is recorder else place(self), number_operand(number))
 
     def grad(self: Any) -> Any:
-        return types.leaf_number(recorder.gradient_leaf(place(self)))
+        return leaf_number(gradient(self._leaf if self._trace is recorder else place(self)))
 
     def set_grad(self: Any, number: Any) -> None:
-        recorder.store(recorder.gradient_leaf(place(self)), types.number_operand(number))
+        store(gradient(self._leaf if self._trace is recorder else place(self)), number_operand(number))
 
     return {
         "__init__": initialise,

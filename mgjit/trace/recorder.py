@@ -28,6 +28,7 @@ from .opcodes import (
     GRADIENT,
     INDEX_MASK,
     INPUT,
+    KIND_SHIFT,
     LOCAL,
     LOCAL_GRADIENT,
     NO_OPERAND,
@@ -184,8 +185,8 @@ class Recorder:
     @staticmethod
     def gradient_leaf(data_leaf: int) -> int:
         """The gradient that belongs to a parameter or local leaf."""
-        kind = GRADIENT if leaf_kind(data_leaf) == PARAMETER else LOCAL_GRADIENT
-        return leaf(kind, leaf_index(data_leaf))
+        # GRADIENT follows PARAMETER and LOCAL_GRADIENT follows LOCAL, and leaf codes count downwards.
+        return data_leaf - (1 << KIND_SHIFT)
 
     # ---- records ------------------------------------------------------------------------------
 
