@@ -18,9 +18,10 @@ from ..engine.state import State, zero_array
 from ..errors import IndexRangeError
 from ..passes.layout import ParameterLayout
 from ..passes.pipeline import Lowered
+from ..trace.arguments import Frame
 from ..trace.recorder import IndexCheck
 from ..trace.results import ResultTree
-from ..trace.signature import ArgumentPlan, Frame
+from ..trace.signature import ArgumentPlan
 from . import ffi
 from .buffers import ParameterStorage, aligned_zeros
 

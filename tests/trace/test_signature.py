@@ -11,7 +11,8 @@ import pytest
 
 from mgjit import Value
 from mgjit.errors import ArgumentError
-from mgjit.trace.signature import ArgumentPlan, buffer_layout, plan_arguments
+from mgjit.trace.arguments import buffer_layout
+from mgjit.trace.signature import ArgumentPlan, plan_arguments
 
 
 def plan(*arguments: Any, static: Sequence[str] = (), slots: bool = False) -> ArgumentPlan:
