@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -25,10 +26,12 @@ from ..ir.program import (
     Reference,
     Register,
     Statement,
+    arrays_written,
     leaf_operands,
     statements,
     walk,
 )
+from .rewrite import operand_arrays
 
 
 def independent(loop: Loop) -> bool:
@@ -50,6 +53,50 @@ def independent(loop: Loop) -> bool:
             if isinstance(part, Load):
                 accesses.setdefault(part.reference.array, []).append(part.reference.index)
     return all(_separate(accesses[array], loop, inside) for array in written)
+
+
+def separable(first: Sequence[Node], second: Sequence[Node], loop: Loop) -> bool:
+    """Whether no element connects an iteration of `first` with another iteration of `second`, parts of one body."""
+    both = [*first, *second]
+    inside = {node for node in walk(both) if isinstance(node, Loop)}
+    if any(isinstance(node, Block) for node in walk(both)):
+        return False
+    one, other = _by_array(first), _by_array(second)
+    for array in one.keys() & other.keys():
+        if not (one[array].written or other[array].written):
+            continue
+        indices = one[array].indices, other[array].indices
+        if any(i is None or i.table is not None or i.dynamic is not None for side in indices for i in side):
+            return False
+        if not all(_pair_separate(a, b, loop, inside) for a in indices[0] for b in indices[1] if a and b):
+            return False
+    return True
+
+
+class _Accesses:
+    def __init__(self) -> None:
+        self.indices: set[Index | None] = set()
+        self.written = False
+
+
+def _by_array(nodes: Sequence[Node]) -> dict[Array, _Accesses]:
+    """How each array is accessed; the index None stands for an access that is not a plain load or store."""
+    found: defaultdict[Array, _Accesses] = defaultdict(_Accesses)
+    for statement in statements(nodes):
+        for array in arrays_written(statement):
+            found[array].written = True
+        if isinstance(statement.target, Reference):
+            found[statement.target.array].indices.add(statement.target.index)
+        else:
+            for array in arrays_written(statement):
+                found[array].indices.add(None)
+        for part in parts(statement):
+            if isinstance(part, Load):
+                found[part.reference.array].indices.add(part.reference.index)
+            else:
+                for array in operand_arrays(part):
+                    found[array].indices.add(None)
+    return found
 
 
 def parts(statement: Statement) -> Iterator[Operand]:

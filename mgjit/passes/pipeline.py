@@ -27,7 +27,7 @@ from .phases import split_phases
 from .reach import Reach, reach
 from .reductions import find_reductions
 from .roll import Item, roll
-from .simplify import delete_dead_statements, simplify, use_registers
+from .simplify import delete_dead_statements, forward_copies, simplify, use_registers
 from .sink import sink
 
 
@@ -87,6 +87,8 @@ def _lower(
     merge_first_contributions(program)
     cut_blocks(program)
     use_registers(program, across_loops=False)
+    for _, phase in program.phases:
+        forward_copies(phase)
     delete_dead_statements(program)
     sink(program)
     jam(program)

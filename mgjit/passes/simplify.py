@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from ..ir.program import (
     Array,
     Block,
+    Constant,
     Load,
     Loop,
     Node,
@@ -26,7 +27,7 @@ from ..ir.program import (
     leaf_operands,
     statements,
 )
-from .rewrite import map_operand, map_target, rewrite_operands
+from .rewrite import map_operand, map_target, operand_arrays, rewrite_operands
 
 VISIBLE = frozenset({"parameter", "gradient", "state", "output"})
 
@@ -90,6 +91,26 @@ def _use_registers(
             rewrite_operands(node, replace)
             if isinstance(node.target, Reference) and definitions.get(node.target.array) is node:
                 known[node.target.array] = node
+
+
+def forward_copies(nodes: Sequence[Node]) -> None:
+    """Replace registers that only hold what memory still holds by loads, so that their users are independent."""
+    copied: dict[Statement, Operand] = {}
+
+    def replace(operand: Operand) -> Operand:
+        return copied.get(operand.statement, operand) if isinstance(operand, Register) else operand
+
+    for node in nodes:
+        if isinstance(node, (Loop, Block)):
+            forward_copies(node.body)
+        elif isinstance(node, Statement):
+            rewrite_operands(node, replace)
+        changed = {array for statement in statements([node]) for array in arrays_written(statement)}
+        copied = {s: operand for s, operand in copied.items() if not changed & set(operand_arrays(operand))}
+        if isinstance(node, Statement) and node.operation == "copy" and not node.update:
+            source = node.operands[0]
+            if isinstance(source, (Load, Constant)) and not changed & set(operand_arrays(source)):
+                copied[node] = source
 
 
 # ---- 2: dead statements -------------------------------------------------------------------------------------

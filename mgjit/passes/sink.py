@@ -12,7 +12,8 @@ The sums keep their order; the inner loop is now one that a compiler can vectori
 
 1. A loop may move when its iterations are independent (passes/dependence.py): then its body can be
    distributed, node by node, and it can change places with the loops inside.
-2. It is worth moving when every access inside the inner loops has step 0 or 1 in it, and the loops inside
+2. A loop that may not move as a whole is split (passes/fission.py) when a part of it may.
+3. It is worth moving when every access inside the inner loops has step 0 or 1 in it, and the loops inside
    either carry a sum or have longer steps.
 
 Source: loop distribution and interchange, R. Allen, K. Kennedy, "Optimizing Compilers for Modern
@@ -37,6 +38,7 @@ from ..ir.program import (
     statements,
 )
 from .dependence import independent, registers_cross
+from .fission import fission
 from .substitute import Substitution, copy_nodes
 
 #: Loops of fewer iterations fill no vector.
@@ -55,12 +57,20 @@ def _sink(nodes: Sequence[Node]) -> list[Node]:
         if isinstance(node, Block):
             node.body = _sink(node.body)
         elif isinstance(node, Loop):
-            if _pays(node) and independent(node) and not registers_cross(node.body):
+            if _sinks(node):
                 done += _distribute(node.body, node)
+                continue
+            parts = fission(node)
+            if any(_sinks(part) for part in parts):
+                done += _sink(parts)
                 continue
             node.body = _sink(node.body)
         done.append(node)
     return done
+
+
+def _sinks(loop: Loop) -> bool:
+    return _pays(loop) and independent(loop) and not registers_cross(loop.body)
 
 
 def _distribute(nodes: Sequence[Node], loop: Loop) -> list[Node]:
