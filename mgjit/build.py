@@ -74,17 +74,20 @@ def build(trace: Trace, inputs: Sequence[InputRegion], options: Options) -> Code
 
 def _native(trace: Trace, inputs: Sequence[InputRegion], structure: str, options: Options, started: float) -> Code:
     store = open_store() if options.cache else _memory_store
-    for candidate in compilers.candidates(options.compiler):
-        code = _from_store(store, _key(structure, candidate, options))
+    # The entry of the compiler that comes first can be used without running it; those of others would win over it.
+    preferred = next(iter(compilers.candidates(options.compiler)), None)
+    code = None if preferred is None else _from_store(store, _key(structure, preferred, options))
+    try:
+        if code is None:
+            compiler = compilers.find(options.compiler)
+            if compiler is not None and compiler != preferred:
+                code = _from_store(store, _key(structure, compiler, options))
+            if compiler is not None and code is None:
+                return _compile(store, compiler, trace, inputs, structure, options)
         if code is not None:
             code.facts.update(cache="hit", compile_seconds=0.0, lower_seconds=0.0)
             return code
-    try:
-        compiler = compilers.find(options.compiler)
-        if compiler is None:
-            reason = "no C compiler was found"
-        else:
-            return _compile(store, compiler, trace, inputs, structure, options)
+        reason = "no C compiler was found"
     except CompilerError as error:
         if options.backend == "c" or options.compiler or settings.compiler():
             raise

@@ -32,10 +32,16 @@ extern double sqrt(double);
 extern double fabs(double);
 #if defined(__TINYC__) || !defined(__GNUC__)
 #define RESTRICT
+#define NOINLINE
 #define ABSOLUTE(x) fabs(x)
 #define SQUARE_ROOT(x) sqrt(x)
 #else
 #define RESTRICT __restrict__
+#if defined(__clang__)
+#define NOINLINE __attribute__((noinline))
+#else
+#define NOINLINE __attribute__((noipa))
+#endif
 #define ABSOLUTE(x) __builtin_fabs(x)
 #define SQUARE_ROOT(x) __builtin_sqrt(x)
 #endif
@@ -119,14 +125,15 @@ class _CEmitter(Emitter):
     def function(self, name: str, parameters: str = "") -> str:
         """The emitted lines as a function of the pointer block."""
         pointers = self.pointers()
-        head = f"static void {name}(void *const *m{parameters})"
+        head = f"static NOINLINE void {name}(void *const *m{parameters})"
         if len(pointers) > _MOST_PARAMETERS or parameters:
             declarations = [f"{self.indent_unit}{declaration} = {source};" for declaration, source in pointers]
             return "\n".join([head, "{", *declarations, *self.lines, "}", ""])
-        # As parameters, because compilers take `restrict` most seriously there.
+        # As parameters, because compilers take `restrict` most seriously there; and never inlined, because gcc 12
+        # at -O3 then mistakes what such pointers may point to, and reads sums before they are complete.
         if self.calls_blocks:
             pointers.append(("void *const *m", "m"))
-        inner = f"static void {name}_on({', '.join(declaration for declaration, _ in pointers) or 'void'})"
+        inner = f"static NOINLINE void {name}_on({', '.join(declaration for declaration, _ in pointers) or 'void'})"
         call = f"{self.indent_unit}{name}_on({', '.join(source for _, source in pointers)});"
         return "\n".join([inner, "{", *self.lines, "}", "", head, "{", call, "}", ""])
 

@@ -7,10 +7,16 @@ extern double sqrt(double);
 extern double fabs(double);
 #if defined(__TINYC__) || !defined(__GNUC__)
 #define RESTRICT
+#define NOINLINE
 #define ABSOLUTE(x) fabs(x)
 #define SQUARE_ROOT(x) sqrt(x)
 #else
 #define RESTRICT __restrict__
+#if defined(__clang__)
+#define NOINLINE __attribute__((noinline))
+#else
+#define NOINLINE __attribute__((noipa))
+#endif
 #define ABSOLUTE(x) __builtin_fabs(x)
 #define SQUARE_ROOT(x) __builtin_sqrt(x)
 #endif
@@ -22,7 +28,7 @@ extern double fabs(double);
 #define EXPORT
 #endif
 
-static void forward_on(double *RESTRICT const r1, double *RESTRICT const p0, const double *RESTRICT const x0, double *RESTRICT const y)
+static NOINLINE void forward_on(double *RESTRICT const r1, double *RESTRICT const p0, const double *RESTRICT const x0, double *RESTRICT const y)
 {
     double v1 = 0.0;
     r1[0] = v1;
@@ -36,34 +42,34 @@ static void forward_on(double *RESTRICT const r1, double *RESTRICT const p0, con
     y[0] = v4;
 }
 
-static void forward(void *const *m)
+static NOINLINE void forward(void *const *m)
 {
     forward_on((double *)m[6] + 0, (double *)m[0], (const double *)m[2], (double *)m[3]);
 }
 
-static void backward_on(void)
+static NOINLINE void backward_on(void)
 {
 }
 
-static void backward(void *const *m)
+static NOINLINE void backward(void *const *m)
 {
     backward_on();
 }
 
-static void update_on(void)
+static NOINLINE void update_on(void)
 {
 }
 
-static void update(void *const *m)
+static NOINLINE void update(void *const *m)
 {
     update_on();
 }
 
-static void fused_on(void)
+static NOINLINE void fused_on(void)
 {
 }
 
-static void fused(void *const *m)
+static NOINLINE void fused(void *const *m)
 {
     fused_on();
 }

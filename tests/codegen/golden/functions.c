@@ -7,10 +7,16 @@ extern double sqrt(double);
 extern double fabs(double);
 #if defined(__TINYC__) || !defined(__GNUC__)
 #define RESTRICT
+#define NOINLINE
 #define ABSOLUTE(x) fabs(x)
 #define SQUARE_ROOT(x) sqrt(x)
 #else
 #define RESTRICT __restrict__
+#if defined(__clang__)
+#define NOINLINE __attribute__((noinline))
+#else
+#define NOINLINE __attribute__((noipa))
+#endif
 #define ABSOLUTE(x) __builtin_fabs(x)
 #define SQUARE_ROOT(x) __builtin_sqrt(x)
 #endif
@@ -22,7 +28,7 @@ extern double fabs(double);
 #define EXPORT
 #endif
 
-static void forward_on(double *RESTRICT const p0, double *const t0, double *const t1, double *const t2, const double *RESTRICT const x0, double *const t3, double *const t4, double *const t5, double *const t6, double *const t7, double *const t8, double *const t9, double *const t10, double *const t11, double *const t12, double *const t13, double *const t14, double *const t15, double *const t16, double *const t17, double *const t19, const double *RESTRICT const constants, double *const t20, double *RESTRICT const y, const int *RESTRICT const table, double *const scratch)
+static NOINLINE void forward_on(double *RESTRICT const p0, double *const t0, double *const t1, double *const t2, const double *RESTRICT const x0, double *const t3, double *const t4, double *const t5, double *const t6, double *const t7, double *const t8, double *const t9, double *const t10, double *const t11, double *const t12, double *const t13, double *const t14, double *const t15, double *const t16, double *const t17, double *const t19, const double *RESTRICT const constants, double *const t20, double *RESTRICT const y, const int *RESTRICT const table, double *const scratch)
 {
     double v1 = p0[0] + p0[1];
     t0[0] = v1;
@@ -73,34 +79,34 @@ static void forward_on(double *RESTRICT const p0, double *const t0, double *cons
     }
 }
 
-static void forward(void *const *m)
+static NOINLINE void forward(void *const *m)
 {
     forward_on((double *)m[0], (double *)m[6] + 0, (double *)m[6] + 1, (double *)m[6] + 2, (const double *)m[2], (double *)m[6] + 3, (double *)m[6] + 4, (double *)m[6] + 5, (double *)m[6] + 6, (double *)m[6] + 7, (double *)m[6] + 8, (double *)m[6] + 9, (double *)m[6] + 10, (double *)m[6] + 11, (double *)m[6] + 12, (double *)m[6] + 13, (double *)m[6] + 14, (double *)m[6] + 15, (double *)m[6] + 16, (double *)m[6] + 17, (double *)m[6] + 18, (const double *)m[4], (double *)m[6] + 19, (double *)m[3], (const int *)m[5], (double *)m[6]);
 }
 
-static void backward_on(void)
+static NOINLINE void backward_on(void)
 {
 }
 
-static void backward(void *const *m)
+static NOINLINE void backward(void *const *m)
 {
     backward_on();
 }
 
-static void update_on(void)
+static NOINLINE void update_on(void)
 {
 }
 
-static void update(void *const *m)
+static NOINLINE void update(void *const *m)
 {
     update_on();
 }
 
-static void fused_on(void)
+static NOINLINE void fused_on(void)
 {
 }
 
-static void fused(void *const *m)
+static NOINLINE void fused(void *const *m)
 {
     fused_on();
 }

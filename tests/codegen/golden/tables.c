@@ -7,10 +7,16 @@ extern double sqrt(double);
 extern double fabs(double);
 #if defined(__TINYC__) || !defined(__GNUC__)
 #define RESTRICT
+#define NOINLINE
 #define ABSOLUTE(x) fabs(x)
 #define SQUARE_ROOT(x) sqrt(x)
 #else
 #define RESTRICT __restrict__
+#if defined(__clang__)
+#define NOINLINE __attribute__((noinline))
+#else
+#define NOINLINE __attribute__((noipa))
+#endif
 #define ABSOLUTE(x) __builtin_fabs(x)
 #define SQUARE_ROOT(x) __builtin_sqrt(x)
 #endif
@@ -22,7 +28,7 @@ extern double fabs(double);
 #define EXPORT
 #endif
 
-static void forward_on(double *RESTRICT const p0, const unsigned char *RESTRICT const x1, double *const t1, double *const t3, double *const t4, const double *RESTRICT const x0, double *const t5, double *RESTRICT const y, const int *RESTRICT const table, double *const scratch)
+static NOINLINE void forward_on(double *RESTRICT const p0, const unsigned char *RESTRICT const x1, double *const t1, double *const t3, double *const t4, const double *RESTRICT const x0, double *const t5, double *RESTRICT const y, const int *RESTRICT const table, double *const scratch)
 {
     for (long i0 = 0; i0 < 4; i0++) {
         double v1 = p0[i0] * (double)x1[i0];
@@ -46,34 +52,34 @@ static void forward_on(double *RESTRICT const p0, const unsigned char *RESTRICT 
     }
 }
 
-static void forward(void *const *m)
+static NOINLINE void forward(void *const *m)
 {
     forward_on((double *)m[0], (const unsigned char *)m[3], (double *)m[7] + 0, (double *)m[7] + 4, (double *)m[7] + 8, (const double *)m[2], (double *)m[7] + 16, (double *)m[4], (const int *)m[6], (double *)m[7]);
 }
 
-static void backward_on(void)
+static NOINLINE void backward_on(void)
 {
 }
 
-static void backward(void *const *m)
+static NOINLINE void backward(void *const *m)
 {
     backward_on();
 }
 
-static void update_on(void)
+static NOINLINE void update_on(void)
 {
 }
 
-static void update(void *const *m)
+static NOINLINE void update(void *const *m)
 {
     update_on();
 }
 
-static void fused_on(void)
+static NOINLINE void fused_on(void)
 {
 }
 
-static void fused(void *const *m)
+static NOINLINE void fused(void *const *m)
 {
     fused_on();
 }

@@ -7,10 +7,16 @@ extern double sqrt(double);
 extern double fabs(double);
 #if defined(__TINYC__) || !defined(__GNUC__)
 #define RESTRICT
+#define NOINLINE
 #define ABSOLUTE(x) fabs(x)
 #define SQUARE_ROOT(x) sqrt(x)
 #else
 #define RESTRICT __restrict__
+#if defined(__clang__)
+#define NOINLINE __attribute__((noinline))
+#else
+#define NOINLINE __attribute__((noipa))
+#endif
 #define ABSOLUTE(x) __builtin_fabs(x)
 #define SQUARE_ROOT(x) __builtin_sqrt(x)
 #endif
@@ -22,7 +28,7 @@ extern double fabs(double);
 #define EXPORT
 #endif
 
-static void forward_on(double *RESTRICT const p0, const double *RESTRICT const x0, double *RESTRICT const t1, double *RESTRICT const y)
+static NOINLINE void forward_on(double *RESTRICT const p0, const double *RESTRICT const x0, double *RESTRICT const t1, double *RESTRICT const y)
 {
     double v1 = p0[0] * x0[0];
     double v2 = v1 + p0[1];
@@ -32,12 +38,12 @@ static void forward_on(double *RESTRICT const p0, const double *RESTRICT const x
     y[0] = v4;
 }
 
-static void forward(void *const *m)
+static NOINLINE void forward(void *const *m)
 {
     forward_on((double *)m[0], (const double *)m[2], (double *)m[6] + 0, (double *)m[3]);
 }
 
-static void backward_on(double *RESTRICT const dt2, double *RESTRICT const t1, double *RESTRICT const g0, const double *RESTRICT const x0)
+static NOINLINE void backward_on(double *RESTRICT const dt2, double *RESTRICT const t1, double *RESTRICT const g0, const double *RESTRICT const x0)
 {
     double v1 = 0.0;
     dt2[0] = v1;
@@ -55,12 +61,12 @@ static void backward_on(double *RESTRICT const dt2, double *RESTRICT const t1, d
     g0[0] = v10;
 }
 
-static void backward(void *const *m)
+static NOINLINE void backward(void *const *m)
 {
     backward_on((double *)m[6] + 1, (double *)m[6] + 0, (double *)m[1], (const double *)m[2]);
 }
 
-static void update_on(const double *RESTRICT const x0, double *RESTRICT const g0, double *RESTRICT const p0)
+static NOINLINE void update_on(const double *RESTRICT const x0, double *RESTRICT const g0, double *RESTRICT const p0)
 {
     double v1 = x0[1] * g0[0];
     double v2 = p0[0] - v1;
@@ -72,16 +78,16 @@ static void update_on(const double *RESTRICT const x0, double *RESTRICT const g0
     p0[1] = v6;
 }
 
-static void update(void *const *m)
+static NOINLINE void update(void *const *m)
 {
     update_on((const double *)m[2], (double *)m[1], (double *)m[0]);
 }
 
-static void fused_on(void)
+static NOINLINE void fused_on(void)
 {
 }
 
-static void fused(void *const *m)
+static NOINLINE void fused(void *const *m)
 {
     fused_on();
 }
