@@ -18,18 +18,27 @@ from mgjit.ir.verify import verify
 from mgjit.passes.blocks import cut_blocks
 from mgjit.passes.differentiate import differentiate
 from mgjit.passes.first_contributions import merge_first_contributions
+from mgjit.passes.fuse import fuse
 from mgjit.passes.jam import jam
+from mgjit.passes.layout import choose_layout, cut_at_blocks
 from mgjit.passes.lift import lift
 from mgjit.passes.memory import InputRegion, Memory
 from mgjit.passes.phases import split_phases
 from mgjit.passes.reach import reach
 from mgjit.passes.reductions import find_reductions
 from mgjit.passes.roll import roll
-from mgjit.passes.simplify import delete_dead_statements, simplify, use_registers
+from mgjit.passes.simplify import delete_dead_statements, forward_copies, simplify, use_registers
 from mgjit.passes.sink import sink
 from mgjit.trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.trace.signature import plan_arguments
 from mgjit.trace.tracer import trace_call
+
+
+def forward_all_copies(program: Program) -> None:
+    """The pass of that name, in all phases."""
+    for _, phase in program.phases:
+        forward_copies(phase)
+
 
 #: The passes between lifting and code generation, in the order of passes/pipeline.py.
 STAGES: dict[str, Callable[[Program, Memory], None]] = {
@@ -40,10 +49,12 @@ STAGES: dict[str, Callable[[Program, Memory], None]] = {
     "first contributions": lambda program, memory: merge_first_contributions(program),
     "blocks": lambda program, memory: cut_blocks(program),
     "registers": lambda program, memory: use_registers(program, across_loops=False),
+    "copies": lambda program, memory: forward_all_copies(program),
     "dead statements": lambda program, memory: delete_dead_statements(program),
     "sink": lambda program, memory: sink(program),
     "jam": lambda program, memory: jam(program),
     "simplify": lambda program, memory: simplify(program),
+    "fuse": lambda program, memory: fuse(program),
 }
 
 
@@ -75,10 +86,19 @@ class Example:
         self.regions = [InputRegion(0, self.plan.packed_size, "d"), *buffers]
         self.memory = Memory(self.trace, self.regions)
 
-    def lower(self, until: str = "simplify", rolled: bool = True) -> Program:
-        """The Program after the pass `until`."""
+    def lower(self, until: str = "simplify", rolled: bool = True, laid_out: bool = False) -> Program:
+        """The Program after the pass `until`; `laid_out` moves the new parameters, as passes/layout.py wants them."""
         self.memory = memory = Memory(self.trace, self.regions)
         forest = roll(self.trace, self.reach.marks) if rolled else list(range(len(self.trace)))
+        if laid_out:
+            provisional = lift(self.trace, forest, memory, self.reach)
+            find_reductions(provisional, memory)
+            parameters = memory.regions[PARAMETER][0][1]
+            layout = choose_layout(provisional, parameters)
+            assert layout is not None
+            start = self.trace.new_parameters[0][0]
+            forest = cut_at_blocks(forest, self.trace, layout, start, parameters.size)
+            self.memory = memory = Memory(self.trace, self.regions, layout)
         program = lift(self.trace, forest, memory, self.reach)
         for name, stage in STAGES.items():
             stage(program, memory)
@@ -114,9 +134,16 @@ class Example:
         return {array: part for kind, parts in found.items() for (_, array), part in zip(regions[kind], parts)}
 
     def run(self, program: Program) -> dict[Array, Any]:
-        """What the reference interpreter leaves in memory."""
+        """What the reference interpreter leaves in memory; fused nodes must leave the same."""
         contents = self.contents()
         Interpreter(program, contents).run()
+        if program.fused:
+            again = self.contents()
+            interpreter = Interpreter(program, again)
+            interpreter.execute(program.forward)
+            interpreter.execute(program.fused)
+            for array, content in contents.items():
+                assert [bits(x) for x in again[array]] == [bits(x) for x in content], array
         return contents
 
     def check(self, program: Program) -> None:

@@ -1,0 +1,104 @@
+"""Where new parameters lie: a bijection, with rows of neighbouring sums side by side."""
+
+from __future__ import annotations
+
+import pytest
+
+import mgjit
+from mgjit import nn
+from mgjit.passes.layout import ParameterLayout, choose_layout, cut_at_blocks, walks_state
+from mgjit.passes.pipeline import lower
+from mgjit.passes.roll import Fold, Item, roll
+from mgjit.trace.opcodes import PARAMETER
+from tests.lowering import Example, numbers, sgd
+
+
+def trained(sizes: list[int], momentum: bool = False) -> Example:
+    """A traced SGD step of a network."""
+    model = nn.MLP(sizes[0], sizes[1:], seed=3)
+    state = mgjit.zeros(len(model.parameters()))
+
+    def step(x: list[float], rate: float) -> object:
+        loss = sum((o * o for o in model(x)), 0.0)
+        model.zero_grad()
+        loss.backward()
+        if momentum:
+            for k, p in enumerate(model.parameters()):
+                state[k] = 0.9 * state[k] + p.grad
+                p.data -= rate * state[k]
+        else:
+            sgd(model.parameters(), rate)
+        return loss
+
+    return Example(step, numbers(sizes[0]), 0.1)
+
+
+def layout_of(made: Example) -> ParameterLayout | None:
+    program = made.lower("reductions")
+    return choose_layout(program, made.memory.regions[PARAMETER][0][1])
+
+
+@pytest.mark.parametrize("sizes", [[9, 8, 4], [5, 16, 16, 3], [20, 7, 5, 4]], ids=str)
+def test_01_every_parameter_has_a_place_of_its_own(sizes: list[int]) -> None:
+    """A bijection into the storage, which has holes only as padding."""
+    made = trained(sizes)
+    layout = layout_of(made)
+    assert layout is not None
+    count = len(made.trace.new_parameters)
+    places = [layout.position(index) for index in range(count)]
+    assert len(set(places)) == count
+    assert min(places) >= 0
+    assert max(places) < layout.size
+    assert layout.positions(range(count)) == places
+    assert ParameterLayout.of_json(layout.to_json()) == layout
+
+
+def test_02_neighbouring_sums_side_by_side() -> None:
+    """w[j][i] and w[j + 1][i] are neighbours; rows start at cache lines."""
+    layout = layout_of(trained([10, 8, 4]))
+    assert layout is not None
+    first = layout.blocks[0]
+    assert (first.rows, first.columns, first.row_step) == (8, 10, 11)
+    assert layout.position(11) - layout.position(0) == 1
+    assert layout.position(1) % 8 == layout.position(0) % 8 == 0
+
+
+def test_03_loops_in_natural_order_are_cut_and_nothing_else() -> None:
+    """The same records in the same order, as nests over rows and columns."""
+    made = trained([10, 8, 4])
+    layout = layout_of(made)
+    assert layout is not None
+    start, size = made.trace.new_parameters[0][0], len(made.trace.new_parameters)
+    forest = roll(made.trace, made.reach.marks)
+    cut = cut_at_blocks(forest, made.trace, layout, start, size)
+    assert cut != forest
+    assert _records(cut) == _records(forest) == list(range(len(made.trace)))
+
+
+def test_04_state_beside_the_parameters_keeps_the_order() -> None:
+    """A momentum update walks state whose order is fixed: nothing is laid out."""
+    for momentum in (False, True):
+        made = trained([10, 8, 4], momentum)
+        start, size = made.trace.new_parameters[0][0], len(made.trace.new_parameters)
+        assert walks_state(roll(made.trace, made.reach.marks), made.trace, start, size) is momentum
+        assert (lower(made.trace, made.regions).memory.layout is None) is momentum
+
+
+@pytest.mark.parametrize("sizes", [[9, 8, 4], [6, 13, 2], [3, 3, 2]], ids=str)
+def test_05_the_laid_out_program_is_exact(sizes: list[int]) -> None:
+    """Through the reference interpreter, against the undecorated step."""
+    made = trained(sizes)
+    lowered = lower(made.trace, made.regions)
+    made.memory = lowered.memory
+    made.check(lowered.program)
+
+
+def _records(items: list[Item] | tuple[Item, ...]) -> list[int]:
+    found: list[int] = []
+    for item in items:
+        if isinstance(item, Fold):
+            body = _records(item.body)
+            found += [position + k * item.period for k in range(item.count) for position in body]
+        else:
+            found.append(item)
+    return found
