@@ -6,8 +6,8 @@
             g[k,j] = g[k,j] + t[k] * d[j]
             e[k] = e[k] + p[k,j] * d[j]
 
-1. Inner loops are split first: statements that share a register stay together, others become loops of
-   their own.
+1. Inner loops are split first: statements that share a register, or an array that one of them writes, stay
+   together, others become loops of their own.
 2. The parts of a body may be executed one after the other, each for all iterations, when no element of an
    array connects different iterations of two of them (passes/dependence.py).
 3. A split is made only where a caller has use for one of the parts.
@@ -19,7 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.program import Loop, Node, Register, Statement, leaf_operands, statements
+from ..ir.program import (
+    Loop,
+    Node,
+    Register,
+    Statement,
+    arrays_read,
+    arrays_written,
+    leaf_operands,
+    statements,
+)
 from .dependence import separable
 from .substitute import Substitution, copy_nodes
 
@@ -67,10 +76,29 @@ def _connected(body: Sequence[Node]) -> list[list[Node]]:
         mine.append(node)
         part_of[node] = mine
     order = {node: position for position, node in enumerate(body)}
-    parts = {id(part): part for part in part_of.values()}
-    for part in parts.values():
+    parts = _without_conflicts(list({id(part): part for part in part_of.values()}.values()))
+    for part in parts:
         part.sort(key=order.__getitem__)
-    return sorted(parts.values(), key=lambda part: order[part[-1]])
+    return sorted(parts, key=lambda part: order[part[-1]])
+
+
+def _without_conflicts(parts: list[list[Node]]) -> list[list[Node]]:
+    """Join parts when one writes an array that the other accesses: their statements may alternate."""
+    done: list[list[Node]] = []
+    for part in parts:
+        joined = list(part)
+        for other in list(done):
+            if _conflict(joined, other):
+                done.remove(other)
+                joined = other + joined
+        done.append(joined)
+    return done if len(done) == len(parts) else _without_conflicts(done)
+
+
+def _conflict(one: Sequence[Node], other: Sequence[Node]) -> bool:
+    written = [{a for s in statements(part) for a in arrays_written(s)} for part in (one, other)]
+    read = [{a for s in statements(part) for a in arrays_read(s)} for part in (one, other)]
+    return bool(written[0] & (written[1] | read[1]) or written[1] & read[0])
 
 
 def _registers(statement: Statement) -> list[Statement]:

@@ -2,7 +2,7 @@
 
 The states of the generators that a step can reach (the global ones, and those among the objects it captures
 or is passed) are compared before and after the trace; generators without a state that can be compared, and
-generators seeded from the system, refuse to work in the meantime.
+generators seeded from the system, refuse to work in the meantime (not a bound method of one that was made before).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ def no_randomness(location: str, reachable: Iterable[Any]) -> Iterator[None]:
     me = get_ident()
     before = _states(generators)
     original_seed, original_system = random.Random.seed, random.SystemRandom.random
+    original_bits = random.SystemRandom.getrandbits
 
     def seed(self: Any, a: Any = None, *rest: Any, **options: Any) -> Any:
         if a is None and get_ident() == me:
@@ -40,10 +41,17 @@ def no_randomness(location: str, reachable: Iterable[Any]) -> Iterator[None]:
             raise _error(location)
         return original_system(self)
 
+    def system_bits(self: Any, k: int) -> int:
+        if get_ident() == me:
+            raise _error(location)
+        return original_bits(self, k)
+
+    random.SystemRandom.getrandbits = system_bits  # type: ignore[method-assign]
     random.Random.seed, random.SystemRandom.random = seed, system  # type: ignore[method-assign]
     try:
         yield
     finally:
+        random.SystemRandom.getrandbits = original_bits  # type: ignore[method-assign]
         random.Random.seed, random.SystemRandom.random = original_seed, original_system  # type: ignore[method-assign]
     if _states(generators) != before:
         raise _error(location)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mgjit
 from mgjit.ir.printer import print_program
 from mgjit.ir.program import (
     Array,
@@ -19,7 +20,9 @@ from mgjit.ir.program import (
     TableEntry,
 )
 from mgjit.passes.fission import fission
+from mgjit.passes.pipeline import lower
 from tests.handmade import around, at, define, load, same_bits, update
+from tests.lowering import Example
 
 D, X, T = (Array(name, "parameter", 60) for name in "dxt")
 G, E = Array("g", "gradient", 60), Array("e", "gradient", 60)
@@ -155,3 +158,23 @@ def test_10_downwards() -> None:
     parts, text = split(around(j, first, define(at(D, (j, 1)), "copy", load(T, (j, 1)))))
     assert parts == 2
     assert text.count("3 .. 0") == 2
+
+
+def test_20_statements_that_alternate_stay_together() -> None:
+    """A part that reads what another part overwrites in the same iteration is not moved behind it."""
+    m, t, e = mgjit.state([float(q) for q in range(30)]), mgjit.state([0.1 * q for q in range(30)]), mgjit.zeros(30)
+    s = mgjit.zeros(1)
+
+    def step(x: float) -> float:
+        for j in range(6):
+            for k in range(5):
+                old = m[6 * k + j] * 1.5
+                m[6 * k + j] = t[6 * k + j] * 2.0
+                e[6 * k + j] = old + t[6 * k + j]
+            s[0] = s[0] + t[j]
+        return x
+
+    made = Example(step, 1.0)
+    lowered = lower(made.trace, made.regions)
+    made.memory = lowered.memory
+    made.check(lowered.program)
