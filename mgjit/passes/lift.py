@@ -89,10 +89,6 @@ class _Level(NamedTuple):
     entries: list[_Record | tuple[Fold, _Level]]
 
 
-#: Value of the first iteration of a column and its step along each dimension.
-_Affine = "tuple[int, list[int]]"
-
-
 def lift(trace: Trace, forest: Sequence[Item], memory: Memory, reach: Reach) -> Program:
     """The Program of a rolled trace, with Backward nodes, all in its forward phase.
 

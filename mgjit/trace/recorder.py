@@ -39,6 +39,7 @@ from .opcodes import (
     STATE,
     STORE,
     TAKE,
+    TEMPORARY,
     TableLayout,
     leaf,
     leaf_index,
@@ -237,7 +238,7 @@ class Recorder:
         positions = [leaf_index(e) for e in elements]
         stride = positions[1] - positions[0] if len(positions) > 1 else 1
         regular = all(q - p == stride for p, q in zip(positions, positions[1:]))
-        if len(kinds) != 1 or TEMPORARY_KIND in kinds or not regular:
+        if len(kinds) != 1 or TEMPORARY in kinds or not regular:
             raise TraceError(
                 f"{user_location()}: mgjit.take needs a table of parameters, state or plain numbers that lie at equal "
                 "distances. Build the table outside of the step (rows of equal length, in order of first use)."
@@ -352,7 +353,6 @@ class Recorder:
         raise AssertionError("a late read without a write")
 
 
-TEMPORARY_KIND = 0
 #: Only inside the recorder: an operand that `finish` turns into a copy.
 LATE = 31
 assert LATE << 26 | INDEX_MASK < 1 << 31

@@ -30,7 +30,6 @@ class TracedTypes(NamedTuple):
     leaf_number: Callable[[int], Any]
     input_number: Callable[..., Any]
     binary_on_value: Callable[[int, bool], Callable[[Any, Any], Any]]
-    unary_on_value: Callable[[int], Callable[[Any], Any]]
     close: Callable[[], None]
 
 
@@ -488,6 +487,5 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         leaf_number,
         input_number,
         binary_on_value,
-        unary_on_value,
         close,
     )

@@ -115,7 +115,7 @@ def test_results_are_those_of_float_arithmetic(x: float, y: float) -> None:
     for operation in (operator.add, operator.sub, operator.mul):
         assert operation(a, b).data == operation(a, y).data == operation(x, b).data == operation(x, y)
     assert (a / b).data == (x / b).data == (a / y).data == x * y**-1.0
-    assert (a**3).data == pytest.approx(x**3 if abs(x) < 1e100 else math.copysign(math.inf, x))
+    assert (a**3).data == (x**3 if abs(x) < 1e100 else math.copysign(math.inf, x))
     assert (-a).data == -x
     assert abs(a).data == abs(x)
 
