@@ -68,7 +68,7 @@ class Emitter:
         raise NotImplementedError
 
     def element(self, array: Array, index: str) -> str:
-        """The text of a read of an array element, as float64."""
+        """The text of a read of an array element, as a number of the step."""
         raise NotImplementedError
 
     def place(self, array: Array, index: str) -> str:
