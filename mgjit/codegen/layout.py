@@ -105,7 +105,7 @@ def lay_out(program: Program, memory: Memory) -> Layout:
             layout.slots.append(Slot(region.space, region.region, region.format))
     constants = len(layout.slots)
     layout.slots += [Slot("constant", 0, "d"), Slot("table", 0, "i"), Slot("scratch", 0, "d")]
-    for _, nodes in program.phases:
+    for _, nodes in program.functions:
         for statement in statements(nodes):
             for used in (*arrays_written(statement), *arrays_read(statement)):
                 if used.space == "constant":
