@@ -98,12 +98,11 @@ def _lower(
     differentiated = perf_counter()
     merge_first_contributions(program)
     cut_blocks(program)
-    use_registers(program, across_loops=False)
-    for _, phase in program.phases:
-        forward_copies(phase)
-    delete_dead_statements(program)
+    _tidy(program)
     distribute(program)
-    fuse(program)
+    merge_first_contributions(program)  # more of them are by themselves in their loops now
+    _tidy(program)
+    fuse(program, processor or Processor(lanes=1))
     if processor is not None:
         vectorise(program, processor)
     scheduled = perf_counter()
@@ -125,6 +124,14 @@ def _lower(
             "simplify": done - scheduled,
         },
     )
+
+
+def _tidy(program: Program) -> None:
+    """Registers instead of memory, loads instead of copies, and nothing dead, before loops are rearranged."""
+    use_registers(program, across_loops=False)
+    for _, phase in program.phases:
+        forward_copies(phase)
+    delete_dead_statements(program)
 
 
 def _lift(
