@@ -144,21 +144,40 @@ def _signature(index: Index, loop: Loop, inside: set[Loop]) -> _Signature:
 def _pair_separate(a: Index, b: Index, loop: Loop, inside: set[Loop]) -> bool:
     base_a, step_a, inner_a, outer_a = _signature(a, loop, inside)
     base_b, step_b, inner_b, outer_b = _signature(b, loop, inside)
-    if outer_a != outer_b:
+    same_outside = outer_a == outer_b
+    if never_meet(a, b, {loop, *inside} if same_outside else None):
+        return True
+    if not same_outside or step_a != step_b:
         return False
     low_a, high_a = _range(a, inside)
     low_b, high_b = _range(b, inside)
-    span_a, span_b = step_a * (loop.count - 1), step_b * (loop.count - 1)
-    if max(high_a, high_a + span_a) < min(low_b, low_b + span_b) or max(high_b, high_b + span_b) < min(
-        low_a, low_a + span_a
-    ):
-        return True
-    if step_a != step_b:
-        return False
     if max(high_a, high_b) - min(low_a, low_b) < abs(step_a):
         return True
     same = base_a == base_b and inner_a == inner_b
     return same and injective([*inner_a, (step_a, loop.count)])
+
+
+def never_meet(a: Index, b: Index, free: set[Loop] | None = None) -> bool:
+    """Whether two plain accesses have no element in common, whatever the loops do.
+
+    Args:
+        a, b: the accesses.
+        free: loops that may be in different iterations for the two; None stands for all. The others are in the same,
+            and must have the same part in both.
+
+    The difference of the two has a range; elements can only be equal where it is zero.  A part of the difference that
+    is a multiple of some step cannot make it zero when the rest is never a multiple of that step.
+    """
+    difference = a.base - b.base
+    parts_ = [(c, loop.count) for loop, c in a.terms if free is None or loop in free]
+    parts_ += [(-c, loop.count) for loop, c in b.terms if free is None or loop in free]
+    for step in {0, *(abs(c) for c, _ in parts_)}:
+        rest = [c * (count - 1) for c, count in parts_ if not step or c % step]
+        low = difference + sum(span for span in rest if span < 0)
+        high = difference + sum(span for span in rest if span > 0)
+        if low > 0 or high < 0 if not step else low // step == high // step and low % step:
+            return True
+    return False
 
 
 def ranges_apart(a: Index, b: Index, inside: set[Loop]) -> bool:
@@ -172,13 +191,6 @@ def _range(index: Index, inside: set[Loop]) -> tuple[int, int]:
     """Least and greatest element of an access in iteration 0 of the loop, without the loops around it."""
     spans = [c * (other.count - 1) for other, c in index.terms if other in inside]
     return index.base + sum(s for s in spans if s < 0), index.base + sum(s for s in spans if s > 0)
-
-
-def apart(a: Index, b: Index) -> bool:
-    """Whether two plain accesses never meet, over all iterations of all loops."""
-    low_a, high_a = full_range(a)
-    low_b, high_b = full_range(b)
-    return high_a < low_b or high_b < low_a
 
 
 def full_range(index: Index) -> tuple[int, int]:

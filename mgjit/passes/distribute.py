@@ -7,7 +7,8 @@
             e[b,k] = e[b,k] + p[k,j] * t[b,j]
 
 1. From the inside out, a body is cut into parts: every loop by itself, and the stretches of statements between
-   loops; in a loop of statements only, those that share neither a register nor an array that one of them writes.
+   loops; in a loop of statements only, those that share neither a register nor an array that one of them writes
+   (what is cheap to compute is computed once for each of them).
 2. Two parts may be executed one after the other, each for all iterations, when no element of an array connects
    different iterations of the two (passes/dependence.py).  Parts that may not, or that depend on each other in a
    circle, stay together.
@@ -26,6 +27,7 @@ from ..ir.program import (
     Block,
     Loop,
     Node,
+    Operand,
     Program,
     Register,
     Statement,
@@ -36,7 +38,12 @@ from ..ir.program import (
 )
 from .dependence import independent, separable
 from .expand import Arrays, crossing_registers, expand_registers
+from .rewrite import rewrite_operands
 from .substitute import Substitution, copy_nodes
+
+#: Operations that are rather repeated than kept in memory, in chains of at most so many.
+_CHEAP = frozenset({"add", "subtract", "multiply", "negate", "copy", "less", "less_equal", "relu"})
+_DEEPEST = 2
 
 #: Bodies of more nodes than this are not looked at: the cost grows with the square.
 _MOST_NODES = 48
@@ -68,6 +75,8 @@ def _split(loop: Loop, around: tuple[Loop, ...], arrays: Arrays) -> list[Node]:
     if len(loop.body) > _MOST_NODES or any(isinstance(node, Block) for node in loop.body):
         return [loop]
     flat = all(isinstance(node, Statement) for node in loop.body)
+    if flat:
+        _repeat_cheap_ones(loop)
     parts = _in_order(_connected(loop.body) if flat else _stretches(loop.body), loop)
     if not flat:
         parts = _poor_ones_together(parts)
@@ -121,6 +130,44 @@ def _connected(body: Sequence[Node]) -> list[list[Node]]:
     for part in parts:
         part.sort(key=order.__getitem__)
     return sorted(parts, key=lambda part: order[part[-1]])
+
+
+def _repeat_cheap_ones(loop: Loop) -> None:
+    """Compute simple intermediate results once for each use, so that they tie nothing together."""
+    written = {array for s in statements(loop.body) for array in arrays_written(s)}
+    body: list[Node] = []
+    cheap: dict[Statement, Statement] = {}
+
+    def is_cheap(statement: Statement) -> bool:
+        return (
+            statement.target is None
+            and statement.operation in _CHEAP
+            and not any(array in written for array in arrays_read(statement))
+            and all(used in cheap or used not in own for used in _registers(statement))
+        )
+
+    def use(operand: Operand) -> Operand:
+        if not isinstance(operand, Register) or operand.statement not in cheap:
+            return operand
+        known = cheap[operand.statement]
+        copy = Statement(known.operation, known.operands, None, passes=known.passes)
+        rewrite_operands(copy, use)
+        body.append(copy)
+        return Register(copy)
+
+    own = set(statements(loop.body))
+    for node in loop.body:
+        assert isinstance(node, Statement)
+        if is_cheap(node) and _depth(node, cheap) <= _DEEPEST:
+            cheap[node] = node
+        else:
+            rewrite_operands(node, use)
+            body.append(node)
+    loop.body = body
+
+
+def _depth(statement: Statement, cheap: dict[Statement, Statement]) -> int:
+    return 1 + max((_depth(used, cheap) for used in _registers(statement) if used in cheap), default=0)
 
 
 def _without_conflicts(parts: list[list[Node]]) -> list[list[Node]]:

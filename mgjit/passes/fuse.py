@@ -42,7 +42,7 @@ from ..ir.program import (
     walk,
 )
 from .cost import Processor, best_plan
-from .dependence import apart, independent, parts, plain, separable
+from .dependence import independent, never_meet, parts, plain, separable
 from .nest import band
 from .substitute import Substitution, copy_nodes
 
@@ -258,7 +258,7 @@ def _may_pass(moved: Sequence[Node], others: Sequence[Node]) -> bool:
     for array, index, writes in _accesses(moved):
         for their_array, their_index, they_write in theirs:
             conflict = array is their_array and (writes or they_write)
-            if conflict and (index is None or their_index is None or not apart(index, their_index)):
+            if conflict and (index is None or their_index is None or not never_meet(index, their_index)):
                 return False
     return True
 
