@@ -9,11 +9,9 @@ It does not know Python's compensated `sum` of plain numbers, since 3.12 (see tr
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 import operator
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -62,7 +60,7 @@ def power(x: Any, y: Any) -> float:
 
 
 class Single(float):
-    """A float32 number whose arithmetic gives such numbers."""
+    """A float32 number whose arithmetic gives such numbers, and whose comparisons give Wholes."""
 
     __slots__ = ()
 
@@ -70,20 +68,52 @@ class Single(float):
         return float.__new__(cls, rounded(number))
 
 
-def _method(function: Callable[[Any, Any], float], reflected: bool) -> Callable[[Any, Any], Any]:
+class Whole(int):
+    """An int that takes part in float32 arithmetic: an input, or the outcome of a comparison."""
+
+
+def _binary(function: Callable[[Any, Any], Any], reflected: bool, make: type) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if not isinstance(other, (int, float)):
             return NotImplemented
-        return Single(function(other, self) if reflected else function(self, other))
+        result = Single if isinstance(other, float) else make
+        return result(function(other, self) if reflected else function(self, other))
 
     return method
 
 
-for _name, _function in (("add", add), ("sub", subtract), ("mul", multiply), ("truediv", divide), ("pow", power)):
-    setattr(Single, f"__{_name}__", _method(_function, False))
-    setattr(Single, f"__r{_name}__", _method(_function, True))
-for _name in ("neg", "abs", "pos"):
-    setattr(Single, f"__{_name}__", lambda self, exact=getattr(float, f"__{_name}__"): Single(exact(self)))
+def _unary(function: Callable[[Any], Any], plain: type, make: type) -> Callable[[Any], Any]:
+    return lambda self: make(function(plain(self)))
+
+
+def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        return Whole(function(rounded(self), rounded(other))) if isinstance(other, (int, float)) else NotImplemented
+
+    return method
+
+
+def _define_arithmetic() -> None:
+    functions = {"add": add, "sub": subtract, "mul": multiply, "truediv": divide, "pow": power}
+    for name, function in functions.items():
+        for kind in (Single, Whole):
+            make = Whole if kind is Whole and name in ("add", "sub", "mul") else Single
+            setattr(kind, f"__{name}__", _binary(function, False, make))
+            setattr(kind, f"__r{name}__", _binary(function, True, make))
+    for name in ("neg", "abs", "pos"):
+        Single_method, Whole_method = (
+            _unary(getattr(operator, name), plain, make) for plain, make in ((float, Single), (int, Whole))
+        )
+        setattr(Single, f"__{name}__", Single_method)
+        setattr(Whole, f"__{name}__", Whole_method)
+    for name in ("lt", "le", "gt", "ge", "eq", "ne"):
+        setattr(Single, f"__{name}__", _comparison(getattr(operator, name)))
+        setattr(Whole, f"__{name}__", _comparison(getattr(operator, name)))
+
+
+_define_arithmetic()
+for _kind in (Single, Whole):
+    _kind.__hash__ = lambda self: hash(float(self))  # type: ignore[method-assign, assignment]
 
 
 class _Singles(list):  # type: ignore[type-arg]
@@ -94,11 +124,11 @@ class _Singles(list):  # type: ignore[type-arg]
 
 
 def singles(argument: Any) -> Any:
-    """An argument of a step with every float as a Single; ints stay, buffers become lists."""
-    if isinstance(argument, float):
-        return Single(argument)
-    if isinstance(argument, (bool, int, str, mgjit.Value)) or argument is None:
+    """An argument of a step with every float as a Single, every int as a Whole; buffers become lists."""
+    if isinstance(argument, (bool, str, mgjit.Value)) or argument is None:
         return argument
+    if isinstance(argument, (int, float)):
+        return Single(argument) if isinstance(argument, float) else Whole(argument)
     if isinstance(argument, dict):
         return {key: singles(part) for key, part in argument.items()}
     if isinstance(argument, tuple):
@@ -119,9 +149,30 @@ def with_singles(step: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _of(function: Callable[..., float]) -> Callable[..., Single]:
+def _takes_part(*operands: Any) -> bool:
+    """Whether this is a computation of the step: Python computes with constants alone as ever."""
+    return any(isinstance(operand, (Single, Whole)) for operand in operands)
+
+
+def _of(function: Callable[..., Any], single: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A function of the engine with operands and result in float32."""
-    return functools.wraps(function)(lambda *operands: Single(function(*map(rounded, operands))))
+
+    def result(*operands: Any) -> Any:
+        if not _takes_part(*operands):
+            return function(*operands)
+        return Single((single or function)(*map(rounded, operands)))
+
+    return result
+
+
+def _where(condition: Any, chosen: Any, other: Any) -> Any:
+    found = _original_where(condition, chosen, other)
+    return Single(found) if _takes_part(condition, found) and isinstance(found, (int, float)) else found
+
+
+def _one_hot(index: Any, n: int) -> list[Any]:
+    found = _original_one_hot(index, n)
+    return [Single(x) for x in found] if _takes_part(index) else found
 
 
 def _constant(number: Any) -> Any:
@@ -141,6 +192,7 @@ def _make_state(self: Any, numbers: Any) -> None:
 
 
 _original_init, _original_state, _as_float = value.Value.__init__, State.__init__, value._as_float
+_original_where, _original_one_hot = mgjit.where, mgjit.one_hot
 
 
 def _number(name: str) -> property:
@@ -156,11 +208,13 @@ def _number(name: str) -> property:
 @contextmanager
 def single_precision() -> Iterator[None]:
     """Values and States that are made and used in the block compute in float32."""
-    patches = [mock.patch.object(arithmetic, name, _of(getattr(arithmetic, name)))
-               for name in ("exp", "log", "tanh", "sqrt")]  # fmt: skip
+    names = ("exp", "log", "tanh", "sqrt", "relu", "maximum", "minimum")
+    patches = [mock.patch.object(arithmetic, name, _of(getattr(arithmetic, name))) for name in names]
     patches += [
-        mock.patch.object(arithmetic, "power", lambda x, y: Single(power(x, y))),
-        mock.patch.object(arithmetic, "divide", lambda x, y: Single(divide(x, y))),
+        mock.patch.object(arithmetic, "power", _of(_power, power)),
+        mock.patch.object(arithmetic, "divide", _of(arithmetic.divide, divide)),
+        mock.patch.object(mgjit, "where", _where),
+        mock.patch.object(mgjit, "one_hot", _one_hot),
         mock.patch.object(value, "_constant", _constant),
         mock.patch.object(value, "_as_float", lambda number: Single(_as_float(number))),
         mock.patch.object(value.Value, "__init__", _make_value),
