@@ -45,7 +45,7 @@ def load_python(source: str) -> dict[str, Callable[[Any], None]]:
     """The functions that generated Python source defines."""
     names: dict[str, Any] = {
         name: getattr(arithmetic, name)
-        for name in ("divide", "power", "exp", "log", "tanh", "sqrt", "maximum", "minimum")
+        for name in ("divide", "power", "power_of_float32", "exp", "log", "tanh", "sqrt", "maximum", "minimum")
     }
     names["new_single"] = lambda: array("f", (0.0,))  # for each call: two threads may run the same code
     names["float32"] = float32
@@ -83,6 +83,8 @@ class _PythonEmitter(Emitter):
             return f"{operands[0]} {_BINARY[operation]} {operands[1]}"
         if operation in _COMPARISONS:
             return f"1.0 if {operands[0]} {_COMPARISONS[operation]} {operands[1]} else 0.0"
+        if operation == "power" and self.program.precision is not FLOAT64:
+            return f"power_of_float32({', '.join(operands)})"
         if operation in _CALLS:
             return f"{_CALLS[operation]}({', '.join(operands)})"
         if operation == "copy":

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Callable
 
 from ..engine import arithmetic
-from ..engine.precision import Precision
+from ..engine.precision import FLOAT64, Precision
 
 
 def _select(condition: float, chosen: float, other: float) -> float:
@@ -44,6 +44,10 @@ EXACT = frozenset({
 })  # fmt: skip
 
 
+_FUNCTIONS_OF_FLOAT32 = {**FUNCTIONS, "power": arithmetic.power_of_float32}
+
+
 def compute(operation: str, operands: Sequence[float], precision: Precision) -> float:
     """The result of an operation on numbers of a precision."""
-    return precision.rounded(FUNCTIONS[operation](*operands))
+    functions = FUNCTIONS if precision is FLOAT64 else _FUNCTIONS_OF_FLOAT32
+    return precision.rounded(functions[operation](*operands))
