@@ -35,6 +35,7 @@ from .errors import (
     user_stacklevel,
 )
 from .ir.printer import print_program
+from .passes.cost import Processor
 from .passes.layout import ParameterLayout
 from .passes.memory import InputRegion
 from .passes.pipeline import Lowered, lower
@@ -318,7 +319,7 @@ class CompiledStep(Generic[P, R]):
             started = perf_counter()
             traced = trace_call(self._call_traced, plan, slots)
             seconds = perf_counter() - started
-            return Lowering(lower(traced.trace, _regions(plan)), seconds, self.stats)
+            return Lowering(lower(traced.trace, _regions(plan), Processor()), seconds, self.stats)
 
     # ---- as a method, a copy, a pickle ------------------------------------------------------------------
 

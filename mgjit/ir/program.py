@@ -170,12 +170,20 @@ Target = Union[Reference, TargetChoice, TargetMixed, None]
 
 
 class Loop:
-    """`count` iterations of `body`; `reverse` counts the variable down.  The variable is the loop itself."""
+    """`count` iterations of `body`; `reverse` counts the variable down.  The variable is the loop itself.
 
-    __slots__ = ("body", "count", "reverse")
+    `lanes` marks an innermost loop of independent iterations that are meant to be executed side by side, as one
+    vector operation a statement; it says nothing about what is computed.
+    """
 
-    def __init__(self, count: int, body: list[Node], reverse: bool = False) -> None:
-        self.count, self.body, self.reverse = count, body, reverse
+    __slots__ = ("body", "count", "lanes", "reverse")
+
+    def __init__(self, count: int, body: list[Node], reverse: bool = False, lanes: bool = False) -> None:
+        self.count, self.body, self.reverse, self.lanes = count, body, reverse, lanes
+
+    def empty_copy(self) -> Loop:
+        """A loop of the same kind without a body."""
+        return Loop(self.count, [], self.reverse, self.lanes)
 
 
 class Block:
@@ -229,6 +237,11 @@ class Program:
     def phases(self) -> tuple[tuple[str, list[Node]], ...]:
         """Name and nodes of each phase."""
         return ("forward", self.forward), ("backward", self.backward), ("update", self.update)
+
+    @property
+    def functions(self) -> tuple[tuple[str, list[Node]], ...]:
+        """Name and nodes of everything that is emitted: the phases, and the last two fused."""
+        return (*self.phases, ("fused", self.fused))
 
 
 # ---- traversal --------------------------------------------------------------------------------------
