@@ -105,7 +105,7 @@ def _native(trace: Trace, inputs: Sequence[InputRegion], structure: str, options
 
 def _key(structure: str, compiler: compilers.Compiler, options: Options) -> str:
     flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
-    return entry_key(structure, options.mode, "float64", compiler.identity, " ".join(flags))
+    return entry_key(structure, options.mode, compiler.identity, " ".join(flags))
 
 
 def _optimisation(compiler: compilers.Compiler, options: Options, statements: int) -> str:
@@ -145,7 +145,7 @@ def _compile(
 ) -> Code:
     started = perf_counter()
     flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
-    lowered = lower(trace, inputs, processor(compiler, flags))
+    lowered = lower(trace, inputs, processor(compiler, flags, trace.precision))
     layout = lay_out(lowered.program, lowered.memory)
     source = emit_c(lowered.program, layout)
     emitted = perf_counter()

@@ -53,7 +53,7 @@ STAGES: dict[str, Callable[[Program, Memory], None]] = {
     "copies": lambda program, memory: forward_all_copies(program),
     "dead statements": lambda program, memory: delete_dead_statements(program),
     "distribute": lambda program, memory: distribute(program),
-    "fuse": lambda program, memory: fuse(program),
+    "fuse": lambda program, memory: fuse(program, Processor(lanes=1)),
     "vectorise": lambda program, memory: vectorise(program, Processor()),
     "simplify": lambda program, memory: simplify(program),
 }

