@@ -1,9 +1,9 @@
 """Program -> C source.
 
-The source includes no header: it then needs no C library development files, and compiles faster.  There
-are four functions, `mgjit_forward`, `mgjit_backward`, `mgjit_update` and `mgjit_step` (all three), each a
-pure function of one array of pointers.  Floating-point constants are hexadecimal, so that no locale and no
-decimal rounding is involved.
+The source includes no header: it then needs no C library development files, and compiles faster.  There are
+four functions, `mgjit_forward`, `mgjit_backward`, `mgjit_update` and `mgjit_step` (all three), each a pure
+function of one array of pointers, and `mgjit_loop`, which runs many steps.  Floating-point constants are
+hexadecimal, so that no locale and no decimal rounding is involved.
 """
 
 from __future__ import annotations
@@ -58,6 +58,23 @@ _POWER_OF_PYPY = """\
 static double power(double x, double y) { return y == 2.0 ? x * x : pow(x, y); }
 """
 
+#: Many steps: m[0] is the pointer block of a step, m[1] numbers: how many rows, how many are done, how many pointers
+#: move, and for each its index in the block and its distance in bytes from one row to the next.
+_LOOP = """\
+EXPORT int mgjit_loop(void *const *m)
+{
+    void **const block = (void **)m[0];
+    long long *const plan = (long long *)m[1];
+    for (long long row = 0; row < plan[0]; row++) {
+        mgjit_step(block);
+        for (long long k = 3; k < 3 + 2 * plan[2]; k += 2)
+            block[plan[k]] = (char *)block[plan[k]] + plan[k + 1];
+    }
+    plan[1] += plan[0];
+    return 0;
+}
+"""
+
 #: Functions with more pointers than this get them as local variables.
 _MOST_PARAMETERS = 40
 
@@ -81,6 +98,7 @@ def emit_c(program: Program, layout: Layout) -> str:
         parts.append(f"EXPORT int mgjit_{name}(void *const *m) {{ {name}(m); return 0; }}\n")
     rest = "fused(m);" if program.fused else "backward(m); update(m);"
     parts.append(f"EXPORT int mgjit_step(void *const *m) {{ forward(m); {rest} return 0; }}\n")
+    parts.append(_LOOP)
     return "\n".join(parts)
 
 
