@@ -28,6 +28,7 @@ from .runtime import ffi
 from .runtime.kernel import Code
 from .toolchain import build as toolchain
 from .toolchain import compilers
+from .toolchain.processor import processor
 from .trace.recorder import Trace
 
 #: Above these numbers of statements, straight-line code takes optimisers longer than it is worth.
@@ -104,7 +105,7 @@ def _native(trace: Trace, inputs: Sequence[InputRegion], structure: str, options
 
 def _key(structure: str, compiler: compilers.Compiler, options: Options) -> str:
     flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
-    return entry_key(structure, options.mode, "float64", compiler.identity, " ".join(flags))
+    return entry_key(structure, options.mode, compiler.identity, " ".join(flags))
 
 
 def _optimisation(compiler: compilers.Compiler, options: Options, statements: int) -> str:
@@ -143,7 +144,8 @@ def _compile(
     options: Options,
 ) -> Code:
     started = perf_counter()
-    lowered = lower(trace, inputs)
+    flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
+    lowered = lower(trace, inputs, processor(compiler, flags, trace.precision))
     layout = lay_out(lowered.program, lowered.memory)
     source = emit_c(lowered.program, layout)
     emitted = perf_counter()

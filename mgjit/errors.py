@@ -57,6 +57,10 @@ class PhaseError(MgjitError, RuntimeError):
     """`.backward()` or `.update()` was called before the phase that it continues."""
 
 
+class PrecisionError(MgjitError, TypeError):
+    """A parameter or state that lives in the memory of a float64 step is used in a float32 step, or the reverse."""
+
+
 class UnsupportedError(MgjitError, NotImplementedError):
     """A documented feature that this version does not offer yet."""
 

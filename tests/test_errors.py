@@ -20,6 +20,7 @@ STANDARD = {
     "IndexRangeError": IndexError,
     "RetraceLimitError": RuntimeError,
     "PhaseError": RuntimeError,
+    "PrecisionError": TypeError,
     "UnsupportedError": NotImplementedError,
     "CompilerError": RuntimeError,
     "CompilerTimeout": TimeoutError,

@@ -26,8 +26,8 @@ from ..trace.recorder import Trace
 from .rewrite import operand_arrays
 from .roll import Fold, Item
 
-#: Elements in a cache line; rows of transposed blocks start at multiples of it.
-_LINE = 8
+#: Bytes in a cache line; rows of transposed blocks start at multiples of it.
+_LINE = 64
 #: Blocks of fewer rows or columns are not worth transposing.
 _FEWEST_ROWS, _FEWEST_COLUMNS = 4, 2
 
@@ -107,7 +107,7 @@ def choose_layout(program: Program, parameters: Array) -> ParameterLayout | None
             last <= other.base or other.base + other.rows * other.row_step <= block.base for other in chosen
         ):
             chosen.append(block)
-    return _placed(sorted(chosen), parameters.size) if chosen else None
+    return _placed(sorted(chosen), parameters.size, _LINE // program.precision.size) if chosen else None
 
 
 def _candidates(program: Program, parameters: Array) -> set[ParameterBlock]:
@@ -148,7 +148,8 @@ def _references(node: Node, array: Array) -> Iterator[Reference]:
                 yield operand.reference
 
 
-def _placed(chosen: Sequence[ParameterBlock], size: int) -> ParameterLayout:
+def _placed(chosen: Sequence[ParameterBlock], size: int, line: int) -> ParameterLayout:
+    """The layout with these blocks transposed; `line` is the number of elements in a cache line."""
     blocks: list[ParameterBlock] = []
     place = position = 0
 
@@ -160,8 +161,8 @@ def _placed(chosen: Sequence[ParameterBlock], size: int) -> ParameterLayout:
 
     for block in chosen:
         keep(position, 1, block.base - position or 1, block.base - position)
-        place = -(-place // _LINE) * _LINE
-        pitch = -(-block.rows // _LINE) * _LINE
+        place = -(-place // line) * line
+        pitch = -(-block.rows // line) * line
         blocks.append(block._replace(place=place, row_stride=1, column_stride=pitch))
         place += pitch * block.columns
         gap = block.row_step - block.columns

@@ -48,21 +48,27 @@ def use_registers(program: Program, across_loops: bool) -> None:
         program: changed in place.
         across_loops: also where a loop stands between the two, or around the load; not before loops are rearranged.
     """
-    definitions: dict[Array, Statement | None] = {}
-    for _, nodes in program.phases:
-        for statement in statements(nodes):
-            for array in arrays_written(statement):
-                single = array not in definitions and not statement.update and array.space == "scratch"
-                definitions[array] = statement if single and isinstance(statement.target, Reference) else None
-    for _, nodes in program.phases:
-        _use_registers(nodes, {}, definitions, across_loops)
-    read = {array for _, nodes in program.phases for s in statements(nodes) for array in arrays_read(s)}
-    for _, nodes in program.phases:
+    _use_registers_in(program.phases, across_loops)
+    if program.fused:  # it stands for the last two phases
+        _use_registers_in([*program.phases[:1], *program.functions[-1:]], across_loops)
+    read = {array for _, nodes in program.functions for s in statements(nodes) for array in arrays_read(s)}
+    for _, nodes in program.functions:
         for statement in statements(nodes):
             target = statement.target
             unread = isinstance(target, Reference) and target.array.space == "scratch" and target.array not in read
             if unread and not statement.update:
                 statement.target = None
+
+
+def _use_registers_in(phases: Sequence[tuple[str, list[Node]]], across_loops: bool) -> None:
+    definitions: dict[Array, Statement | None] = {}
+    for _, nodes in phases:
+        for statement in statements(nodes):
+            for array in arrays_written(statement):
+                single = array not in definitions and not statement.update and array.space == "scratch"
+                definitions[array] = statement if single and isinstance(statement.target, Reference) else None
+    for _, nodes in phases:
+        _use_registers(nodes, {}, definitions, across_loops)
 
 
 def _use_registers(

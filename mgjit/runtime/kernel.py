@@ -35,7 +35,7 @@ class Code:
 
     Attributes:
         slots: what each pointer of the block points at.
-        scratch_size: float64 elements of scratch memory.
+        scratch_size: elements of scratch memory.
         constants, tables: contents of the blocks that belong to the code.
         library: the loaded shared object, or None for Python code.
         source: C or Python.
@@ -70,10 +70,11 @@ class Code:
     @classmethod
     def of_metadata(cls, metadata: dict[str, Any], library: ffi.Library, source: str) -> Code:
         """Code from a cache entry."""
-        constants, tables = array("d"), array("i")
-        constants.frombytes(base64.b64decode(metadata["constants"]))
-        tables.frombytes(base64.b64decode(metadata["tables"]))
         slots = [Slot(*slot) for slot in metadata["slots"]]
+        constants: array[float] = array(next(slot.format for slot in slots if slot.space == "constant"))
+        constants.frombytes(base64.b64decode(metadata["constants"]))
+        tables = array("i")
+        tables.frombytes(base64.b64decode(metadata["tables"]))
         stored = metadata["parameter_layout"]
         layout = None if stored is None else ParameterLayout.of_json(stored)
         return cls(slots, metadata["scratch_size"], constants, tables, library, source, metadata["facts"], layout)
@@ -95,7 +96,7 @@ class Kernel:
     ) -> None:
         self.code, self.plan, self.result = code, plan, result
         self.frame: Frame = plan.frame()
-        self.outputs = zero_array(outputs)
+        self.outputs = zero_array(outputs, plan.precision)
         self.values = values
         self._checks = checks
         self.parameters, self._states = parameters, states
@@ -109,7 +110,7 @@ class Kernel:
             "output": [self.outputs],
             "constant": [code.constants],
             "table": [code.tables],
-            "scratch": [aligned_zeros(code.scratch_size)],
+            "scratch": [aligned_zeros(code.scratch_size, plan.precision)],
         }
         #: The buffer of each slot of the pointer block.
         self.buffers: list[Any] = [memory[slot.space][slot.region] for slot in code.slots]
@@ -192,8 +193,8 @@ class Kernel:
             IndexRangeError: one is out of range.
         """
         for check in self._checks:
-            column = rows.input_column(check.input_index)
-            if not (all(map(float.is_integer, map(float, column))) and min(column) >= 0 and max(column) < check.count):
+            column = list(map(self.plan.precision.rounded, rows.input_column(check.input_index)))
+            if not (all(map(float.is_integer, column)) and min(column) >= 0 and max(column) < check.count):
                 row = next(k for k, number in enumerate(column) if not _is_index(number, check.count))
                 raise _out_of_range(check, column[row], f" in row {row}")
 
@@ -208,7 +209,7 @@ class Kernel:
         for node in self.plan.buffers:
             if node.place <= index < node.place + node.size:
                 view = flat_view(self.frame.buffers[node.region], node.format)
-                return float(view[index - node.place])
+                return self.plan.precision.rounded(view[index - node.place])
         raise AssertionError("an index that is no input")
 
 

@@ -50,7 +50,7 @@ class NativeRunner:
         slot = kernel.slot("output", 0)
         if outputs:
             block.set(slot, outputs)
-            moves.extend([slot, 8 * len(kernel.outputs)])
+            moves.extend([slot, kernel.outputs.itemsize * len(kernel.outputs)])
         self._numbers = array("q", [0, 0, len(moves) // 2, *moves])
         both = ffi.PointerBlock(2)
         both.set_block(0, block)
@@ -102,7 +102,7 @@ def run_rows(kernel: Kernel, rows: Rows, report: Callable[[int], Any], count_cal
         count_calls: is told once how many have been run, also when a signal ends the loop.
     """
     width = len(kernel.outputs)
-    outputs = zero_array(rows.count * width)
+    outputs = zero_array(rows.count * width, kernel.plan.precision)
     runner: Runner
     if kernel.code.library is None:
         runner = PythonRunner(kernel, rows, outputs)

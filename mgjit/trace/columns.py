@@ -282,7 +282,7 @@ class Rows:
         """Make room for packed numbers that differ from row to row."""
         if self.packed_stride == 0:
             self.packed = self.packed * self.count
-            self.packed_stride = 8 * self.plan.packed_size
+            self.packed_stride = self.plan.precision.size * self.plan.packed_size
 
     def input_column(self, index: int) -> Sequence[float]:
         """What input `index` of the trace is in each row (once, where it is the same in all)."""
@@ -359,12 +359,12 @@ def _store(place: int, size: int, numbers: Sequence[Any], integer: bool, rows: R
     if integer and not is_exact(numbers):
         return False
     try:
-        flat = numbers if isinstance(numbers, array) else array("d", numbers)
+        flat = array(rows.packed.typecode, numbers)
     except OverflowError:  # an int among floats that is greater than any float
         return False
     width = rows.plan.packed_size
     if size == width:
-        rows.packed, rows.packed_stride = flat, 8 * width
+        rows.packed, rows.packed_stride = flat, rows.plan.precision.size * width
         return True
     rows.spread()
     if size <= rows.count:  # whichever takes fewer assignments
@@ -430,7 +430,7 @@ def _bytes(node: BufferNode) -> int:
 def _pack_one_by_one(plan: ArgumentPlan, columns: Columns) -> Rows:
     """Every row by the plan itself: the definition of what the functions above do with whole columns."""
     frame = plan.frame()
-    packed = array("d")
+    packed = frame.packed[:0]
     buffers: list[list[Any]] = [[] for _ in plan.buffers]
     separate, values = False, None
     for number, arguments in enumerate(columns.rows()):
@@ -446,7 +446,7 @@ def _pack_one_by_one(plan: ArgumentPlan, columns: Columns) -> Rows:
         values = values or list(map(id, frame.values))
         separate = separate or list(map(id, frame.values)) != values
     rows = Rows(plan, frame, columns.length)
-    rows.packed, rows.packed_stride, rows.separate = packed, 8 * plan.packed_size, separate
+    rows.packed, rows.packed_stride, rows.separate = packed, plan.precision.size * plan.packed_size, separate
     rows.buffers = [MovingBuffer(_joined(found), _bytes(node)) for node, found in zip(plan.buffers, buffers)]
     return rows
 
@@ -458,7 +458,7 @@ def _joined(buffers: list[Any]) -> bytes:
 
 def _pack_other_values(plan: ArgumentPlan, columns: Columns, arguments: Sequence[Any]) -> Frame:
     """A row that does not fit the plan, but would if its Values were those of row 0."""
-    other = plan_arguments(columns.names, arguments, columns.static)
+    other = plan_arguments(columns.names, arguments, columns.static, precision=plan.precision)
     frame = other.frame()
     if other.structure != plan.structure or not other.pack(arguments, frame):
         raise ColumnError(

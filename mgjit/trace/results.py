@@ -56,7 +56,8 @@ class OutputResult(ResultTree):
         return number if self.make is None else self.make(number)
 
     def columns(self, outputs: array[float], width: int, rows: int) -> Any:
-        return outputs if width == 1 else outputs[self.index :: width]
+        column = outputs if width == 1 else outputs[self.index :: width]
+        return column if column.typecode == "d" else array("d", column)
 
 
 class ConstantResult(ResultTree):

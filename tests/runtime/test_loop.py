@@ -201,6 +201,24 @@ def test_06_methods(backend: str) -> None:
     assert bits(ours.step([1.0, 2.0], 1.0)) == bits(theirs.step([1.0, 2.0], 1.0))
 
 
+@BACKENDS
+def test_07_float32(backend: str) -> None:
+    """Rows, indices and results of float32 steps."""
+    w = Value(0.1)
+
+    def plain(x: Any, i: Any, raw: Any) -> Any:
+        w.data = w.data + x[0] * raw[0]
+        return w * x[1], mgjit.take([1.0, 2.5], i), 0.1
+
+    columns = [rows(4), [0, 1, 1, 0], [b"a", b"b", b"c", b"d"]]
+    first = mgjit.compile(backend=backend, dtype="float32")(plain)
+    expected = [first(*row) for row in zip(*columns)]
+    last, w = w.data, Value(0.1)
+    got = mgjit.compile(backend=backend, dtype="float32")(plain).loop(*columns)
+    assert got == tuple(array("d", column) for column in zip(*expected))
+    assert w.data == last
+
+
 # ---- Values as arguments ------------------------------------------------------------
 
 
