@@ -1,4 +1,4 @@
-"""exp of float32 lanes, without tables: at most 1 ulp off where the result is normal.
+"""exp of float32 lanes, without tables: at most 1.1 ulp off.
 
 1. x is limited to where the result is neither 0 nor infinite, and a little beyond; NaN stays.
 2. x = n ln 2 + r with the nearest integer n; ln 2 in two parts, so that r keeps its last bits.
@@ -10,23 +10,7 @@
 from __future__ import annotations
 
 from .parts import Part
-from .vectors import FUSED_FLOAT, SELECT
-
-_REDUCED = """\
-/* exp(r) - 1 for x = n ln 2 + r; |x| < 2^20 */
-INLINE float@ reduced_exp_f@(float@ x, float@ *n) {
-    const float@ shift = (float@){} + 0x1.8p23f;
-    float@ shifted = fused_f@((float@){} + 0x1.715476p0f, x, shift);
-    *n = shifted - shift;
-    float@ r = fused_f@(*n, (float@){} - 0x1.62e4p-1f, x);
-    r = fused_f@(*n, (float@){} - 0x1.7f7d1cp-20f, r);
-    float@ q = fused_f@((float@){} + 0x1.6da0c0p-10f, r, (float@){} + 0x1.122d8ep-7f);
-    q = fused_f@(q, r, (float@){} + 0x1.55547ep-5f);
-    q = fused_f@(q, r, (float@){} + 0x1.5554a8p-3f);
-    q = fused_f@(q, r, (float@){} + 0.5f);
-    return fused_f@(q, r * r, r);
-}
-"""
+from .vectors import FUSED_FLOAT, LIMITED
 
 
 def _scaled(lanes: int) -> str:
@@ -49,13 +33,18 @@ def _scaled(lanes: int) -> str:
 
 _EXP = """\
 static inline float@ fast_exp_f@(float@ x) {
-    x = select_f@(x > 89.0f, (float@){} + 89.0f, x);
-    x = select_f@(x < -104.0f, (float@){} - 104.0f, x);
-    float@ n, p = reduced_exp_f@(x, &n);
-    return scaled_f@(p + 1.0f, n);
+    const float@ shift = (float@){} + 0x1.8p23f;
+    x = limited_f@((float@){} - 104.0f, x, (float@){} + 89.0f);
+    float@ n = fused_f@((float@){} + 0x1.715476p0f, x, shift) - shift;
+    float@ r = fused_f@(n, (float@){} - 0x1.62e4p-1f, x);
+    r = fused_f@(n, (float@){} - 0x1.7f7d1cp-20f, r);
+    float@ q = fused_f@((float@){} + 0x1.6da0c0p-10f, r, (float@){} + 0x1.122d8ep-7f);
+    q = fused_f@(q, r, (float@){} + 0x1.55547ep-5f);
+    q = fused_f@(q, r, (float@){} + 0x1.5554a8p-3f);
+    q = fused_f@(q, r, (float@){} + 0.5f);
+    return scaled_f@(fused_f@(q, r * r, r) + 1.0f, n);
 }
 """
 
-REDUCED_EXP = Part(_REDUCED, requires=(FUSED_FLOAT,))
 SCALED = Part(_scaled, requires=(FUSED_FLOAT,))
-FAST_EXP = Part(_EXP, requires=(SELECT, REDUCED_EXP, SCALED))
+FAST_EXP = Part(_EXP, requires=(LIMITED, SCALED))

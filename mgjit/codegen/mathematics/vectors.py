@@ -3,6 +3,7 @@
 For n lanes: `double<n>` with `integer<n>` (64-bit lanes), `float<n>` with `word<n>` (32-bit lanes), and
 
     select_<n>(mask, a, b)   a where the mask is set, else b
+    limited_f<n>(low, x, high)  x, or the limit that it exceeds; NaN stays
     any_<n>(mask)            whether a lane is set
     fused_<n>(a, b, c)       a * b + c; rounded once where the processor can, because then the mathematical
                              library does so as well; no compiler flag may split, join or reorder it
@@ -67,6 +68,17 @@ _LANE_BITS = {
     8: ("defined(__AVX512DQ__) && HAS_BUILTIN(__builtin_ia32_cvtq2mask512)", "__builtin_ia32_cvtq2mask512(mask)"),
 }
 
+#: Lanes, what the compiler must have, and the smaller of `high` and x, the larger of `low` and x.
+_LIMITS = {
+    4: ("defined(__SSE__)", "__builtin_ia32_minps(high, x)", "__builtin_ia32_maxps(low, x)"),
+    8: ("defined(__AVX__)", "__builtin_ia32_minps256(high, x)", "__builtin_ia32_maxps256(low, x)"),
+    16: (
+        "defined(__AVX512F__)",
+        "__builtin_ia32_minps512_mask(high, x, x, -1, 4)",
+        "__builtin_ia32_maxps512_mask(low, x, x, -1, 4)",
+    ),
+}
+
 _FUSED_BUILTINS = {
     ("double", 2): ("defined(__FMA__)", "__builtin_ia32_vfmaddpd(a, b, c)"),
     ("double", 4): ("defined(__FMA__)", "__builtin_ia32_vfmaddpd256(a, b, c)"),
@@ -84,6 +96,18 @@ def _any(lanes: int) -> str:
         return _ANY % ("    ", joined)
     condition, bits = _LANE_BITS[lanes]
     return _ANY % (f"#if {condition}\n    return {bits} != 0;\n#endif\n    ", joined)
+
+
+def _limited(lanes: int) -> str:
+    """Two selections, which gcc does not recognise as minimum and maximum of vectors."""
+    lines = ["INLINE float@ limited_f@(float@ low, float@ x, float@ high) {"]
+    if lanes in _LIMITS:
+        condition, smaller, larger = _LIMITS[lanes]
+        lines += [f"#if {condition} && !defined(__clang__)"]
+        lines += ["    /* of operands that do not compare the second is the result */"]
+        lines += [f"    x = {smaller};", f"    return {larger};", "#endif"]
+    lines += ["    x = select_f@(x > high, high, x);", "    return select_f@(x < low, low, x);", "}", ""]
+    return "\n".join(lines)
 
 
 def _fused(element: str, lanes: int) -> str:
@@ -105,6 +129,7 @@ def _fused(element: str, lanes: int) -> str:
 
 TYPES = Part(_TYPES, lambda: _PROLOGUE)
 SELECT = Part(_SELECT, requires=(TYPES,))
+LIMITED = Part(_limited, requires=(SELECT,))
 ANY = Part(_any, requires=(TYPES,))
 FUSED = Part(lambda lanes: _fused("double", lanes), requires=(TYPES,))
 FUSED_FLOAT = Part(lambda lanes: _fused("float", lanes), requires=(TYPES,))
