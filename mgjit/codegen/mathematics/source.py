@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .exact_exp import EXACT_EXP
+from .exact_log import EXACT_LOG
+from .exact_power import EXACT_POWER
+from .exact_tanh import EXACT_TANH
 from .fast_exp import FAST_EXP
 from .fast_tanh import FAST_TANH
 from .parts import assemble, for_lanes
 from .vectors import TYPES
 
-EXACT = {"exp": EXACT_EXP}
+EXACT = {"exp": EXACT_EXP, "log": EXACT_LOG, "tanh": EXACT_TANH, "power": EXACT_POWER}
 """The functions there are, and their algorithms for lanes of float64."""
 
 _FAST_FLOAT = {"exp": FAST_EXP, "tanh": FAST_TANH}

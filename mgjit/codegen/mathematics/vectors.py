@@ -1,6 +1,7 @@
 """The vector types and the few operations that C's vector extensions leave out.
 
-For n lanes: `double<n>` with `integer<n>` (64-bit lanes), `float<n>` with `word<n>` (32-bit lanes), and
+For n lanes: `double<n>` with `integer<n>` and `natural<n>` (64 bits a lane, signed and not), `float<n>` with
+`word<n>` (32 bits a lane), and
 
     select_<n>(mask, a, b)   a where the mask is set, else b
     limited_f<n>(low, x, high)  x, or the limit that it exceeds; NaN stays
@@ -42,6 +43,7 @@ _PROLOGUE = """\
 _TYPES = """\
 typedef double double@ __attribute__((vector_size(8 * @)));
 typedef long long integer@ __attribute__((vector_size(8 * @)));
+typedef unsigned long long natural@ __attribute__((vector_size(8 * @)));
 typedef float float@ __attribute__((vector_size(4 * @)));
 typedef int word@ __attribute__((vector_size(4 * @)));
 """
