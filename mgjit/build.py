@@ -149,7 +149,7 @@ def _compile(
     flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
     lowered = lower(trace, inputs, processor(compiler, flags, trace.precision), options.grads)
     layout = lay_out(lowered.program, lowered.memory)
-    source = emit_c(lowered.program, layout)
+    source = emit_c(lowered.program, layout, options.mode, frozenset({"exp", "log", "tanh", "power"}))
     emitted = perf_counter()
     optimisation = _optimisation(compiler, options, lowered.statements)
     try:

@@ -107,10 +107,17 @@ _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!=
 _CALLS = {"exp": "exp", "log": "log", "tanh": "tanh", "sqrt": "SQUARE_ROOT", "absolute": "ABSOLUTE"}
 
 
-def emit_c(program: Program, layout: Layout) -> str:
-    """The C source of a Program."""
+def emit_c(program: Program, layout: Layout, mode: str = "strict", functions: frozenset[str] = frozenset()) -> str:
+    """The C source of a Program.
+
+    Args:
+        program: what to compute.
+        layout: where its arrays lie.
+        mode: "strict" or "fast".
+        functions: the mathematical functions that are computed on whole vectors.
+    """
     parts: list[str] = []
-    blocks, vectors = _Blocks(), Vectors()
+    blocks, vectors = _Blocks(), Vectors(program.precision.name, mode, functions)
     for name, nodes in program.functions:
         if nodes or name != "fused":
             emitter = _CEmitter(program, layout, blocks, vectors)
