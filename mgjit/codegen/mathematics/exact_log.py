@@ -43,7 +43,7 @@ INLINE double@ log_away_from_one_@(double@ x) {
     double@ r = fused_@(z, reciprocal, (double@){} - 1.0);
     double@ whole = fused_@(k, (double@){} + 0x1.62e42fefa3800p-1, logarithm);
     double@ high = whole + r;
-    KEEP(high);
+    keep_@(&high);
     double@ low = fused_@(k, (double@){} + 0x1.ef35793c76730p-45, whole - high + r);
     double@ square = r * r;
     double@ odd = fused_@(r, (double@){} - 0x1.55575e506c89fp-3, (double@){} + 0x1.999b324f10111p-3);
@@ -64,7 +64,7 @@ INLINE double@ log_near_one_@(double@ x) {
     double@ rounded = fused_@(-scale, r, fused_@(scale, r, r));
     double@ rest = r - rounded, exact = rounded * rounded;
     double@ high = fused_@(exact, (double@){} - 0.5, r);
-    KEEP(high);
+    keep_@(&high);
     double@ low = fused_@(exact, (double@){} - 0.5, r - high);
     low = fused_@(rest * -0.5, rounded + r, low);
     return fused_@(cube, y, low) + high;

@@ -39,12 +39,12 @@ INLINE double@ long_logarithm_@(double@ x, double@ *rest) {
     double@ r = fused_@(z, reciprocal, (double@){} - 1.0);
     double@ first = fused_@(k, (double@){} + 0x1.62e42fefa3800p-1, logarithm);
     double@ second = first + r;
-    KEEP(second);
+    keep_@(&second);
     double@ low = fused_@(k, (double@){} + 0x1.ef35793c76730p-45, tail);
     double@ lost = first - second + r;
     double@ half = r * -0.5, square = r * half;
     double@ high = second + square;
-    KEEP(high);
+    keep_@(&high);
     double@ more = fused_@(half, r, -square);
     double@ lost_again = second - high + square;
     double@ p = fused_@(r, (double@){} + 0x1.0002b8b263fc3p+0, (double@){} - 0x1.2495b9b4845e9p+0);
@@ -53,7 +53,7 @@ INLINE double@ long_logarithm_@(double@ x, double@ *rest) {
     p = fused_@(square, p, fused_@(r, (double@){} + 0x1.0000000000006p-1, (double@){} - 0x1.5555555555560p-1));
     low = fused_@(r * square, p, low + lost + more + lost_again);
     double@ result = high + low;
-    KEEP(result);
+    keep_@(&result);
     *rest = high - result + low;
     return result;
 }
@@ -72,7 +72,7 @@ static inline double@ exact_power_@(double@ x, double@ y) {
     double@ rest;
     double@ logarithm = long_logarithm_@(size, &rest);
     double@ high = y * logarithm;
-    KEEP(high);
+    keep_@(&high);
     double@ low = fused_@(y, rest, fused_@(y, logarithm, -high));
     double@ result = exponential_of_sum_@(high, low);
 
@@ -83,7 +83,7 @@ static inline double@ exact_power_@(double@ x, double@ y) {
     integer@ negative = (integer@)x & ~magnitude;
     if (any_@(negative)) {
         double@ rounded = size_of_y + whole;
-        KEEP(rounded);
+        keep_@(&rounded);
         integer@ integral = (rounded - whole == size_of_y), odd = (integer@)rounded << 63;
         special |= (x < 0.0) & ~integral;
         result = (double@)((integer@)result | (negative & integral & odd));

@@ -31,7 +31,7 @@ static inline double@ exact_tanh_@(double@ x) {
 
     double@ cut = doubled * 0x1.71547652b82fep0 + 0.5;
     double@ shifted = cut + shift;
-    KEEP(shifted);
+    keep_@(&shifted);
     double@ k = shifted - shift;
     integer@ above = (k > cut), none = ((integer@)doubled < 0x3fd62e4300000000LL);
     k = (double@)(~none & (integer@)(k - (double@)(above & 0x3ff0000000000000LL)));
@@ -42,9 +42,9 @@ static inline double@ exact_tanh_@(double@ x) {
     double@ signed_k = (double@)((integer@)k ^ turn);
     double@ high = fused_@(signed_k, zero - 0x1.62e42feep-1, w), low = signed_k * 0x1.a39ef35793c76p-33;
     double@ r = high - low;
-    KEEP(r);
+    keep_@(&r);
     double@ c = high - r;
-    KEEP(c);
+    keep_@(&c);
     c -= low;
 
     double@ half = r * 0.5, product = r * half, square = product * product;

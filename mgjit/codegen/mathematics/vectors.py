@@ -9,8 +9,9 @@ For n lanes: `double<n>` with `integer<n>` and `natural<n>` (64 bits a lane, sig
     fused_<n>(a, b, c)       a * b + c; rounded once where the processor can, because then the mathematical
                              library does so as well; no compiler flag may split, join or reorder it
 
-The names of the float variants end in f: `select_f<n>`.  `KEEP(x)` hides where a value comes from: in fast
-mode compilers may otherwise simplify `(x + big) - big` to x.
+    keep_<n>(&x)             hides where x comes from: in fast mode compilers would simplify (x + big) - big
+
+The names of the float variants end in f: `select_f<n>`.
 """
 
 from __future__ import annotations
@@ -23,15 +24,6 @@ _PROLOGUE = """\
 #define HAS_BUILTIN(name) __has_builtin(name)
 #else
 #define HAS_BUILTIN(name) 0
-#endif
-#if defined(__AVX512F__)
-#define KEEP(x) __asm__("" : "+v"(x))
-#elif defined(__x86_64__) || defined(__SSE2__)
-#define KEEP(x) __asm__("" : "+x"(x))
-#elif defined(__aarch64__)
-#define KEEP(x) __asm__("" : "+w"(x))
-#else
-#define KEEP(x) __asm__("" : "+m"(x))
 #endif
 #if defined(__FMA__) || defined(__FP_FAST_FMA) || defined(__ARM_FEATURE_FMA)
 #define IS_FUSED 1
@@ -100,6 +92,25 @@ def _any(lanes: int) -> str:
     return _ANY % (f"#if {condition}\n    return {bits} != 0;\n#endif\n    ", joined)
 
 
+#: Bytes of a vector, what the compiler must have for one register to hold it, and the letter of such registers.
+_REGISTERS = {16: ("__SSE2__", "x"), 32: ("__AVX__", "x"), 64: ("__AVX512F__", "v")}
+
+
+def _keep(lanes: int) -> str:
+    """An empty instruction that might change the vector, in a register where one is large enough."""
+    texts = []
+    for kind, suffix, size in (("double", "", 8 * lanes), ("float", "f", 4 * lanes)):
+        lines = [f"INLINE void keep_{suffix}@({kind}@ *x) {{"]
+        if size in _REGISTERS:
+            macro, letter = _REGISTERS[size]
+            lines += [f"#if defined({macro})", f'    __asm__("" : "+{letter}"(*x));']
+            lines += ["#elif defined(__aarch64__)", '    __asm__("" : "+w"(*x));'] if size == 16 else []
+            lines += ["#else"]
+        lines += ['    __asm__("" : "+m"(*x));', *(["#endif"] if size in _REGISTERS else []), "}", ""]
+        texts.append("\n".join(lines))
+    return "".join(texts)
+
+
 def _limited(lanes: int) -> str:
     """Two selections, which gcc does not recognise as minimum and maximum of vectors."""
     lines = ["INLINE float@ limited_f@(float@ low, float@ x, float@ high) {"]
@@ -125,7 +136,12 @@ def _fused(element: str, lanes: int) -> str:
         condition, call = _FUSED_BUILTINS[element, lanes]
         lines += [f"#elif {condition} && HAS_BUILTIN({call.partition('(')[0]})", f"    return {call};"]
     lines += ["#elif IS_FUSED", f"    return ({kind}){{EACH({scalar}(a[#], b[#], c[#]))}};", "#else"]
-    lines += [f"    {kind} product = a * b;", "    KEEP(product);", "    product += c;", "    KEEP(product);"]
+    lines += [
+        f"    {kind} product = a * b;",
+        f"    keep_{suffix}@(&product);",
+        "    product += c;",
+        f"    keep_{suffix}@(&product);",
+    ]
     return "\n".join([*lines, "    return product;", "#endif", "}", ""])
 
 
@@ -133,5 +149,6 @@ TYPES = Part(_TYPES, lambda: _PROLOGUE)
 SELECT = Part(_SELECT, requires=(TYPES,))
 LIMITED = Part(_limited, requires=(SELECT,))
 ANY = Part(_any, requires=(TYPES,))
-FUSED = Part(lambda lanes: _fused("double", lanes), requires=(TYPES,))
-FUSED_FLOAT = Part(lambda lanes: _fused("float", lanes), requires=(TYPES,))
+KEEP = Part(_keep, requires=(TYPES,))
+FUSED = Part(lambda lanes: _fused("double", lanes), requires=(KEEP,))
+FUSED_FLOAT = Part(lambda lanes: _fused("float", lanes), requires=(KEEP,))
