@@ -9,6 +9,7 @@ For n lanes: `double<n>` with `integer<n>` and `natural<n>` (64 bits a lane, sig
     fused_<n>(a, b, c)       a * b + c; rounded once where the processor can, because then the mathematical
                              library does so as well; no compiler flag may split, join or reorder it
 
+    lost_<n>(a, sum, b)      a + b - sum without rounding, if sum is the rounded a + b and |a| >= |b|
     keep_<n>(&x)             hides where x comes from: in fast mode compilers would simplify (x + big) - big
 
 The names of the float variants end in f: `select_f<n>`.
@@ -49,17 +50,14 @@ INLINE float@ select_f@(word@ mask, float@ a, float@ b) {
 }
 """
 
-_ANY = """\
-INLINE int any_@(integer@ mask) {
-%sreturn (%s) != 0;
-}
-"""
-
-#: Lanes, what the compiler must have, and the builtin that makes bits of lanes.
+#: Element and lanes, what the compiler must have, and the builtin that makes bits of lanes.
 _LANE_BITS = {
-    2: ("defined(__SSE2__) && HAS_BUILTIN(__builtin_ia32_movmskpd)", "__builtin_ia32_movmskpd((double@)mask)"),
-    4: ("defined(__AVX__) && HAS_BUILTIN(__builtin_ia32_movmskpd256)", "__builtin_ia32_movmskpd256((double@)mask)"),
-    8: ("defined(__AVX512DQ__) && HAS_BUILTIN(__builtin_ia32_cvtq2mask512)", "__builtin_ia32_cvtq2mask512(mask)"),
+    ("integer", 2): ("__SSE2__", "__builtin_ia32_movmskpd((double@)mask)"),
+    ("integer", 4): ("__AVX__", "__builtin_ia32_movmskpd256((double@)mask)"),
+    ("integer", 8): ("__AVX512DQ__", "__builtin_ia32_cvtq2mask512(mask)"),
+    ("word", 4): ("__SSE__", "__builtin_ia32_movmskps((float@)mask)"),
+    ("word", 8): ("__AVX__", "__builtin_ia32_movmskps256((float@)mask)"),
+    ("word", 16): ("__AVX512DQ__", "__builtin_ia32_cvtd2mask512(mask)"),
 }
 
 #: Lanes, what the compiler must have, and the smaller of `high` and x, the larger of `low` and x.
@@ -73,6 +71,15 @@ _LIMITS = {
     ),
 }
 
+_LOST = """\
+INLINE double@ lost_@(double@ a, double@ sum, double@ b) {
+    keep_@(&sum);
+    a -= sum;
+    keep_@(&a);
+    return a + b;
+}
+"""
+
 _FUSED_BUILTINS = {
     ("double", 2): ("defined(__FMA__)", "__builtin_ia32_vfmaddpd(a, b, c)"),
     ("double", 4): ("defined(__FMA__)", "__builtin_ia32_vfmaddpd256(a, b, c)"),
@@ -85,11 +92,16 @@ _FUSED_BUILTINS = {
 
 def _any(lanes: int) -> str:
     """Bits of lanes where the processor makes them, else all lanes joined."""
-    joined = " | ".join(f"mask[{lane}]" for lane in range(lanes))
-    if lanes not in _LANE_BITS:
-        return _ANY % ("    ", joined)
-    condition, bits = _LANE_BITS[lanes]
-    return _ANY % (f"#if {condition}\n    return {bits} != 0;\n#endif\n    ", joined)
+    texts = []
+    for kind, suffix in (("integer", ""), ("word", "f")):
+        lines = [f"INLINE int any_{suffix}@({kind}@ mask) {{"]
+        if (kind, lanes) in _LANE_BITS:
+            macro, bits = _LANE_BITS[kind, lanes]
+            lines += [f"#if defined({macro}) && HAS_BUILTIN({bits.partition('(')[0]})", f"    return {bits} != 0;"]
+            lines += ["#endif"]
+        joined = " | ".join(f"mask[{lane}]" for lane in range(lanes))
+        texts.append("\n".join([*lines, f"    return ({joined}) != 0;", "}", ""]))
+    return "".join(texts)
 
 
 #: Bytes of a vector, what the compiler must have for one register to hold it, and the letter of such registers.
@@ -150,5 +162,6 @@ SELECT = Part(_SELECT, requires=(TYPES,))
 LIMITED = Part(_limited, requires=(SELECT,))
 ANY = Part(_any, requires=(TYPES,))
 KEEP = Part(_keep, requires=(TYPES,))
+LOST = Part(_LOST, requires=(KEEP,))
 FUSED = Part(lambda lanes: _fused("double", lanes), requires=(KEEP,))
 FUSED_FLOAT = Part(lambda lanes: _fused("float", lanes), requires=(KEEP,))

@@ -28,7 +28,9 @@ __attribute__((visibility("default"))) int run(void *const *m) {
     for (int lane = 0; lane < @; lane++) {
         integer@ mask = {}, all = (integer@){} - 1;
         mask[lane] = -1;
-        any[lane] = any_@(mask) && any_@(all) && !any_@(all - all) && select_@(mask, u, v)[lane] == u[lane];
+        word@ mask_f = __builtin_convertvector(mask, word@), all_f = (word@){} - 1;
+        any[lane] = any_@(mask) && any_@(all) && !any_@(all - all) && select_@(mask, u, v)[lane] == u[lane]
+            && any_f@(mask_f) && any_f@(all_f) && !any_f@(all_f - all_f);
     }
     return IS_FUSED;
 }
