@@ -28,6 +28,7 @@ from .runtime import ffi
 from .runtime.kernel import Code
 from .toolchain import build as toolchain
 from .toolchain import compilers
+from .toolchain.processor import processor
 from .trace.recorder import Trace
 
 #: Above these numbers of statements, straight-line code takes optimisers longer than it is worth.
@@ -44,6 +45,7 @@ class Options:
     compiler: str | None = None
     cache: bool = True
     optimisation: str | None = None
+    grads: bool = True
 
 
 _shared: dict[str, Code] = {}
@@ -104,7 +106,8 @@ def _native(trace: Trace, inputs: Sequence[InputRegion], structure: str, options
 
 def _key(structure: str, compiler: compilers.Compiler, options: Options) -> str:
     flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
-    return entry_key(structure, options.mode, "float64", compiler.identity, " ".join(flags))
+    kept = "gradients" if options.grads else "no gradients"
+    return entry_key(structure, options.mode, kept, compiler.identity, " ".join(flags))
 
 
 def _optimisation(compiler: compilers.Compiler, options: Options, statements: int) -> str:
@@ -143,9 +146,10 @@ def _compile(
     options: Options,
 ) -> Code:
     started = perf_counter()
-    lowered = lower(trace, inputs)
+    flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
+    lowered = lower(trace, inputs, processor(compiler, flags, trace.precision), options.grads)
     layout = lay_out(lowered.program, lowered.memory)
-    source = emit_c(lowered.program, layout)
+    source = emit_c(lowered.program, layout, options.mode, frozenset({"exp", "log", "tanh", "power"}))
     emitted = perf_counter()
     optimisation = _optimisation(compiler, options, lowered.statements)
     try:

@@ -16,10 +16,11 @@ from mgjit.ir.interpreter import Interpreter
 from mgjit.ir.program import Array, Program
 from mgjit.ir.verify import verify
 from mgjit.passes.blocks import cut_blocks
+from mgjit.passes.cost import Processor
 from mgjit.passes.differentiate import differentiate
+from mgjit.passes.distribute import distribute
 from mgjit.passes.first_contributions import merge_first_contributions
 from mgjit.passes.fuse import fuse
-from mgjit.passes.jam import jam
 from mgjit.passes.layout import choose_layout, cut_at_blocks
 from mgjit.passes.lift import lift
 from mgjit.passes.memory import InputRegion, Memory
@@ -28,7 +29,7 @@ from mgjit.passes.reach import reach
 from mgjit.passes.reductions import find_reductions
 from mgjit.passes.roll import roll
 from mgjit.passes.simplify import delete_dead_statements, forward_copies, simplify, use_registers
-from mgjit.passes.sink import sink
+from mgjit.passes.vectorise import vectorise
 from mgjit.trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.trace.signature import plan_arguments
 from mgjit.trace.tracer import trace_call
@@ -51,10 +52,10 @@ STAGES: dict[str, Callable[[Program, Memory], None]] = {
     "registers": lambda program, memory: use_registers(program, across_loops=False),
     "copies": lambda program, memory: forward_all_copies(program),
     "dead statements": lambda program, memory: delete_dead_statements(program),
-    "sink": lambda program, memory: sink(program),
-    "jam": lambda program, memory: jam(program),
+    "distribute": lambda program, memory: distribute(program),
+    "fuse": lambda program, memory: fuse(program, Processor(lanes=1)),
+    "vectorise": lambda program, memory: vectorise(program, Processor()),
     "simplify": lambda program, memory: simplify(program),
-    "fuse": lambda program, memory: fuse(program),
 }
 
 

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Callable
 
+from ..engine.precision import Precision
 from ..ir.program import (
     Array,
     Backward,
@@ -234,7 +235,7 @@ class _Pass:
         adjoint = Load(result.reference._replace(array=self.context.adjoint(array, self.node.number)))
         operands = [substitution.operand(operand) for operand in statement.operands]
         targets = [self._adjoint_target(operand) for operand in operands]
-        emitter = _Emitter()
+        emitter = _Emitter(self.context.program.precision)
         if statement.update:
             # The adjoint of an accumulator is that of the total, for every term alike.
             sign = statement.operation == "subtract"
@@ -279,7 +280,8 @@ _Rule = Callable[["_Emitter", "list[Operand]", Operand, Operand], "list[Operand 
 class _Emitter:
     """Builds the statements of one rule."""
 
-    def __init__(self) -> None:
+    def __init__(self, precision: Precision) -> None:
+        self.precision = precision
         self.nodes: list[Node] = []
 
     def emit(self, operation: str, *operands: Operand) -> Operand:
@@ -323,7 +325,7 @@ def _multiply(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[O
 def _power(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     exponent = x[1]
     if isinstance(exponent, Constant):
-        lower: Operand = Constant(exponent.value - 1.0)
+        lower: Operand = Constant(e.precision.rounded(exponent.value - 1.0))
     else:
         lower = e.emit("subtract", exponent, Constant(1.0))
     return [e.multiply(e.multiply(exponent, e.emit("power", x[0], lower)), g)]

@@ -23,7 +23,10 @@ from ..ir.program import (
 
 
 class Substitution:
-    """Replace loops by their copies, and possibly one `loop` by `scale * new + offset`."""
+    """Replace loops by their copies, and possibly one `loop` by `scale * new + lane + offset`.
+
+    `new` and `lane` are loops; either may be missing.
+    """
 
     def __init__(
         self,
@@ -32,8 +35,9 @@ class Substitution:
         scale: int = 1,
         offset: int = 0,
         copies: Mapping[Loop, Loop] | None = None,
+        lane: Loop | None = None,
     ) -> None:
-        self.loop, self.new, self.scale, self.offset = loop, new, scale, offset
+        self.loop, self.new, self.scale, self.offset, self.lane = loop, new, scale, offset, lane
         self.copies: dict[Loop, Loop] = dict(copies or {})
         self.registers: dict[Statement, Statement] = {}
 
@@ -43,9 +47,11 @@ class Substitution:
         terms: list[tuple[Loop, int]] = []
         for other, coefficient in index.terms:
             if other is self.loop:
-                assert self.new is not None
                 base += coefficient * self.offset
-                terms.append((self.new, coefficient * self.scale))
+                if self.new is not None:
+                    terms.append((self.new, coefficient * self.scale))
+                if self.lane is not None:
+                    terms.append((self.lane, coefficient))
             else:
                 terms.append((self.copies.get(other, other), coefficient))
         table = None if index.table is None else self.entry(index.table)
@@ -91,7 +97,7 @@ def copy_nodes(nodes: Sequence[Node], substitution: Substitution) -> list[Node]:
     copies: list[Node] = []
     for node in nodes:
         if isinstance(node, Loop):
-            loop = Loop(node.count, [], node.reverse)
+            loop = node.empty_copy()
             substitution.copies[node] = loop
             loop.body = copy_nodes(node.body, substitution)
             copies.append(loop)

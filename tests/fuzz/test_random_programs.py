@@ -33,7 +33,7 @@ def run(request: pytest.FixtureRequest, name: str, way: str) -> None:
     @given(programs())
     def agree(text: str) -> None:
         note(text)
-        expected = oracle.reference(text, results=way != "phases")
+        expected = oracle.expected(text, way)
         assume(expected is not None)
         difference = oracle.difference(expected, oracle.WAYS[way](text))
         assert not difference, f"{way}: {difference}"

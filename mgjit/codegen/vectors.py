@@ -1,0 +1,103 @@
+"""Vector types and functions of the generated C, by the vector extensions of gcc and clang.
+
+`real8` is a vector of eight numbers in a register, `memory_real8` the same in memory at any address, `mask8`
+integers of the same width: a comparison gives all bits set or none.  Only what a source uses is emitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .mathematics.source import vector_functions
+
+_COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
+_NAMES = {"select": "where"}  # C names of operations that are called something else
+
+_TYPE = """\
+typedef real real{n} __attribute__((vector_size({n} * sizeof(real))));
+typedef integer mask{n} __attribute__((vector_size({n} * sizeof(real))));
+static inline real{n} choose_{n}(mask{n} m, real{n} a, real{n} b) {{ return (real{n})((m & (mask{n})a) | (~m & (mask{n})b)); }}
+"""
+
+#: Text of each function, by operation; `n` is the number of lanes.
+_OPERATIONS = {
+    "relu": "static inline real{n} relu_{n}(real{n} x) {{ return (real{n})((mask{n})x & ~(x < (real{n}){{0}})); }}",
+    "maximum": "static inline real{n} maximum_{n}(real{n} x, real{n} y) {{ return choose_{n}(y > x, y, x); }}",
+    "minimum": "static inline real{n} minimum_{n}(real{n} x, real{n} y) {{ return choose_{n}(y < x, y, x); }}",
+    "select": (
+        "static inline real{n} where_{n}(real{n} c, real{n} x, real{n} y) "
+        "{{ return choose_{n}(c != (real{n}){{0}}, x, y); }}"
+    ),
+    **{
+        name: (
+            f"static inline real{{n}} {name}_{{n}}(real{{n}} x, real{{n}} y) "
+            f"{{{{ return (real{{n}})((x {symbol} y) & (mask{{n}})((real{{n}}){{{{0}}}} + (real)1)); }}}}"
+        )
+        for name, symbol in _COMPARISONS.items()
+    },
+    **{
+        name: (
+            f"static inline real{{n}} {name}_{{n}}(real{{n}} x) "
+            f"{{{{ real{{n}} y; for (int k = 0; k < {{n}}; k++) y[k] = {macro}(x[k]); return y; }}}}"
+        )
+        for name, macro in (("sqrt", "SQUARE_ROOT"), ("absolute", "ABSOLUTE"), ("exp", "exp"), ("log", "log"), ("tanh", "tanh"))
+    },
+    "power": (
+        "static inline real{n} power_{n}(real{n} x, real{n} y) "
+        "{{ real{n} z; for (int k = 0; k < {n}; k++) z[k] = POWER(x[k], y[k]); return z; }}"
+    ),
+}
+
+
+class Vectors:
+    """What vector types and functions a source uses, and their text.
+
+    Args:
+        dtype: "float64" or "float32".
+        mode: "strict" or "fast".
+        functions: those of exp, log, tanh and power that are computed on whole vectors (codegen/mathematics); others
+            call the C library for each lane.
+    """
+
+    def __init__(self, dtype: str = "float64", mode: str = "strict", functions: frozenset[str] = frozenset()) -> None:
+        self._dtype, self._mode, self._functions = dtype, mode, functions
+        self._types: set[int] = set()
+        self._memory_types: set[tuple[int, str]] = set()
+        self._operations: set[tuple[str, int]] = set()
+
+    def type(self, lanes: int) -> str:
+        """The name of a vector type."""
+        self._types.add(lanes)
+        return f"real{lanes}"
+
+    def memory_type(self, lanes: int, element: str = "real") -> str:
+        """The name of the type of a vector in memory."""
+        self.type(lanes)
+        self._memory_types.add((lanes, element))
+        return f"memory_{element.replace(' ', '_')}{lanes}"
+
+    def broadcast(self, number: str, lanes: int) -> str:
+        """A vector of one number: minus zero changes no number, plus zero would change -0.0."""
+        return f"({number} - ({self.type(lanes)}){{0}})"
+
+    def call(self, operation: str, operands: Sequence[str], lanes: int) -> str:
+        """An operation as a call of its function."""
+        self.type(lanes)
+        self._operations.add((operation, lanes))
+        return f"{_NAMES.get(operation, operation)}_{lanes}({', '.join(operands)})"
+
+    def source(self) -> list[str]:
+        """Definitions of all that is used."""
+        if not self._types:
+            return []
+        lines = [_TYPE.format(n=n) for n in sorted(self._types)]
+        for n, element in sorted(self._memory_types):
+            size = f"__attribute__((vector_size({n} * sizeof({element})), aligned(sizeof({element}))))"
+            lines.append(f"typedef {element} memory_{element.replace(' ', '_')}{n} {size};")
+        whole = sorted((operation, n) for operation, n in self._operations if operation in self._functions)
+        lines += [_OPERATIONS[operation].format(n=n) for operation, n in sorted(self._operations.difference(whole))]
+        text = ["\n".join(lines) + "\n"]
+        if whole:
+            widths, names = sorted({n for _, n in whole}), sorted({operation for operation, _ in whole})
+            text.append(vector_functions(self._dtype, self._mode, widths, names))
+        return text

@@ -1,0 +1,67 @@
+"""The measured steps, small: the same numbers undecorated and compiled; the data as it should be."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench import workloads
+from bench.workloads import Sources
+from tests.workload import Instance, compare, missing, run
+
+SMALL: dict[str, Callable[[], Instance]] = {
+    "W1": lambda: workloads.xor(Sources()),
+    "W2": lambda: workloads.moons(Sources(), batch=6, hidden=5),
+    "W3": lambda: workloads.image(Sources(), hidden=3),
+    "W4": lambda: workloads.image_batch(Sources(), batch=4, hidden=5, pixels=30),
+    "W5": lambda: workloads.policy(Sources(), batch=3, hidden=6),
+    "W6": lambda: workloads.microgpt(Sources(), width=8, heads=2, calls=3),
+    "W6x16": lambda: workloads.microgpt_batch(Sources(), documents=2, letters=3, width=8, heads=2, calls=3),
+}
+
+
+@pytest.mark.parametrize("backend", ["c", "python"])
+@pytest.mark.parametrize("name", SMALL)
+def test_the_compiled_step_is_bit_for_bit_the_undecorated_one(name: str, backend: str) -> None:
+    if backend == "c" and missing("gcc"):
+        pytest.skip("no gcc")
+    calls = 3
+    compared, differences = compare(run(SMALL[name], calls), run(SMALL[name], calls, backend=backend, cache=False))
+    assert compared > 0
+    assert differences == []
+
+
+@pytest.mark.parametrize("name", workloads.WORKLOADS)
+def test_makers_repeat_themselves(name: str) -> None:
+    make = functools.partial(workloads.WORKLOADS[name].make, Sources())
+    one, two = make(), make()
+    assert one.observe() == two.observe()
+    assert one.calls == two.calls
+    assert len(one.calls) >= 4
+
+
+def test_microgpt_has_the_published_number_of_parameters() -> None:
+    assert len(workloads.MicroGPT().parameters()) == 4192
+
+
+def test_single_precision_workloads_begin_with_single_precision_numbers() -> None:
+    for name, workload in workloads.WORKLOADS.items():
+        if workload.options["dtype"] == "float32":
+            parameters = workload.make(Sources()).parameters
+            assert all(p.data == workloads.single(p.data) for p in parameters), name
+
+
+def test_names_are_read_and_those_that_do_not_fit_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "names.txt"
+    path.write_text("Emma\nzoë\nav\naverylongnameindeed\n", encoding="utf-8")
+    assert sorted(Sources(names=path).documents()) == ["av", "emma"]
+    assert workloads.spelled("ab") == bytes([26, 0, 1, 26])
+
+
+def test_made_up_images_are_as_dark_as_mnist() -> None:
+    images = Sources().images(5)
+    assert {len(pixels) for pixels, _ in images} == {784}
+    assert all(0.1 < sum(map(bool, pixels)) / 784 < 0.3 for pixels, _ in images)
