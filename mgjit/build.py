@@ -114,7 +114,7 @@ def _optimisation(compiler: compilers.Compiler, options: Options, statements: in
     if options.optimisation is not None:
         return options.optimisation
     if statements > _MANY_STATEMENTS:
-        return "-O1" if statements <= _VERY_MANY_STATEMENTS else "-O0"
+        return f"{'-O1' if statements <= _VERY_MANY_STATEMENTS else '-O0'} {toolchain.native()}"
     level = "-O3" if compiler.family == "gcc" else "-O2"  # gcc vectorises short loops only at -O3
     return f"{level} {toolchain.native()}"
 

@@ -26,6 +26,7 @@ from .hoist import hoist
 from .layout import choose_layout, cut_at_blocks, walks_state
 from .lift import LiftError, lift
 from .memory import InputRegion, Memory
+from .merge import merge
 from .pad import pad
 from .phases import split_phases
 from .powers import leave_out_powers
@@ -34,6 +35,7 @@ from .reductions import find_reductions
 from .roll import Item, roll
 from .registers import forward_copies, use_registers
 from .simplify import delete_dead_statements, forget_gradients
+from .unroll import unroll
 from .vectorise import vectorise
 
 
@@ -103,6 +105,8 @@ def _lower(
 ) -> Lowered:
     started = perf_counter()
     program, memory = _lift(trace, forest, inputs, reached)
+    unroll(program)
+    merge(program, memory)
     lifted = perf_counter()
     differentiate(program, memory)
     split_phases(program)
