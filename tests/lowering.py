@@ -25,6 +25,7 @@ from mgjit.passes.layout import choose_layout, cut_at_blocks
 from mgjit.passes.lift import lift
 from mgjit.passes.memory import InputRegion, Memory
 from mgjit.passes.phases import split_phases
+from mgjit.passes.powers import write_powers
 from mgjit.passes.reach import reach
 from mgjit.passes.reductions import find_reductions
 from mgjit.passes.roll import roll
@@ -47,6 +48,7 @@ STAGES: dict[str, Callable[[Program, Memory], None]] = {
     "reductions": find_reductions,
     "differentiate": differentiate,
     "phases": lambda program, memory: split_phases(program),
+    "powers": lambda program, memory: write_powers(program),
     "first contributions": lambda program, memory: merge_first_contributions(program),
     "blocks": lambda program, memory: cut_blocks(program),
     "registers": lambda program, memory: use_registers(program, across_loops=False),

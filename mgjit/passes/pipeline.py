@@ -25,6 +25,7 @@ from .layout import choose_layout, cut_at_blocks, walks_state
 from .lift import LiftError, lift
 from .memory import InputRegion, Memory
 from .phases import split_phases
+from .powers import write_powers
 from .reach import Reach, reach
 from .reductions import find_reductions
 from .roll import Item, roll
@@ -95,6 +96,7 @@ def _lower(
     lifted = perf_counter()
     differentiate(program, memory)
     split_phases(program)
+    write_powers(program)
     differentiated = perf_counter()
     merge_first_contributions(program)
     cut_blocks(program)
