@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mgjit.codegen.layout import Layout
+from mgjit.engine.precision import FLOAT32, FLOAT64, Precision
 from mgjit.ir.interpreter import Interpreter
 from mgjit.ir.program import Array, Program
 from mgjit.ir.verify import verify
@@ -79,15 +80,20 @@ def flat(result: Any) -> list[float]:
 class Example:
     """A traced call of a step."""
 
-    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+    def __init__(self, function: Callable[..., Any], *arguments: Any, precision: Precision = FLOAT64) -> None:
         self.function, self.arguments = function, arguments
-        self.plan = plan_arguments(list(inspect.signature(function).parameters), arguments, frozenset())
+        names = list(inspect.signature(function).parameters)
+        self.plan = plan_arguments(names, arguments, frozenset(), precision=precision)
         call = trace_call(lambda traced: function(*traced), self.plan, None)
         self.trace, self.result = call.trace, call.result
         self.reach = reach(self.trace)
         buffers = [InputRegion(node.place, node.size, node.format) for node in self.plan.buffers]
-        self.regions = [InputRegion(0, self.plan.packed_size, "d"), *buffers]
+        self.regions = [InputRegion(0, self.plan.packed_size, precision.format), *buffers]
         self.memory = Memory(self.trace, self.regions)
+
+    def in_float32(self) -> Example:
+        """The same call of a float32 step."""
+        return Example(self.function, *self.arguments, precision=FLOAT32)
 
     def lower(self, until: str = "simplify", rolled: bool = True, laid_out: bool = False) -> Program:
         """The Program after the pass `until`; `laid_out` moves the new parameters, as passes/layout.py wants them."""
@@ -130,6 +136,8 @@ class Example:
         assert self.plan.pack(self.arguments, frame)
         inputs = [list(frame.packed), *(list(memoryview(buffer)) for buffer in frame.buffers)]
         states = [list(state) for _, state in self.trace.states]
+        rounded = self.plan.precision.rounded
+        data, gradients, states = ([list(map(rounded, part)) for part in parts] for parts in (data, gradients, states))
         found: dict[int, list[Any]] = {
             PARAMETER: data, GRADIENT: gradients, STATE: states, INPUT: inputs, OUTPUT: [[0.0] * self.trace.outputs],
         }  # fmt: skip

@@ -65,6 +65,19 @@ _NUMBERS = {
     "float32": "typedef float real;\ntypedef int integer;\n#define BUILT_IN(name) __builtin_##name##f\n",
 }
 
+#: tcc calls a function that is not there.  Half of a large number, its last bit kept in mind, is rounded alike.
+_UNSIGNED = """\
+#if defined(__TINYC__)
+static double from_unsigned(unsigned long long n)
+{
+    return n >> 63 ? 2.0 * (double)(long long)(n >> 1 | (n & 1)) : (double)(long long)n;
+}
+#define FROM_UNSIGNED(n) from_unsigned(n)
+#else
+#define FROM_UNSIGNED(n) (double)(n)
+#endif
+"""
+
 _POWERS = """\
 #define POWER(x, y) pow(x, y)
 """
@@ -115,7 +128,8 @@ def emit_c(program: Program, layout: Layout) -> str:
             emitter.nodes(nodes)
             parts += blocks.take()
             parts.append(emitter.function(name))
-    parts = [*_prologue(program.precision), *vectors.source(), *parts]
+    unsigned = [_UNSIGNED] if any(slot.format in ("L", "Q") for slot in layout.slots) else []
+    parts = [*_prologue(program.precision), *unsigned, *vectors.source(), *parts]
     for name, _ in program.phases:
         parts.append(f"EXPORT int mgjit_{name}(void *const *m) {{ {name}(m); return 0; }}\n")
     rest = "fused(m);" if program.fused else "backward(m); update(m);"
@@ -210,8 +224,9 @@ class _CEmitter(Emitter):
         if self.type_of(array) == "real":
             return text
         # Integers that double does not hold are rounded to double first, as float(n) in Python.
-        through = "(double)" if array.format in _LONG_INTEGERS else ""
-        return f"(real){through}{text}"
+        if array.format in _LONG_INTEGERS:
+            text = f"FROM_UNSIGNED({text})" if array.format.isupper() else f"(double){text}"
+        return f"(real){text}"
 
     def type_of(self, array: Array) -> str:
         """The C type of the elements of an array."""
