@@ -45,6 +45,7 @@ class Options:
     compiler: str | None = None
     cache: bool = True
     optimisation: str | None = None
+    grads: bool = True
 
 
 _shared: dict[str, Code] = {}
@@ -105,7 +106,8 @@ def _native(trace: Trace, inputs: Sequence[InputRegion], structure: str, options
 
 def _key(structure: str, compiler: compilers.Compiler, options: Options) -> str:
     flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
-    return entry_key(structure, options.mode, compiler.identity, " ".join(flags))
+    kept = "gradients" if options.grads else "no gradients"
+    return entry_key(structure, options.mode, kept, compiler.identity, " ".join(flags))
 
 
 def _optimisation(compiler: compilers.Compiler, options: Options, statements: int) -> str:
@@ -145,9 +147,9 @@ def _compile(
 ) -> Code:
     started = perf_counter()
     flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
-    lowered = lower(trace, inputs, processor(compiler, flags, trace.precision))
+    lowered = lower(trace, inputs, processor(compiler, flags, trace.precision), options.grads)
     layout = lay_out(lowered.program, lowered.memory)
-    source = emit_c(lowered.program, layout)
+    source = emit_c(lowered.program, layout, options.mode, frozenset({"exp", "log", "tanh", "power"}))
     emitted = perf_counter()
     optimisation = _optimisation(compiler, options, lowered.statements)
     try:

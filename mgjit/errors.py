@@ -41,6 +41,10 @@ class ArgumentValueError(MgjitError, ValueError):
     """An argument has the right type and a value that the kernel cannot represent (an int above 2**53)."""
 
 
+class ColumnError(ArgumentError):
+    """The columns of `.loop` do not make up rows of one structure; nothing was computed."""
+
+
 class IndexRangeError(MgjitError, IndexError):
     """A run-time index (`mgjit.take`, `mgjit.one_hot`) lies outside of its table; nothing was written."""
 

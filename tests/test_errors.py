@@ -16,6 +16,7 @@ STANDARD = {
     "RandomnessError": RuntimeError,
     "ArgumentError": TypeError,
     "ArgumentValueError": ValueError,
+    "ColumnError": TypeError,
     "IndexRangeError": IndexError,
     "RetraceLimitError": RuntimeError,
     "PhaseError": RuntimeError,

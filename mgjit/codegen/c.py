@@ -1,10 +1,11 @@
 """Program -> C source.
 
-The source includes no header: it then needs no C library development files, and compiles faster.  There
-are four functions, `mgjit_forward`, `mgjit_backward`, `mgjit_update` and `mgjit_step` (all three), each a
-pure function of one array of pointers.  Floating-point constants are hexadecimal, so that no locale and no
-decimal rounding is involved.  `real` is the type of every number of the step.
-Every result is assigned to a `real` before it is used, which rounds what functions return in double.
+The source includes no header: it then needs no C library development files, and compiles faster.  There are
+four functions, `mgjit_forward`, `mgjit_backward`, `mgjit_update` and `mgjit_step` (all three), each a pure
+function of one array of pointers, and those of `entries.py`, which call them in other ways.  Floating-point
+constants are hexadecimal, so that no locale and no decimal rounding is involved.  `real` is the type of every
+number of the step.  Every result is assigned to a `real` before it is used, which rounds what functions return
+in double.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ..engine.precision import FLOAT64, Precision
 from ..ir.program import Array, Block, Choice, Load, Loop, Operand, Program, Reference, Register, Statement
 from ..passes.substitute import Substitution
 from .emitter import Emitter
+from .entries import LOOP
 from .layout import Layout
 from .vectors import Vectors
 
@@ -118,10 +120,17 @@ _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!=
 _CALLS = {"exp": "exp", "log": "log", "tanh": "tanh", "sqrt": "SQUARE_ROOT", "absolute": "ABSOLUTE"}
 
 
-def emit_c(program: Program, layout: Layout) -> str:
-    """The C source of a Program."""
+def emit_c(program: Program, layout: Layout, mode: str = "strict", functions: frozenset[str] = frozenset()) -> str:
+    """The C source of a Program.
+
+    Args:
+        program: what to compute.
+        layout: where its arrays lie.
+        mode: "strict" or "fast".
+        functions: the mathematical functions that are computed on whole vectors.
+    """
     parts: list[str] = []
-    blocks, vectors = _Blocks(), Vectors()
+    blocks, vectors = _Blocks(), Vectors(program.precision.name, mode, functions)
     for name, nodes in program.functions:
         if nodes or name != "fused":
             emitter = _CEmitter(program, layout, blocks, vectors)
@@ -134,6 +143,7 @@ def emit_c(program: Program, layout: Layout) -> str:
         parts.append(f"EXPORT int mgjit_{name}(void *const *m) {{ {name}(m); return 0; }}\n")
     rest = "fused(m);" if program.fused else "backward(m); update(m);"
     parts.append(f"EXPORT int mgjit_step(void *const *m) {{ forward(m); {rest} return 0; }}\n")
+    parts.append(LOOP)
     return "\n".join(parts)
 
 

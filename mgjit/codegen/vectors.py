@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .mathematics.source import vector_functions
+
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
-_FUNCTIONS = ("exp", "log", "tanh", "power")
+_NAMES = {"select": "where"}  # C names of operations that are called something else
 
 _TYPE = """\
 typedef real real{n} __attribute__((vector_size({n} * sizeof(real))));
@@ -23,7 +25,7 @@ _OPERATIONS = {
     "maximum": "static inline real{n} maximum_{n}(real{n} x, real{n} y) {{ return choose_{n}(y > x, y, x); }}",
     "minimum": "static inline real{n} minimum_{n}(real{n} x, real{n} y) {{ return choose_{n}(y < x, y, x); }}",
     "select": (
-        "static inline real{n} select_{n}(real{n} c, real{n} x, real{n} y) "
+        "static inline real{n} where_{n}(real{n} c, real{n} x, real{n} y) "
         "{{ return choose_{n}(c != (real{n}){{0}}, x, y); }}"
     ),
     **{
@@ -48,9 +50,17 @@ _OPERATIONS = {
 
 
 class Vectors:
-    """What vector types and functions a source uses, and their text."""
+    """What vector types and functions a source uses, and their text.
 
-    def __init__(self) -> None:
+    Args:
+        dtype: "float64" or "float32".
+        mode: "strict" or "fast".
+        functions: those of exp, log, tanh and power that are computed on whole vectors (codegen/mathematics); others
+            call the C library for each lane.
+    """
+
+    def __init__(self, dtype: str = "float64", mode: str = "strict", functions: frozenset[str] = frozenset()) -> None:
+        self._dtype, self._mode, self._functions = dtype, mode, functions
         self._types: set[int] = set()
         self._memory_types: set[tuple[int, str]] = set()
         self._operations: set[tuple[str, int]] = set()
@@ -74,7 +84,7 @@ class Vectors:
         """An operation as a call of its function."""
         self.type(lanes)
         self._operations.add((operation, lanes))
-        return f"{operation}_{lanes}({', '.join(operands)})"
+        return f"{_NAMES.get(operation, operation)}_{lanes}({', '.join(operands)})"
 
     def source(self) -> list[str]:
         """Definitions of all that is used."""
@@ -84,5 +94,10 @@ class Vectors:
         for n, element in sorted(self._memory_types):
             size = f"__attribute__((vector_size({n} * sizeof({element})), aligned(sizeof({element}))))"
             lines.append(f"typedef {element} memory_{element.replace(' ', '_')}{n} {size};")
-        lines += [_OPERATIONS[operation].format(n=n) for operation, n in sorted(self._operations)]
-        return ["\n".join(lines) + "\n"]
+        whole = sorted((operation, n) for operation, n in self._operations if operation in self._functions)
+        lines += [_OPERATIONS[operation].format(n=n) for operation, n in sorted(self._operations.difference(whole))]
+        text = ["\n".join(lines) + "\n"]
+        if whole:
+            widths, names = sorted({n for _, n in whole}), sorted({operation for operation, _ in whole})
+            text.append(vector_functions(self._dtype, self._mode, widths, names))
+        return text

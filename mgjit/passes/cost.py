@@ -40,6 +40,8 @@ class Processor:
 
 #: Operations that cost more than an addition.
 _EXPENSIVE = {"divide": 4.0, "sqrt": 5.0, "exp": 12.0, "log": 12.0, "tanh": 25.0, "power": 25.0}
+#: Operations that numbers which nobody reads, such as zeros, may make slow.
+_SPECIAL = frozenset({"log", "power"})
 _LOAD, _STRIDED, _CONVERSION = 0.5, 1.0, 1.0
 #: Cycles between two dependent additions.
 _LATENCY = 4.0
@@ -64,6 +66,7 @@ class Plan:
         rows: the loop that is jammed besides, or None.
         row_count: how many iterations of it run side by side.
         packed: reads that are packed.
+        padded: whether the last vector may go beyond the end of the loop.
     """
 
     cost: float
@@ -73,6 +76,7 @@ class Plan:
     rows: Loop | None = None
     row_count: int = 1
     packed: list[Reference] = field(default_factory=list)
+    padded: bool = False
 
 
 @lru_cache(maxsize=1024)
@@ -131,6 +135,12 @@ def _plan(nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Proc
         if vector is None and rows is None:
             order = list(nest.band)
         plan = Plan(0.0, order, vector, 1, rows, 1)
+        plan.padded = (
+            vector is not None
+            and vector.count % processor.lanes > 0
+            and all(_has_room(use, vector, processor.lanes) for use in nest.uses)
+            and not any(statement.operation in _SPECIAL for statement in nest.around)
+        )
         plan.cost = _cost(nest, plan, processor)
         _side_by_side(nest, plan, processor)
         if best is None or plan.cost < best.cost:
@@ -139,15 +149,42 @@ def _plan(nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Proc
     return best
 
 
-def _vector_operations(loop: Loop | None, processor: Processor) -> float:
+def vectors_of(plan: Plan, processor: Processor) -> tuple[tuple[int, int], ...]:
+    """The vector loop as (lanes, how many such vectors)."""
+    if plan.vector is None:
+        return ()
+    if plan.padded:
+        return ((processor.lanes, -(-plan.vector.count // processor.lanes)),)
+    return pieces(plan.vector.count, processor.lanes)
+
+
+def _share(plan: Plan, processor: Processor) -> float:
     """Vector operations for one operation of each iteration, over the number of iterations."""
-    if loop is None:
+    if plan.vector is None:
         return 1.0
-    return sum(vectors for _, vectors in pieces(loop.count, processor.lanes)) / loop.count
+    return sum(count for _, count in vectors_of(plan, processor)) / plan.vector.count
+
+
+def _has_room(use: Use, vector: Loop, lanes: int) -> bool:
+    """Whether an access may go beyond the end of the vector loop, to the end of the last vector."""
+    index = use.reference.index
+    steps = dict(index.terms)
+    step = steps.pop(vector, 0)
+    if step == 0:
+        return True
+    end = -(-vector.count // lanes) * lanes
+    return step == 1 and any(
+        rows.place <= index.base < rows.place + rows.pitch * rows.count
+        and (index.base - rows.place) % rows.pitch == 0
+        and vector.count == rows.used
+        and end <= rows.pitch
+        and not any(c % rows.pitch for c in steps.values())
+        for rows in use.reference.array.rows
+    )
 
 
 def _cost(nest: Nest, plan: Plan, processor: Processor) -> float:
-    share = _vector_operations(plan.vector, processor)
+    share = _share(plan, processor)
     total = sum(executions(loops) * share * _operation(s) for s, loops in nest.around.items())
     written = {use.reference.array for use in nest.uses if use.writes}
     for use in nest.uses:
@@ -189,7 +226,7 @@ def _side_by_side(nest: Nest, plan: Plan, processor: Processor) -> None:
         return
     block = _Block(nest, plan, inner)
     rows = 1 if plan.rows is None else plan.rows.count
-    groups = 1 if plan.vector is None else max(1, plan.vector.count // processor.lanes)
+    groups = max(1, sum(count for lanes, count in vectors_of(plan, processor) if lanes == processor.lanes))
     limit = max(1, processor.registers * 3 // 4 // max(1, block.sums))
     best, before = float("inf"), block.cost(1, 1) * rows * groups
     for row_count in range(1, min(rows, _MOST_SIDE_BY_SIDE, limit) + 1):

@@ -77,6 +77,9 @@ class _Scheduler:
             copies[one].body = nodes
             nodes = [copies[one]]
             if one is plan.vector:
+                if plan.padded:
+                    lanes = self.processor.lanes
+                    copies[one].count = -(-one.count // lanes) * lanes
                 nodes = _in_lanes(copies[one], self.processor.lanes, plan.vectors)
             elif one is plan.rows:
                 nodes = jam(copies[one], plan.row_count)

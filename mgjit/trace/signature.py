@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import numbers
 from array import array
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -49,6 +49,11 @@ class ArgumentPlan:
         self.names, self.nodes = list(names), nodes
         self.packed_size, self.buffers, self.values = packed, buffers, values
         self.key = tuple(node.key for node in nodes)
+
+    @property
+    def structure(self) -> Hashable:
+        """The key without the identities of argument Values."""
+        return _without_identities(self.key)
 
     def frame(self) -> Frame:
         """A frame of the right sizes."""
@@ -94,6 +99,14 @@ class ArgumentPlan:
         return "nothing in the arguments"
 
 
+def _without_identities(key: Hashable) -> Hashable:
+    if isinstance(key, tuple):
+        if len(key) == 2 and key[0] in ("value", "value slot"):
+            return ("value",)
+        return tuple(_without_identities(part) for part in key)
+    return key
+
+
 def _difference(path: str, mine: Node, theirs: Node) -> str:
     if mine.key == theirs.key:
         return ""
@@ -134,7 +147,7 @@ class _Planner:
         if isinstance(argument, numbers.Real):
             self.packed += 1
             return NumberNode(self.packed - 1, path, isinstance(argument, numbers.Integral))
-        if kind in (bytes, bytearray, array, memoryview) or _is_numpy_array(argument):
+        if kind in (bytes, bytearray, array, memoryview) or is_numpy_array(argument):
             return self.buffer(argument, path)
         if isinstance(argument, (list, tuple)):
             return self.sequence(argument, path)
@@ -206,7 +219,8 @@ def _is_numpy_bool(argument: Any) -> bool:
     return type(argument).__module__ == "numpy" and type(argument).__name__ in ("bool_", "bool")
 
 
-def _is_numpy_array(argument: Any) -> bool:
+def is_numpy_array(argument: Any) -> bool:
+    """Whether an object is an array or scalar of numpy, which need not be installed."""
     return type(argument).__module__ == "numpy" and hasattr(argument, "dtype") and hasattr(argument, "shape")
 
 

@@ -95,3 +95,16 @@ EXPORT int mgjit_backward(void *const *m) { backward(m); return 0; }
 EXPORT int mgjit_update(void *const *m) { update(m); return 0; }
 
 EXPORT int mgjit_step(void *const *m) { forward(m); backward(m); update(m); return 0; }
+
+EXPORT int mgjit_loop(void *const *m)
+{
+    void **const block = (void **)m[0];
+    long long *const plan = (long long *)m[1];
+    for (long long row = 0; row < plan[0]; row++) {
+        mgjit_step(block);
+        for (long long k = 3; k < 3 + 2 * plan[2]; k += 2)
+            block[plan[k]] = (char *)block[plan[k]] + plan[k + 1];
+    }
+    plan[1] += plan[0];
+    return 0;
+}

@@ -1,0 +1,91 @@
+"""The C functions on vectors that a source calls.
+
+1. Strict float64: the algorithms of exact_*.py, written for at most eight lanes; wider vectors are cut in
+   halves.
+2. Strict float32: the float64 function, rounded; that is what strict float32 means.
+3. Fast float64: as strict.  The algorithms are quick and at most 0.55 ulp off (tanh 2 ulp).
+4. Fast float32: the algorithms of fast_*.py, which state their errors; what has none there, as strict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .exact_exp import EXACT_EXP
+from .exact_log import EXACT_LOG
+from .exact_power import EXACT_POWER
+from .exact_tanh import EXACT_TANH
+from .fast_exp import FAST_EXP
+from .fast_tanh import FAST_TANH
+from .parts import assemble, for_lanes
+from .vectors import TYPES
+
+EXACT = {"exp": EXACT_EXP, "log": EXACT_LOG, "tanh": EXACT_TANH, "power": EXACT_POWER}
+"""The functions there are, and their algorithms for lanes of float64."""
+
+_FAST_FLOAT = {"exp": FAST_EXP, "tanh": FAST_TANH}
+
+_WIDEST = 8
+
+_PROTOTYPES = """\
+extern double exp(double);
+extern double log(double);
+extern double tanh(double);
+extern double pow(double, double);
+"""
+
+
+def vector_functions(dtype: str, mode: str, lanes: Sequence[int], names: Sequence[str]) -> str:
+    """C functions such as `double8 exp_8(double8 x)` or `float16 tanh_16(float16 x)`.
+
+    A source has this text once, because tables and helpers must not stand in it twice.
+
+    Args:
+        dtype: "float64" or "float32".
+        mode: "strict" or "fast".
+        lanes: the widths, powers of two from 2 on.
+        names: of "exp", "log", "tanh" and "power".
+    """
+    kind = "float" if dtype == "float32" else "double"
+    own = [name for name in names if kind == "float" and mode == "fast" and name in _FAST_FLOAT]
+    others = [name for name in names if name not in own]
+    cut = sorted({width for asked in lanes for width in _halvings(asked)})
+    texts = [_PROTOTYPES, assemble([TYPES], cut if others else lanes)]
+    texts.append(assemble([_FAST_FLOAT[name] for name in own], lanes, without=(TYPES,)))
+    narrow = [width for width in cut if width <= _WIDEST]
+    texts.append(assemble([EXACT[name] for name in others], narrow, without=(TYPES,)))
+    texts += [_function(kind, name, width, f"fast_{name}_f@") for name in own for width in lanes]
+    texts += [_function(kind, name, width, f"exact_{name}_@") for name in others for width in cut]
+    return "\n".join(text for text in texts if text)
+
+
+def _halvings(lanes: int) -> list[int]:
+    """A width and, when it is too wide, the widths it is cut into."""
+    return [lanes] if lanes <= _WIDEST else [lanes, *_halvings(lanes // 2)]
+
+
+def _function(kind: str, name: str, lanes: int, algorithm: str) -> str:
+    """The function with the promised name, by its algorithm or by its halves."""
+    arguments = ("x", "y") if name == "power" else ("x",)
+    parameters = ", ".join(f"{kind}@ {argument}" for argument in arguments)
+    head = f"static inline {kind}@ {name}_@({parameters}) {{"
+    if lanes > _WIDEST and algorithm.startswith("exact"):
+        return for_lanes("\n".join([head, *_halves(kind, name, lanes // 2, arguments), "}", ""]), lanes)
+    if kind == "float" and algorithm.startswith("exact"):
+        wide = ", ".join(f"__builtin_convertvector({argument}, double@)" for argument in arguments)
+        result = f"__builtin_convertvector({algorithm}({wide}), float@)"
+    else:
+        result = f"{algorithm}({', '.join(arguments)})"
+    return for_lanes("\n".join([head, f"    return {result};", "}", ""]), lanes)
+
+
+def _halves(kind: str, name: str, half: int, arguments: Sequence[str]) -> list[str]:
+    """The body of a function that works on each half."""
+    lines = [
+        f"    union {{ {kind}@ whole; {kind}{half} half[2]; }} {argument}_cut = {{ {argument} }};"
+        for argument in arguments
+    ]
+    for number in (0, 1):
+        values = ", ".join(f"{argument}_cut.half[{number}]" for argument in arguments)
+        lines.append(f"    x_cut.half[{number}] = {name}_{half}({values});")
+    return [*lines, "    return x_cut.whole;"]
