@@ -89,24 +89,14 @@ static real power(real x, real y) { return y == 2.0 ? x * x : pow(x, y); }
 #define POWER(x, y) power(x, y)
 """
 
-#: As engine.arithmetic.power_of_float32; inlined, it becomes one formula where the exponent is a constant.
+#: As engine.arithmetic.power_of_float32, for exponents that are not constants (passes/powers.py has written those).
 _POWERS_OF_FLOAT32 = """\
-#if defined(__GNUC__) && !defined(__TINYC__)
-#define ALWAYS_INLINE __attribute__((always_inline))
-#define ROOT_OF_DOUBLE(x) __builtin_sqrt(x)
-#else
-#define ALWAYS_INLINE
-#define ROOT_OF_DOUBLE(x) sqrt(x)
-#endif
-ALWAYS_INLINE static inline real power(real x, real y)
+static real power(real x, real y)
 {
     if (y == 2.0f) return x * x;
     if (y == 1.0f) return x;
-    if (y == 3.0f) return (double)x * x * x;
     if (y == -1.0f) return 1.0f / x;
-    if (y == -2.0f) return 1.0 / ((double)x * x);
     if (y == 0.5f) return x < -0x1.fffffep+127f ? 1.0f / 0.0f : SQUARE_ROOT(x) + 0.0f;
-    if (y == -0.5f) return x < -0x1.fffffep+127f ? 0.0 : 1.0 / (ROOT_OF_DOUBLE((double)x) + 0.0);
     return pow(x, y);
 }
 #define POWER(x, y) power(x, y)

@@ -3,8 +3,8 @@
     x ** 2  ->  x * x          x ** 1   ->  x
     x ** -1 ->  1 / x          x ** 0.5 ->  sqrt(x) + 0.0, but infinity for minus infinity
 
-These are the formulas of `arithmetic.power_of_float32` whose every operation may be rounded to float32; the others
-stay as they are, and so does all of float64, where `pow` differs from them in last bits.
+These are the formulas of `arithmetic.power_of_float32`.  All other exponents stay as they are, and so does all of
+float64, where `pow` differs from such formulas in last bits.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ def test_powers_of_float32_are_those_of_pow() -> None:
     """Rounded to float32, every formula gives what the function of float64 gives."""
     draw = random.Random(5)
     special = (0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 2.0**-149, -(2.0**-149), 2.0**127, -(2.0**127))
-    for exponent in (2.0, 1.0, 3.0, -1.0, -2.0, 0.5, -0.5, 2.5, 0.0, -3.0):
+    for exponent in (2.0, 1.0, -1.0, 0.5, 2.5, 0.0):
         some = [struct.unpack("<f", struct.pack("<I", draw.getrandbits(32)))[0] for _ in range(2000)]
         for x in (*special, *some):
             got, expected = float32(arithmetic.power_of_float32(x, exponent)), float32(arithmetic.power(x, exponent))

@@ -46,7 +46,7 @@ def test_01_other_operations_with_the_same_result(exponent: float, block: bool) 
 
 @pytest.mark.parametrize(("exponent", "precision"), [(3.0, FLOAT32), (-2.0, FLOAT32), (2.0, FLOAT64), (0.5, FLOAT64)])
 def test_02_others_stay(exponent: float, precision: Precision) -> None:
-    """Formulas that need float64 in between, and everything of float64."""
+    """Other exponents, and everything of float64."""
     program = powers(exponent, precision)
     write_powers(program)
     assert [s.operation for s in statements(program.forward)] == ["power"]

@@ -2,7 +2,8 @@
 
 1. Strict float64: the algorithms of exact_*.py, written for at most eight lanes; wider vectors are cut in
    halves.
-2. Strict float32: the float64 function, rounded; that is what strict float32 means.
+2. Strict float32: the float64 function, rounded; that is what strict float32 means.  A register holds half as many
+   lanes of float64 as of float32, so the widest vector is cut in halves here, too.
 3. Fast float64: as strict.  The algorithms are quick and at most 0.55 ulp off (tanh 2 ulp).
 4. Fast float32: the algorithms of fast_*.py, which state their errors; what has none there, as strict.
 """
@@ -49,27 +50,28 @@ def vector_functions(dtype: str, mode: str, lanes: Sequence[int], names: Sequenc
     kind = "float" if dtype == "float32" else "double"
     own = [name for name in names if kind == "float" and mode == "fast" and name in _FAST_FLOAT]
     others = [name for name in names if name not in own]
-    cut = sorted({width for asked in lanes for width in _halvings(asked)})
+    widest = _WIDEST if kind == "double" else max(2, min(_WIDEST, max(lanes) // 2))
+    cut = sorted({width for asked in lanes for width in _halvings(asked, widest)})
     texts = [_PROTOTYPES, assemble([TYPES], cut if others else lanes)]
     texts.append(assemble([_FAST_FLOAT[name] for name in own], lanes, without=(TYPES,)))
-    narrow = [width for width in cut if width <= _WIDEST]
+    narrow = [width for width in cut if width <= widest]
     texts.append(assemble([EXACT[name] for name in others], narrow, without=(TYPES,)))
-    texts += [_function(kind, name, width, f"fast_{name}_f@") for name in own for width in lanes]
-    texts += [_function(kind, name, width, f"exact_{name}_@") for name in others for width in cut]
+    texts += [_function(kind, name, width, f"fast_{name}_f@", width) for name in own for width in lanes]
+    texts += [_function(kind, name, width, f"exact_{name}_@", widest) for name in others for width in cut]
     return "\n".join(text for text in texts if text)
 
 
-def _halvings(lanes: int) -> list[int]:
+def _halvings(lanes: int, widest: int) -> list[int]:
     """A width and, when it is too wide, the widths it is cut into."""
-    return [lanes] if lanes <= _WIDEST else [lanes, *_halvings(lanes // 2)]
+    return [lanes] if lanes <= widest else [lanes, *_halvings(lanes // 2, widest)]
 
 
-def _function(kind: str, name: str, lanes: int, algorithm: str) -> str:
+def _function(kind: str, name: str, lanes: int, algorithm: str, widest: int) -> str:
     """The function with the promised name, by its algorithm or by its halves."""
     arguments = ("x", "y") if name == "power" else ("x",)
     parameters = ", ".join(f"{kind}@ {argument}" for argument in arguments)
     head = f"static inline {kind}@ {name}_@({parameters}) {{"
-    if lanes > _WIDEST and algorithm.startswith("exact"):
+    if lanes > widest:
         return for_lanes("\n".join([head, *_halves(kind, name, lanes // 2, arguments), "}", ""]), lanes)
     if kind == "float" and algorithm.startswith("exact"):
         wide = ", ".join(f"__builtin_convertvector({argument}, double@)" for argument in arguments)
