@@ -29,8 +29,9 @@ from mgjit.passes.phases import split_phases
 from mgjit.passes.powers import write_powers
 from mgjit.passes.reach import reach
 from mgjit.passes.reductions import find_reductions
+from mgjit.passes.registers import forward_copies, use_registers
 from mgjit.passes.roll import roll
-from mgjit.passes.simplify import delete_dead_statements, forward_copies, simplify, use_registers
+from mgjit.passes.simplify import delete_dead_statements
 from mgjit.passes.vectorise import vectorise
 from mgjit.trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.trace.signature import plan_arguments
@@ -41,6 +42,12 @@ def forward_all_copies(program: Program) -> None:
     """The pass of that name, in all phases."""
     for _, phase in program.phases:
         forward_copies(phase)
+
+
+def simplify(program: Program) -> None:
+    """The last two passes."""
+    use_registers(program, across_loops=True)
+    delete_dead_statements(program)
 
 
 #: The passes between lifting and code generation, in the order of passes/pipeline.py.
