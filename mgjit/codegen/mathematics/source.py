@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from .exact_exp import EXACT_EXP
 from .exact_log import EXACT_LOG
@@ -36,7 +36,9 @@ extern double pow(double, double);
 """
 
 
-def vector_functions(dtype: str, mode: str, lanes: Sequence[int], names: Sequence[str]) -> str:
+def vector_functions(
+    dtype: str, mode: str, lanes: Sequence[int], names: Sequence[str], called_often: Container[str] = ()
+) -> str:
     """C functions such as `double8 exp_8(double8 x)` or `float16 tanh_16(float16 x)`.
 
     A source has this text once, because tables and helpers must not stand in it twice.
@@ -46,6 +48,7 @@ def vector_functions(dtype: str, mode: str, lanes: Sequence[int], names: Sequenc
         mode: "strict" or "fast".
         lanes: the widths, powers of two from 2 on.
         names: of "exp", "log", "tanh" and "power".
+        called_often: those of `names` whose calls are not inlined: their code would be repeated for each.
     """
     kind = "float" if dtype == "float32" else "double"
     own = [name for name in names if kind == "float" and mode == "fast" and name in _FAST_FLOAT]
@@ -55,8 +58,10 @@ def vector_functions(dtype: str, mode: str, lanes: Sequence[int], names: Sequenc
     texts.append(assemble([_FAST_FLOAT[name] for name in own], lanes, without=(TYPES,)))
     narrow = [width for width in cut if width <= _WIDEST]
     texts.append(assemble([EXACT[name] for name in others], narrow, without=(TYPES,)))
-    texts += [_function(kind, name, width, f"fast_{name}_f@") for name in own for width in lanes]
-    texts += [_function(kind, name, width, f"exact_{name}_@") for name in others for width in cut]
+    for name, width in [(name, width) for name in names for width in (lanes if name in own else cut)]:
+        algorithm = f"fast_{name}_f@" if name in own else f"exact_{name}_@"
+        head = "static __attribute__((noinline))" if name in called_often else "static inline"
+        texts.append(_function(kind, name, width, algorithm, head))
     return "\n".join(text for text in texts if text)
 
 
@@ -65,11 +70,11 @@ def _halvings(lanes: int) -> list[int]:
     return [lanes] if lanes <= _WIDEST else [lanes, *_halvings(lanes // 2)]
 
 
-def _function(kind: str, name: str, lanes: int, algorithm: str) -> str:
+def _function(kind: str, name: str, lanes: int, algorithm: str, linkage: str) -> str:
     """The function with the promised name, by its algorithm or by its halves."""
     arguments = ("x", "y") if name == "power" else ("x",)
     parameters = ", ".join(f"{kind}@ {argument}" for argument in arguments)
-    head = f"static inline {kind}@ {name}_@({parameters}) {{"
+    head = f"{linkage} {kind}@ {name}_@({parameters}) {{"
     if lanes > _WIDEST and algorithm.startswith("exact"):
         return for_lanes("\n".join([head, *_halves(kind, name, lanes // 2, arguments), "}", ""]), lanes)
     if kind == "float" and algorithm.startswith("exact"):
