@@ -29,7 +29,7 @@ from .memory import InputRegion, Memory
 from .merge import merge
 from .pad import pad
 from .phases import split_phases
-from .powers import leave_out_powers
+from .powers import write_powers
 from .reach import Reach, reach
 from .reductions import find_reductions
 from .roll import Item, roll
@@ -110,10 +110,10 @@ def _lower(
     lifted = perf_counter()
     differentiate(program, memory)
     split_phases(program)
+    write_powers(program)
     differentiated = perf_counter()
     merge_first_contributions(program)
     cut_blocks(program)
-    leave_out_powers(program)
     _tidy(program)
     distribute(program)
     merge_first_contributions(program)  # more of them are by themselves in their loops now

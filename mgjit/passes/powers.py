@@ -1,29 +1,63 @@
-"""Leave out powers whose result is known: `x ** 1.0` is x.
+"""Write powers as the operations that they are: those can be executed side by side, `pow` cannot.
 
-1. The derivative of `x ** 2` is `2 * x ** 1.0`, so this power stands in every backward pass of a squared error.
-   The C library's pow returns x for it, bit for bit: its error is far below half a unit of the last place, and
-   x is a double.
-2. PyPy computes `x ** 2.0` as a product.  Elsewhere it is a power and stays one: `pow(x, 2.0)` is not always
-   `x * x`.
+    x ** 2  ->  x * x          x ** 1   ->  x
+    x ** -1 ->  1 / x          x ** 0.5 ->  sqrt(x) + 0.0, but infinity for minus infinity
+
+`x ** 1` is x for all numbers: the C library's error is far below half a unit of the last place, and x is one of its
+numbers.  (It stands in every backward pass of a squared error: the derivative of `x ** 2` is `2 * x ** 1.0`.)  The
+others are for float32 only, the formulas of `arithmetic.power_of_float32`; in float64 `pow` differs from them in last
+bits, except that PyPy computes `x ** 2.0` as a product.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Container, Sequence
+
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
-from ..ir.program import Constant, Program, Statement, statements
+from ..engine.precision import FLOAT64
+from ..ir.program import Block, Constant, Loop, Node, Operand, Program, Register, Statement
+
+#: Exponents of powers that are other operations.
+_OF_FLOAT32 = (2.0, 1.0, -1.0, 0.5)
+_OF_FLOAT64 = (2.0, 1.0) if SQUARE_IS_PRODUCT else (1.0,)
+
+_LARGEST = (2.0 - 2.0**-23) * 2.0**127
 
 
-def leave_out_powers(program: Program) -> None:
-    """Replace powers by what they are equal to, in place."""
+def write_powers(program: Program) -> None:
+    """Rewrite a Program in place."""
     for _, nodes in program.phases:
-        for statement in statements(nodes):
-            if statement.operation == "power" and not statement.update:
-                _leave_out(statement)
+        nodes[:] = _written(nodes, _OF_FLOAT64 if program.precision is FLOAT64 else _OF_FLOAT32)
 
 
-def _leave_out(statement: Statement) -> None:
-    base, exponent = statement.operands
-    if exponent == Constant(1.0):
-        statement.operation, statement.operands = "copy", (base,)
-    elif exponent == Constant(2.0) and SQUARE_IS_PRODUCT:
+def _written(nodes: Sequence[Node], exponents: Container[float]) -> list[Node]:
+    done: list[Node] = []
+    for node in nodes:
+        if isinstance(node, (Loop, Block)):
+            node.body = _written(node.body, exponents)
+        elif isinstance(node, Statement) and node.operation == "power" and not node.update:
+            base, exponent = node.operands
+            if isinstance(exponent, Constant) and exponent.value in exponents:
+                done += _write(node, base, exponent.value)
+        done.append(node)
+    return done
+
+
+def _write(statement: Statement, base: Operand, exponent: float) -> list[Statement]:
+    """Change the operation of a power; returns what must be computed before."""
+    if exponent == 2.0:
         statement.operation, statement.operands = "multiply", (base, base)
+    elif exponent == 1.0:
+        statement.operation, statement.operands = "copy", (base,)
+    elif exponent == -1.0:
+        statement.operation, statement.operands = "divide", (Constant(1.0), base)
+    else:
+        assert exponent == 0.5
+        root = Statement("sqrt", (base,))
+        positive = Statement("add", (Register(root), Constant(0.0)))
+        infinite = Statement("less", (base, Constant(-_LARGEST)))
+        statement.operation = "select"
+        statement.operands = Register(infinite), Constant(math.inf), Register(positive)
+        return [root, positive, infinite]
+    return []

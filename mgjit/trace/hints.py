@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
+from ..engine.precision import FLOAT64
 from .opcodes import NUMBER, leaf_index
 from .recorder import Trace
 
@@ -18,10 +19,11 @@ _OF_NUMBERS = {**_OF_VALUES, -1.0: "1 / x", -2.0: "1 / (x * x)", -0.5: "1 / mgji
 def power_hints(trace: Trace) -> list[str]:
     """One line for each kind of power with a faster spelling, with the place where it is first written."""
     hints = []
+    known = (2.0, 0.5, -1.0) if trace.precision is not FLOAT64 else (2.0,) if SQUARE_IS_PRODUCT else ()
     for (opcode, operand), location in trace.power_lines.items():
         exponent = trace.constants[leaf_index(operand)]
         spelling = (_OF_NUMBERS if opcode & NUMBER else _OF_VALUES).get(exponent)
-        if spelling is None or (SQUARE_IS_PRODUCT and exponent == 2.0):
+        if spelling is None or exponent in known:  # those are no calls (passes/powers.py)
             continue
         count = sum(1 for op, b in zip(trace.op, trace.b) if b == operand and op == opcode)
         hints.append(

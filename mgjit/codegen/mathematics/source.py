@@ -2,7 +2,8 @@
 
 1. Strict float64: the algorithms of exact_*.py, written for at most eight lanes; wider vectors are cut in
    halves.
-2. Strict float32: the float64 function, rounded; that is what strict float32 means.
+2. Strict float32: the float64 function, rounded; that is what strict float32 means.  A register holds half as many
+   lanes of float64 as of float32, so the widest vector is cut in halves here, too.
 3. Fast float64: as strict.  The algorithms are quick, and whatever the compiler reorders, within 2 ulp.
 4. Fast float32: the algorithms of fast_*.py, which state their errors; what has none there, as strict.
 """
@@ -53,29 +54,30 @@ def vector_functions(
     kind = "float" if dtype == "float32" else "double"
     own = [name for name in names if kind == "float" and mode == "fast" and name in _FAST_FLOAT]
     others = [name for name in names if name not in own]
-    cut = sorted({width for asked in lanes for width in _halvings(asked)})
-    texts = [_PROTOTYPES, assemble([TYPES], cut if others else lanes)]
-    texts.append(assemble([_FAST_FLOAT[name] for name in own], lanes, without=(TYPES,)))
-    narrow = [width for width in cut if width <= _WIDEST]
-    texts.append(assemble([EXACT[name] for name in others], narrow, without=(TYPES,)))
-    for name, width in [(name, width) for name in names for width in (lanes if name in own else cut)]:
+    widest = _WIDEST if kind == "double" else max(2, min(_WIDEST, max(lanes) // 2))
+    cut = sorted({width for asked in lanes for width in _halvings(asked, widest)})
+    narrow = [width for width in cut if width <= widest]
+    wanted = [(_FAST_FLOAT[name], lanes) for name in own] + [(EXACT[name], narrow) for name in others]
+    texts = [_PROTOTYPES, assemble([(TYPES, cut if others else lanes), *wanted])]
+    for name in names:
         algorithm = f"fast_{name}_f@" if name in own else f"exact_{name}_@"
-        head = "static __attribute__((noinline))" if name in called_often else "static inline"
-        texts.append(_function(kind, name, width, algorithm, head))
+        linkage = "static __attribute__((noinline))" if name in called_often else "static inline"
+        widths = [(width, width) for width in lanes] if name in own else [(width, widest) for width in cut]
+        texts += [_function(kind, name, width, algorithm, linkage, limit) for width, limit in widths]
     return "\n".join(text for text in texts if text)
 
 
-def _halvings(lanes: int) -> list[int]:
+def _halvings(lanes: int, widest: int) -> list[int]:
     """A width and, when it is too wide, the widths it is cut into."""
-    return [lanes] if lanes <= _WIDEST else [lanes, *_halvings(lanes // 2)]
+    return [lanes] if lanes <= widest else [lanes, *_halvings(lanes // 2, widest)]
 
 
-def _function(kind: str, name: str, lanes: int, algorithm: str, linkage: str) -> str:
+def _function(kind: str, name: str, lanes: int, algorithm: str, linkage: str, widest: int) -> str:
     """The function with the promised name, by its algorithm or by its halves."""
     arguments = ("x", "y") if name == "power" else ("x",)
     parameters = ", ".join(f"{kind}@ {argument}" for argument in arguments)
     head = f"{linkage} {kind}@ {name}_@({parameters}) {{"
-    if lanes > _WIDEST and algorithm.startswith("exact"):
+    if lanes > widest:
         return for_lanes("\n".join([head, *_halves(kind, name, lanes // 2, arguments), "}", ""]), lanes)
     if kind == "float" and algorithm.startswith("exact"):
         wide = ", ".join(f"__builtin_convertvector({argument}, double@)" for argument in arguments)
