@@ -17,11 +17,13 @@ from mgjit.ir.interpreter import Interpreter
 from mgjit.ir.program import Array, Program
 from mgjit.ir.verify import verify
 from mgjit.passes.blocks import cut_blocks
+from mgjit.passes.common import share
 from mgjit.passes.cost import Processor
 from mgjit.passes.differentiate import differentiate
 from mgjit.passes.distribute import distribute
 from mgjit.passes.first_contributions import merge_first_contributions
 from mgjit.passes.fuse import fuse
+from mgjit.passes.hoist import hoist
 from mgjit.passes.layout import choose_layout, cut_at_blocks
 from mgjit.passes.lift import lift
 from mgjit.passes.memory import InputRegion, Memory
@@ -56,16 +58,19 @@ STAGES: dict[str, Callable[[Program, Memory], None]] = {
     "reductions": find_reductions,
     "differentiate": differentiate,
     "phases": lambda program, memory: split_phases(program),
-    "powers": lambda program, memory: write_powers(program),
     "first contributions": lambda program, memory: merge_first_contributions(program),
     "blocks": lambda program, memory: cut_blocks(program),
+    "powers": lambda program, memory: write_powers(program),
     "registers": lambda program, memory: use_registers(program, across_loops=False),
     "copies": lambda program, memory: forward_all_copies(program),
     "dead statements": lambda program, memory: delete_dead_statements(program),
     "distribute": lambda program, memory: distribute(program),
     "fuse": lambda program, memory: fuse(program, Processor(lanes=1)),
+    "hoist": lambda program, memory: hoist(program),
     "vectorise": lambda program, memory: vectorise(program, Processor()),
-    "simplify": lambda program, memory: simplify(program),
+    "registers at last": lambda program, memory: use_registers(program, across_loops=True),
+    "share": lambda program, memory: share(program),
+    "dead statements at last": lambda program, memory: delete_dead_statements(program),
 }
 
 

@@ -16,7 +16,7 @@ SC 1998, with loads, operations and latency in place of measurements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -91,16 +91,36 @@ def pieces(count: int, lanes: int) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def best_plan(loop: Loop, processor: Processor) -> tuple[float, Plan | None]:
-    """The cost of a nest, and the plan to execute it; None for the nests inside it, each by its own plan."""
+#: How often elements are read in the same pattern by different statements, see `pattern`.
+Sharing = Mapping[object, int]
+
+
+def pattern(reference: Reference) -> object:
+    """What reads of the same elements, by whatever loops, have in common."""
+    return (
+        reference.array,
+        reference.index.base,
+        frozenset((coefficient, loop.count) for loop, coefficient in reference.index.terms),
+    )
+
+
+def best_plan(loop: Loop, processor: Processor, sharing: Sharing | None = None) -> tuple[float, Plan | None]:
+    """The cost of a nest, and the plan to execute it; None for the nests inside it, each by its own plan.
+
+    Args:
+        loop: the outermost of the nest.
+        processor: that it is executed on.
+        sharing: for each pattern of reads, how many statements would share a packed copy.
+    """
+    sharing = sharing or {}
     nest = examine(loop)
-    inside = _cost_of_insides(loop, processor)
+    inside = _cost_of_insides(loop, processor, sharing)
     if nest is None:
         return inside, None
     # Loops that something other than an affine index depends on cannot be split into steps.
     free = [one for one in nest.band if one not in nest.fixed and one.count > 1 and independent(one, [loop])]
-    plans = [_plan(nest, vector, free, processor) for vector in free] if processor.lanes > 1 else []
-    plain = _plan(nest, None, free, processor)
+    plans = [_plan(nest, vector, free, processor, sharing) for vector in free] if processor.lanes > 1 else []
+    plain = _plan(nest, None, free, processor, sharing)
     plan = min([plain, *plans], key=lambda one: one.cost)
     if plan is not plain and plan.cost > _GAIN * plain.cost:
         plan = plain
@@ -109,11 +129,11 @@ def best_plan(loop: Loop, processor: Processor) -> tuple[float, Plan | None]:
     return (plan.cost, plan) if plan.cost < _GAIN * inside else (inside, None)
 
 
-def _cost_of_insides(loop: Loop, processor: Processor) -> float:
+def _cost_of_insides(loop: Loop, processor: Processor, sharing: Sharing) -> float:
     total = 0.0
     for node in loop.body:
         if isinstance(node, Loop):
-            total += best_plan(node, processor)[0]
+            total += best_plan(node, processor, sharing)[0]
         elif isinstance(node, Statement):
             total += _operation(node) + 2 * _LOAD
     return total * loop.count
@@ -126,7 +146,9 @@ def _operation(statement: Statement) -> float:
 # ---- 2 and 3: the cost of an order --------------------------------------------------------------------------
 
 
-def _plan(nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Processor) -> Plan:
+def _plan(
+    nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Processor, sharing: Sharing
+) -> Plan:
     sums = [loop for loop in nest.band if loop not in free]
     best: Plan | None = None
     for rows in [None, *(loop for loop in free if loop is not vector)]:
@@ -135,13 +157,14 @@ def _plan(nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Proc
         if vector is None and rows is None:
             order = list(nest.band)
         plan = Plan(0.0, order, vector, 1, rows, 1)
+        plan.packed = _worth_packing(nest, plan, processor, sharing)
         plan.padded = (
             vector is not None
             and vector.count % processor.lanes > 0
-            and all(_has_room(use, vector, processor.lanes) for use in nest.uses)
+            and all(use.reference in plan.packed or _has_room(use, vector, processor.lanes) for use in nest.uses)
             and not any(statement.operation in _SPECIAL for statement in nest.around)
         )
-        plan.cost = _cost(nest, plan, processor)
+        plan.cost = _cost(nest, plan, processor, sharing)
         _side_by_side(nest, plan, processor)
         if best is None or plan.cost < best.cost:
             best = plan
@@ -183,10 +206,25 @@ def _has_room(use: Use, vector: Loop, lanes: int) -> bool:
     )
 
 
-def _cost(nest: Nest, plan: Plan, processor: Processor) -> float:
+def _worth_packing(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> list[Reference]:
+    """Reads of separate elements in the lanes of a vector that cost less as reads of a consecutive copy."""
+    found: list[Reference] = []
+    written = {use.reference.array for use in nest.uses if use.writes}
+    for use in nest.uses:
+        steps = dict(use.reference.index.terms)
+        if plan.vector is None or steps.get(plan.vector, 0) in (0, 1) or use.reference.array in written:
+            continue
+        times = _times(use, plan)
+        elements = executions([loop for loop in use.loops if loop in steps])
+        copying = elements * _PACKING / max(1, sharing.get(pattern(use.reference), 1))
+        if times * _LOAD / processor.lanes + copying < times * _STRIDED:
+            found.append(use.reference)
+    return found
+
+
+def _cost(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> float:
     share = _share(plan, processor)
     total = sum(executions(loops) * share * _operation(s) for s, loops in nest.around.items())
-    written = {use.reference.array for use in nest.uses if use.writes}
     for use in nest.uses:
         times = _times(use, plan)
         steps = dict(use.reference.index.terms)
@@ -194,15 +232,12 @@ def _cost(nest: Nest, plan: Plan, processor: Processor) -> float:
         conversion = _CONVERSION if use.reference.array.format not in "df" else 0.0
         if step in (0, 1):
             total += times * share * (_LOAD + conversion)
-            continue
-        separate = times * (_STRIDED + conversion)
-        elements = executions([loop for loop in use.loops if loop in steps])
-        packed = times * share * _LOAD + elements * _PACKING
-        if use.reference.array not in written and packed < separate:
-            plan.packed.append(use.reference)
-            total += packed
+        elif use.reference in plan.packed:
+            elements = executions([loop for loop in use.loops if loop in steps])
+            copying = elements * _PACKING / max(1, sharing.get(pattern(use.reference), 1))
+            total += times * share * _LOAD + copying
         else:
-            total += separate
+            total += times * (_STRIDED + conversion)
     return total
 
 

@@ -16,14 +16,17 @@ from ..ir.verify import verify
 from ..trace.opcodes import PARAMETER
 from ..trace.recorder import Trace
 from .blocks import cut_blocks
+from .common import share
 from .cost import Processor
 from .differentiate import DifferentiateError, differentiate
 from .distribute import distribute
 from .first_contributions import merge_first_contributions
 from .fuse import fuse
+from .hoist import hoist
 from .layout import choose_layout, cut_at_blocks, walks_state
 from .lift import LiftError, lift
 from .memory import InputRegion, Memory
+from .merge import merge
 from .pad import pad
 from .phases import split_phases
 from .powers import write_powers
@@ -32,6 +35,7 @@ from .reductions import find_reductions
 from .roll import Item, roll
 from .registers import forward_copies, use_registers
 from .simplify import delete_dead_statements, forget_gradients
+from .unroll import unroll
 from .vectorise import vectorise
 
 
@@ -101,23 +105,28 @@ def _lower(
 ) -> Lowered:
     started = perf_counter()
     program, memory = _lift(trace, forest, inputs, reached)
+    unroll(program)
+    merge(program, memory)
     lifted = perf_counter()
     differentiate(program, memory)
     split_phases(program)
-    write_powers(program)
     differentiated = perf_counter()
     merge_first_contributions(program)
     cut_blocks(program)
+    write_powers(program)
     _tidy(program)
     distribute(program)
     merge_first_contributions(program)  # more of them are by themselves in their loops now
     _tidy(program)
     fuse(program, processor or Processor(lanes=1), whole_step=not grads)
+    hoist(program)
+    delete_dead_statements(program)
     if processor is not None:
         pad(program, processor.lanes)
         vectorise(program, processor)
     scheduled = perf_counter()
     use_registers(program, across_loops=True)
+    share(program)
     delete_dead_statements(program)
     if not grads:
         forget_gradients(program)

@@ -38,7 +38,7 @@ def delete_dead_statements(program: Program) -> None:
     """Delete what nothing visible depends on."""
     writers: defaultdict[Array, list[Statement]] = defaultdict(list)
     work: list[Statement] = []
-    for _, nodes in program.phases:
+    for _, nodes in program.functions:
         for statement in statements(nodes):
             visible = False
             for array in arrays_written(statement):
@@ -61,8 +61,8 @@ def delete_dead_statements(program: Program) -> None:
         for operand in _all_operands(statement):
             if isinstance(operand, Register):
                 need(operand.statement)
-    dead = {s for _, nodes in program.phases for s in statements(nodes)} - useful
-    for _, nodes in program.phases:
+    dead = {s for _, nodes in program.functions for s in statements(nodes)} - useful
+    for _, nodes in program.functions:
         nodes[:] = without(nodes, dead)
 
 

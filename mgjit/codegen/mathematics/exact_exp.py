@@ -41,7 +41,7 @@ INLINE double@ {name}_@({parameters}) {{
     double@ shifted = fused_@((double@){{}} + 0x1.71547652b82fep7, x, shift);
     double@ k = shifted - shift;
     double@ r = fused_@(k, (double@){{}} - 0x1.62e42fefa0000p-8, x);
-    r = fused_@(k, (double@){{}} - 0x1.cf79abc9e3b39p-47, r);
+    r = fused_@(k, (double@){{}} - 0x1.cf79abc9e3b3ap-47, r);
 {add_tail}\
     integer@ row = (integer@)shifted & 127;
     double@ tail = {{EACH(exponential_table[row[#]].tail)}};

@@ -17,7 +17,7 @@ from __future__ import annotations
 from .log_reciprocals import RECIPROCALS
 from .parts import Part
 from .tables import c_array, logarithms
-from .vectors import ANY, FUSED, SELECT
+from .vectors import ANY, FUSED, LOST, SELECT
 
 #: Bits of the table's logarithms behind the point: k times the high part of ln 2 can be added without rounding.
 BITS = 43
@@ -43,8 +43,7 @@ INLINE double@ log_away_from_one_@(double@ x) {
     double@ r = fused_@(z, reciprocal, (double@){} - 1.0);
     double@ whole = fused_@(k, (double@){} + 0x1.62e42fefa3800p-1, logarithm);
     double@ high = whole + r;
-    KEEP(high);
-    double@ low = fused_@(k, (double@){} + 0x1.ef35793c76730p-45, whole - high + r);
+    double@ low = fused_@(k, (double@){} + 0x1.ef35793c76730p-45, lost_@(whole, high, r));
     double@ square = r * r;
     double@ odd = fused_@(r, (double@){} - 0x1.55575e506c89fp-3, (double@){} + 0x1.999b324f10111p-3);
     odd = fused_@(square, odd, fused_@(r, (double@){} - 0x1.fffffffeb4590p-3, (double@){} + 0x1.555555551305bp-2));
@@ -64,7 +63,7 @@ INLINE double@ log_near_one_@(double@ x) {
     double@ rounded = fused_@(-scale, r, fused_@(scale, r, r));
     double@ rest = r - rounded, exact = rounded * rounded;
     double@ high = fused_@(exact, (double@){} - 0.5, r);
-    KEEP(high);
+    keep_@(&high);
     double@ low = fused_@(exact, (double@){} - 0.5, r - high);
     low = fused_@(rest * -0.5, rounded + r, low);
     return fused_@(cube, y, low) + high;
@@ -92,4 +91,4 @@ def _tables() -> str:
 
 
 SPLIT = Part(_SPLIT, requires=(FUSED,))
-EXACT_LOG = Part(_LOG, _tables, requires=(ANY, SELECT, FUSED, SPLIT))
+EXACT_LOG = Part(_LOG, _tables, requires=(ANY, SELECT, FUSED, LOST, SPLIT))

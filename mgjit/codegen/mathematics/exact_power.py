@@ -23,7 +23,7 @@ from .exact_exp import EXPONENTIAL_OF_SUM, LARGEST
 from .exact_log import BITS, SPLIT
 from .parts import Part
 from .tables import bits_of, c_array, logarithms
-from .vectors import ANY, FUSED, SELECT
+from .vectors import ANY, FUSED, LOST, SELECT
 
 #: The bits of the smallest z.
 _FIRST = 0x3FE6955500000000
@@ -39,22 +39,20 @@ INLINE double@ long_logarithm_@(double@ x, double@ *rest) {
     double@ r = fused_@(z, reciprocal, (double@){} - 1.0);
     double@ first = fused_@(k, (double@){} + 0x1.62e42fefa3800p-1, logarithm);
     double@ second = first + r;
-    KEEP(second);
     double@ low = fused_@(k, (double@){} + 0x1.ef35793c76730p-45, tail);
-    double@ lost = first - second + r;
+    double@ lost = lost_@(first, second, r);
     double@ half = r * -0.5, square = r * half;
+    keep_@(&square);
     double@ high = second + square;
-    KEEP(high);
     double@ more = fused_@(half, r, -square);
-    double@ lost_again = second - high + square;
+    double@ lost_again = lost_@(second, high, square);
     double@ p = fused_@(r, (double@){} + 0x1.0002b8b263fc3p+0, (double@){} - 0x1.2495b9b4845e9p+0);
     double@ q = fused_@(r, (double@){} - 0x1.555555529a47ap-1, (double@){} + 0x1.999999959554ep-1);
     p = fused_@(p, square, q);
     p = fused_@(square, p, fused_@(r, (double@){} + 0x1.0000000000006p-1, (double@){} - 0x1.5555555555560p-1));
     low = fused_@(r * square, p, low + lost + more + lost_again);
     double@ result = high + low;
-    KEEP(result);
-    *rest = high - result + low;
+    *rest = lost_@(high, result, low);
     return result;
 }
 """
@@ -72,7 +70,7 @@ static inline double@ exact_power_@(double@ x, double@ y) {
     double@ rest;
     double@ logarithm = long_logarithm_@(size, &rest);
     double@ high = y * logarithm;
-    KEEP(high);
+    keep_@(&high);
     double@ low = fused_@(y, rest, fused_@(y, logarithm, -high));
     double@ result = exponential_of_sum_@(high, low);
 
@@ -83,7 +81,7 @@ static inline double@ exact_power_@(double@ x, double@ y) {
     integer@ negative = (integer@)x & ~magnitude;
     if (any_@(negative)) {
         double@ rounded = size_of_y + whole;
-        KEEP(rounded);
+        keep_@(&rounded);
         integer@ integral = (rounded - whole == size_of_y), odd = (integer@)rounded << 63;
         special |= (x < 0.0) & ~integral;
         result = (double@)((integer@)result | (negative & integral & odd));
@@ -110,5 +108,5 @@ def _tables() -> str:
     return c_array("struct { double reciprocal, logarithm, tail, unused; }", "long_logarithm_table", values)
 
 
-LONG_LOGARITHM = Part(_LOGARITHM % _FIRST, _tables, requires=(FUSED, SPLIT))
+LONG_LOGARITHM = Part(_LOGARITHM % _FIRST, _tables, requires=(FUSED, LOST, SPLIT))
 EXACT_POWER = Part(_POWER % bits_of(LARGEST), requires=(ANY, SELECT, LONG_LOGARITHM, EXPONENTIAL_OF_SUM))

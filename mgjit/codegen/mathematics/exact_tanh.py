@@ -16,7 +16,7 @@ processor has it, and tanh itself has nothing to fuse.
 from __future__ import annotations
 
 from .parts import Part
-from .vectors import FUSED, SELECT
+from .vectors import FUSED, LOST, SELECT
 
 _TANH = """\
 static inline double@ exact_tanh_@(double@ x) {
@@ -31,7 +31,7 @@ static inline double@ exact_tanh_@(double@ x) {
 
     double@ cut = doubled * 0x1.71547652b82fep0 + 0.5;
     double@ shifted = cut + shift;
-    KEEP(shifted);
+    keep_@(&shifted);
     double@ k = shifted - shift;
     integer@ above = (k > cut), none = ((integer@)doubled < 0x3fd62e4300000000LL);
     k = (double@)(~none & (integer@)(k - (double@)(above & 0x3ff0000000000000LL)));
@@ -41,11 +41,7 @@ static inline double@ exact_tanh_@(double@ x) {
 
     double@ signed_k = (double@)((integer@)k ^ turn);
     double@ high = fused_@(signed_k, zero - 0x1.62e42feep-1, w), low = signed_k * 0x1.a39ef35793c76p-33;
-    double@ r = high - low;
-    KEEP(r);
-    double@ c = high - r;
-    KEEP(c);
-    c -= low;
+    double@ r = high - low, c = lost_@(high, r, -low);
 
     double@ half = r * 0.5, product = r * half, square = product * product;
     double@ first = fused_@(product, zero - 0x1.11111111110f4p-5, zero + 1.0);
@@ -70,4 +66,4 @@ static inline double@ exact_tanh_@(double@ x) {
 }
 """
 
-EXACT_TANH = Part(_TANH, requires=(SELECT, FUSED))
+EXACT_TANH = Part(_TANH, requires=(SELECT, FUSED, LOST))

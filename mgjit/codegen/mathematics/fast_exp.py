@@ -23,7 +23,7 @@ def _scaled(lanes: int) -> str:
     lines += [
         "    word@ power = __builtin_convertvector(n, word@), half = power >> 1;",
         "    y *= (float@)((half + 127) << 23);",
-        "    KEEP(y);",
+        "    keep_f@(&y);",
         "    return y * (float@)((power - half + 127) << 23);",
         "}",
         "",

@@ -4,19 +4,20 @@
    halves.
 2. Strict float32: the float64 function, rounded; that is what strict float32 means.  A register holds half as many
    lanes of float64 as of float32, so the widest vector is cut in halves here, too.
-3. Fast float64: as strict.  The algorithms are quick and at most 0.55 ulp off (tanh 2 ulp).
+3. Fast float64: as strict.  The algorithms are quick, and whatever the compiler reorders, within 2 ulp.
 4. Fast float32: the algorithms of fast_*.py, which state their errors; what has none there, as strict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from .exact_exp import EXACT_EXP
 from .exact_log import EXACT_LOG
 from .exact_power import EXACT_POWER
 from .exact_tanh import EXACT_TANH
 from .fast_exp import FAST_EXP
+from .fast_log import FAST_LOG
 from .fast_tanh import FAST_TANH
 from .parts import assemble, for_lanes
 from .vectors import TYPES
@@ -24,7 +25,7 @@ from .vectors import TYPES
 EXACT = {"exp": EXACT_EXP, "log": EXACT_LOG, "tanh": EXACT_TANH, "power": EXACT_POWER}
 """The functions there are, and their algorithms for lanes of float64."""
 
-_FAST_FLOAT = {"exp": FAST_EXP, "tanh": FAST_TANH}
+_FAST_FLOAT = {"exp": FAST_EXP, "log": FAST_LOG, "tanh": FAST_TANH}
 
 _WIDEST = 8
 
@@ -36,7 +37,9 @@ extern double pow(double, double);
 """
 
 
-def vector_functions(dtype: str, mode: str, lanes: Sequence[int], names: Sequence[str]) -> str:
+def vector_functions(
+    dtype: str, mode: str, lanes: Sequence[int], names: Sequence[str], called_often: Container[str] = ()
+) -> str:
     """C functions such as `double8 exp_8(double8 x)` or `float16 tanh_16(float16 x)`.
 
     A source has this text once, because tables and helpers must not stand in it twice.
@@ -46,6 +49,7 @@ def vector_functions(dtype: str, mode: str, lanes: Sequence[int], names: Sequenc
         mode: "strict" or "fast".
         lanes: the widths, powers of two from 2 on.
         names: of "exp", "log", "tanh" and "power".
+        called_often: those of `names` whose calls are not inlined: their code would be repeated for each.
     """
     kind = "float" if dtype == "float32" else "double"
     own = [name for name in names if kind == "float" and mode == "fast" and name in _FAST_FLOAT]
@@ -56,8 +60,10 @@ def vector_functions(dtype: str, mode: str, lanes: Sequence[int], names: Sequenc
     texts.append(assemble([_FAST_FLOAT[name] for name in own], lanes, without=(TYPES,)))
     narrow = [width for width in cut if width <= widest]
     texts.append(assemble([EXACT[name] for name in others], narrow, without=(TYPES,)))
-    texts += [_function(kind, name, width, f"fast_{name}_f@", width) for name in own for width in lanes]
-    texts += [_function(kind, name, width, f"exact_{name}_@", widest) for name in others for width in cut]
+    for name, width in [(name, width) for name in names for width in (lanes if name in own else cut)]:
+        algorithm = f"fast_{name}_f@" if name in own else f"exact_{name}_@"
+        head = "static __attribute__((noinline))" if name in called_often else "static inline"
+        texts.append(_function(kind, name, width, algorithm, head, width if name in own else widest))
     return "\n".join(text for text in texts if text)
 
 
@@ -66,11 +72,11 @@ def _halvings(lanes: int, widest: int) -> list[int]:
     return [lanes] if lanes <= widest else [lanes, *_halvings(lanes // 2, widest)]
 
 
-def _function(kind: str, name: str, lanes: int, algorithm: str, widest: int) -> str:
+def _function(kind: str, name: str, lanes: int, algorithm: str, linkage: str, widest: int) -> str:
     """The function with the promised name, by its algorithm or by its halves."""
     arguments = ("x", "y") if name == "power" else ("x",)
     parameters = ", ".join(f"{kind}@ {argument}" for argument in arguments)
-    head = f"static inline {kind}@ {name}_@({parameters}) {{"
+    head = f"{linkage} {kind}@ {name}_@({parameters}) {{"
     if lanes > widest:
         return for_lanes("\n".join([head, *_halves(kind, name, lanes // 2, arguments), "}", ""]), lanes)
     if kind == "float" and algorithm.startswith("exact"):

@@ -9,8 +9,10 @@ For n lanes: `double<n>` with `integer<n>` and `natural<n>` (64 bits a lane, sig
     fused_<n>(a, b, c)       a * b + c; rounded once where the processor can, because then the mathematical
                              library does so as well; no compiler flag may split, join or reorder it
 
-The names of the float variants end in f: `select_f<n>`.  `KEEP(x)` hides where a value comes from: in fast
-mode compilers may otherwise simplify `(x + big) - big` to x.
+    lost_<n>(a, sum, b)      a + b - sum without rounding, if sum is the rounded a + b and |a| >= |b|
+    keep_<n>(&x)             hides where x comes from: in fast mode compilers would simplify (x + big) - big
+
+The names of the float variants end in f: `select_f<n>`.
 """
 
 from __future__ import annotations
@@ -23,15 +25,6 @@ _PROLOGUE = """\
 #define HAS_BUILTIN(name) __has_builtin(name)
 #else
 #define HAS_BUILTIN(name) 0
-#endif
-#if defined(__AVX512F__)
-#define KEEP(x) __asm__("" : "+v"(x))
-#elif defined(__x86_64__) || defined(__SSE2__)
-#define KEEP(x) __asm__("" : "+x"(x))
-#elif defined(__aarch64__)
-#define KEEP(x) __asm__("" : "+w"(x))
-#else
-#define KEEP(x) __asm__("" : "+m"(x))
 #endif
 #if defined(__FMA__) || defined(__FP_FAST_FMA) || defined(__ARM_FEATURE_FMA)
 #define IS_FUSED 1
@@ -57,17 +50,14 @@ INLINE float@ select_f@(word@ mask, float@ a, float@ b) {
 }
 """
 
-_ANY = """\
-INLINE int any_@(integer@ mask) {
-%sreturn (%s) != 0;
-}
-"""
-
-#: Lanes, what the compiler must have, and the builtin that makes bits of lanes.
+#: Element and lanes, what the compiler must have, and the builtin that makes bits of lanes.
 _LANE_BITS = {
-    2: ("defined(__SSE2__) && HAS_BUILTIN(__builtin_ia32_movmskpd)", "__builtin_ia32_movmskpd((double@)mask)"),
-    4: ("defined(__AVX__) && HAS_BUILTIN(__builtin_ia32_movmskpd256)", "__builtin_ia32_movmskpd256((double@)mask)"),
-    8: ("defined(__AVX512DQ__) && HAS_BUILTIN(__builtin_ia32_cvtq2mask512)", "__builtin_ia32_cvtq2mask512(mask)"),
+    ("integer", 2): ("__SSE2__", "__builtin_ia32_movmskpd((double@)mask)"),
+    ("integer", 4): ("__AVX__", "__builtin_ia32_movmskpd256((double@)mask)"),
+    ("integer", 8): ("__AVX512DQ__", "__builtin_ia32_cvtq2mask512(mask)"),
+    ("word", 4): ("__SSE__", "__builtin_ia32_movmskps((float@)mask)"),
+    ("word", 8): ("__AVX__", "__builtin_ia32_movmskps256((float@)mask)"),
+    ("word", 16): ("__AVX512DQ__", "__builtin_ia32_cvtd2mask512(mask)"),
 }
 
 #: Lanes, what the compiler must have, and the smaller of `high` and x, the larger of `low` and x.
@@ -81,6 +71,15 @@ _LIMITS = {
     ),
 }
 
+_LOST = """\
+INLINE double@ lost_@(double@ a, double@ sum, double@ b) {
+    keep_@(&sum);
+    a -= sum;
+    keep_@(&a);
+    return a + b;
+}
+"""
+
 _FUSED_BUILTINS = {
     ("double", 2): ("defined(__FMA__)", "__builtin_ia32_vfmaddpd(a, b, c)"),
     ("double", 4): ("defined(__FMA__)", "__builtin_ia32_vfmaddpd256(a, b, c)"),
@@ -93,11 +92,35 @@ _FUSED_BUILTINS = {
 
 def _any(lanes: int) -> str:
     """Bits of lanes where the processor makes them, else all lanes joined."""
-    joined = " | ".join(f"mask[{lane}]" for lane in range(lanes))
-    if lanes not in _LANE_BITS:
-        return _ANY % ("    ", joined)
-    condition, bits = _LANE_BITS[lanes]
-    return _ANY % (f"#if {condition}\n    return {bits} != 0;\n#endif\n    ", joined)
+    texts = []
+    for kind, suffix in (("integer", ""), ("word", "f")):
+        lines = [f"INLINE int any_{suffix}@({kind}@ mask) {{"]
+        if (kind, lanes) in _LANE_BITS:
+            macro, bits = _LANE_BITS[kind, lanes]
+            lines += [f"#if defined({macro}) && HAS_BUILTIN({bits.partition('(')[0]})", f"    return {bits} != 0;"]
+            lines += ["#endif"]
+        joined = " | ".join(f"mask[{lane}]" for lane in range(lanes))
+        texts.append("\n".join([*lines, f"    return ({joined}) != 0;", "}", ""]))
+    return "".join(texts)
+
+
+#: Bytes of a vector, what the compiler must have for one register to hold it, and the letter of such registers.
+_REGISTERS = {16: ("__SSE2__", "x"), 32: ("__AVX__", "x"), 64: ("__AVX512F__", "v")}
+
+
+def _keep(lanes: int) -> str:
+    """An empty instruction that might change the vector, in a register where one is large enough."""
+    texts = []
+    for kind, suffix, size in (("double", "", 8 * lanes), ("float", "f", 4 * lanes)):
+        lines = [f"INLINE void keep_{suffix}@({kind}@ *x) {{"]
+        if size in _REGISTERS:
+            macro, letter = _REGISTERS[size]
+            lines += [f"#if defined({macro})", f'    __asm__("" : "+{letter}"(*x));']
+            lines += ["#elif defined(__aarch64__)", '    __asm__("" : "+w"(*x));'] if size == 16 else []
+            lines += ["#else"]
+        lines += ['    __asm__("" : "+m"(*x));', *(["#endif"] if size in _REGISTERS else []), "}", ""]
+        texts.append("\n".join(lines))
+    return "".join(texts)
 
 
 def _limited(lanes: int) -> str:
@@ -125,7 +148,12 @@ def _fused(element: str, lanes: int) -> str:
         condition, call = _FUSED_BUILTINS[element, lanes]
         lines += [f"#elif {condition} && HAS_BUILTIN({call.partition('(')[0]})", f"    return {call};"]
     lines += ["#elif IS_FUSED", f"    return ({kind}){{EACH({scalar}(a[#], b[#], c[#]))}};", "#else"]
-    lines += [f"    {kind} product = a * b;", "    KEEP(product);", "    product += c;", "    KEEP(product);"]
+    lines += [
+        f"    {kind} product = a * b;",
+        f"    keep_{suffix}@(&product);",
+        "    product += c;",
+        f"    keep_{suffix}@(&product);",
+    ]
     return "\n".join([*lines, "    return product;", "#endif", "}", ""])
 
 
@@ -133,5 +161,7 @@ TYPES = Part(_TYPES, lambda: _PROLOGUE)
 SELECT = Part(_SELECT, requires=(TYPES,))
 LIMITED = Part(_limited, requires=(SELECT,))
 ANY = Part(_any, requires=(TYPES,))
-FUSED = Part(lambda lanes: _fused("double", lanes), requires=(TYPES,))
-FUSED_FLOAT = Part(lambda lanes: _fused("float", lanes), requires=(TYPES,))
+KEEP = Part(_keep, requires=(TYPES,))
+LOST = Part(_LOST, requires=(KEEP,))
+FUSED = Part(lambda lanes: _fused("double", lanes), requires=(KEEP,))
+FUSED_FLOAT = Part(lambda lanes: _fused("float", lanes), requires=(KEEP,))
