@@ -110,10 +110,10 @@ def _lower(
     lifted = perf_counter()
     differentiate(program, memory)
     split_phases(program)
+    write_powers(program)
     differentiated = perf_counter()
     merge_first_contributions(program)
     cut_blocks(program)
-    write_powers(program)
     _tidy(program)
     distribute(program)
     merge_first_contributions(program)  # more of them are by themselves in their loops now

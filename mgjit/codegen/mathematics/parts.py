@@ -6,7 +6,7 @@ A Part is text that exists once (tables, prototypes) and text for each number of
     EACH(...)    is repeated for every lane, `#` being the lane: `{EACH(table[index[#]])}`.
 
 1. `assemble` visits the parts that are asked for and what they require, every part once, requirements first.
-2. It writes the text that exists once, then the text for each number of lanes.
+2. It writes the text that exists once, then each part's text for each number of lanes that it is wanted for.
 """
 
 from __future__ import annotations
@@ -31,29 +31,24 @@ class Part:
     requires: tuple[Part, ...] = ()
 
 
-def assemble(parts: Sequence[Part], lanes: Sequence[int], without: Sequence[Part] = ()) -> str:
-    """The text of the parts and of all that they require, for several numbers of lanes.
+def assemble(wanted: Sequence[tuple[Part, Sequence[int]]]) -> str:
+    """The text of parts and of all that they require, each for the numbers of lanes that it is wanted for."""
+    lanes_of: dict[int, set[int]] = {}
+    ordered: list[Part] = []
 
-    Args:
-        parts: what is wanted.
-        lanes: the numbers of lanes.
-        without: what stands before the text already.
-    """
-    ordered: dict[int, Part] = {}
+    def visit(part: Part, lanes: Sequence[int]) -> None:
+        for required in part.requires:
+            visit(required, lanes)
+        if id(part) not in lanes_of:
+            ordered.append(part)
+        lanes_of.setdefault(id(part), set()).update(lanes)
 
-    def visit(part: Part) -> None:
-        if id(part) not in ordered:
-            for required in part.requires:
-                visit(required)
-            ordered[id(part)] = part
-
-    for part in parts:
-        visit(part)
-    for part in without:
-        ordered.pop(id(part), None)
-    texts = [part.once() for part in ordered.values() if part.once is not None]
-    for count in sorted(set(lanes)):
-        for part in ordered.values():
+    for part, lanes in wanted:
+        if lanes:
+            visit(part, lanes)
+    texts = [part.once() for part in ordered if part.once is not None]
+    for part in ordered:
+        for count in sorted(lanes_of[id(part)]):
             text = part.each if isinstance(part.each, str) else part.each(count)
             if text:
                 texts.append(for_lanes(text, count))

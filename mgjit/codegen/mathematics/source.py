@@ -56,14 +56,20 @@ def vector_functions(
     others = [name for name in names if name not in own]
     widest = _WIDEST if kind == "double" else max(2, min(_WIDEST, max(lanes) // 2))
     cut = sorted({width for asked in lanes for width in _halvings(asked, widest)})
-    texts = [_PROTOTYPES, assemble([TYPES], cut if others else lanes)]
-    texts.append(assemble([_FAST_FLOAT[name] for name in own], lanes, without=(TYPES,)))
     narrow = [width for width in cut if width <= widest]
-    texts.append(assemble([EXACT[name] for name in others], narrow, without=(TYPES,)))
-    for name, width in [(name, width) for name in names for width in (lanes if name in own else cut)]:
-        algorithm = f"fast_{name}_f@" if name in own else f"exact_{name}_@"
-        head = "static __attribute__((noinline))" if name in called_often else "static inline"
-        texts.append(_function(kind, name, width, algorithm, head, width if name in own else widest))
+    wanted = [(_FAST_FLOAT[name], lanes) for name in own] + [(EXACT[name], narrow) for name in others]
+    texts = [_PROTOTYPES, assemble([(TYPES, cut if others else lanes), *wanted])]
+    # The names of widths that nobody asked for belong to the caller.
+    names_of = {width: "{}_@" if width in lanes else "{}_part_@" for width in cut}
+    for name in names:
+        linkage = "static __attribute__((noinline))" if name in called_often else "static inline"
+        if name in own:
+            texts += [_function(kind, name, f"{name}_@", n, f"fast_{name}_f@", linkage, "") for n in lanes]
+            continue
+        for width in cut:
+            half = for_lanes(names_of[width // 2].format(name), width // 2) if width > widest else ""
+            called = names_of[width].format(name)
+            texts.append(_function(kind, name, called, width, f"exact_{name}_@", linkage, half))
     return "\n".join(text for text in texts if text)
 
 
@@ -72,13 +78,13 @@ def _halvings(lanes: int, widest: int) -> list[int]:
     return [lanes] if lanes <= widest else [lanes, *_halvings(lanes // 2, widest)]
 
 
-def _function(kind: str, name: str, lanes: int, algorithm: str, linkage: str, widest: int) -> str:
-    """The function with the promised name, by its algorithm or by its halves."""
+def _function(kind: str, name: str, called: str, lanes: int, algorithm: str, linkage: str, half: str) -> str:
+    """The function with the promised name, by its algorithm or, where there is one, by the function of its halves."""
     arguments = ("x", "y") if name == "power" else ("x",)
     parameters = ", ".join(f"{kind}@ {argument}" for argument in arguments)
-    head = f"{linkage} {kind}@ {name}_@({parameters}) {{"
-    if lanes > widest:
-        return for_lanes("\n".join([head, *_halves(kind, name, lanes // 2, arguments), "}", ""]), lanes)
+    head = f"{linkage} {kind}@ {called}({parameters}) {{"
+    if half:
+        return for_lanes("\n".join([head, *_halves(kind, half, lanes // 2, arguments), "}", ""]), lanes)
     if kind == "float" and algorithm.startswith("exact"):
         wide = ", ".join(f"__builtin_convertvector({argument}, double@)" for argument in arguments)
         result = f"__builtin_convertvector({algorithm}({wide}), float@)"
@@ -87,7 +93,7 @@ def _function(kind: str, name: str, lanes: int, algorithm: str, linkage: str, wi
     return for_lanes("\n".join([head, f"    return {result};", "}", ""]), lanes)
 
 
-def _halves(kind: str, name: str, half: int, arguments: Sequence[str]) -> list[str]:
+def _halves(kind: str, function: str, half: int, arguments: Sequence[str]) -> list[str]:
     """The body of a function that works on each half."""
     lines = [
         f"    union {{ {kind}@ whole; {kind}{half} half[2]; }} {argument}_cut = {{ {argument} }};"
@@ -95,5 +101,5 @@ def _halves(kind: str, name: str, half: int, arguments: Sequence[str]) -> list[s
     ]
     for number in (0, 1):
         values = ", ".join(f"{argument}_cut.half[{number}]" for argument in arguments)
-        lines.append(f"    x_cut.half[{number}] = {name}_{half}({values});")
+        lines.append(f"    x_cut.half[{number}] = {function}({values});")
     return [*lines, "    return x_cut.whole;"]

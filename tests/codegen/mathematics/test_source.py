@@ -57,3 +57,12 @@ def test_05_fast_float32_pow_is_the_rounded_float64() -> None:
     results = evaluate("gcc", "power", x, y, dtype="float32", mode="fast", lanes=16)
     for a, b, result in zip(x, y, results):
         assert ulps_of_float32(result, arithmetic.power(a, b)) <= 0.51, (a.hex(), b.hex())
+
+
+@pytest.mark.parametrize(("lanes", "widths"), [([4], [2]), ([8, 4], []), ([8, 2], [4]), ([16], [8]), ([16, 2], [8])])
+def test_06_strict_float32_works_on_registers_of_float64(lanes: list[int], widths: list[int]) -> None:
+    """The widest vector is cut in halves, whose names nobody else has taken."""
+    text = vector_functions("float32", "strict", lanes, ["exp", "power"])
+    assert {n for n in (2, 4, 8, 16) if f"float{n} exp_{n}(" in text} == set(lanes)
+    assert {n for n in (2, 4, 8, 16) if f"float{n} exp_part_{n}(" in text} == set(widths) - set(lanes)
+    assert max(n for n in (2, 4, 8, 16) if f"exact_power_{n}(" in text) == max(lanes) // 2
