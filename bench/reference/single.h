@@ -109,9 +109,32 @@ INLINE v16 exponential(v16 x)
     return (v16)((i16)p + (n << 23));
 }
 
+/* 1 / x and the square root of x >= 0, from an approximation of 14 bits and one Newton step. */
+INLINE v16 reciprocal(v16 x)
+{
+#ifdef __AVX512F__
+    v16 r = (v16)_mm512_rcp14_ps((__m512)x);
+    return r * (2.0f - x * r);
+#else
+    return 1.0f / x;
+#endif
+}
+INLINE v16 root(v16 x)
+{
+#ifdef __AVX512F__
+    v16 r = (v16)_mm512_rsqrt14_ps((__m512)(x + 1e-30f)); /* finite at 0 */
+    v16 y = x * r;
+    return y + 0.5f * r * (x - y * y);
+#else
+    for (int k = 0; k < 16; k++)
+        x[k] = __builtin_sqrtf(x[k]);
+    return x;
+#endif
+}
+
 /* 1 - 2 / (e**2x + 1): an absolute error of 1e-7, which is what a network's activation needs. */
 INLINE v16 hyperbolic(v16 x)
 {
     v16 e = exponential(larger(smaller(x, all(9.0f)), all(-9.0f)) * 2.0f) + 1.0f;
-    return 1.0f - 2.0f / e;
+    return 1.0f - 2.0f * reciprocal(e);
 }

@@ -72,7 +72,7 @@ def generator_version() -> str:
     root = Path(__file__).resolve().parent.parent
     for package in _GENERATOR:
         try:
-            sources = sorted((root / package).glob("*.py"))
+            sources = sorted((root / package).rglob("*.py"))
         except OSError:
             sources = []
         if not sources:  # a zip or a frozen program: the version has to do

@@ -67,6 +67,19 @@ _NUMBERS = {
     "float32": "typedef float real;\ntypedef int integer;\n#define BUILT_IN(name) __builtin_##name##f\n",
 }
 
+#: tcc calls a function that is not there.  Half of a large number, its last bit kept in mind, is rounded alike.
+_UNSIGNED = """\
+#if defined(__TINYC__)
+static double from_unsigned(unsigned long long n)
+{
+    return n >> 63 ? 2.0 * (double)(long long)(n >> 1 | (n & 1)) : (double)(long long)n;
+}
+#define FROM_UNSIGNED(n) from_unsigned(n)
+#else
+#define FROM_UNSIGNED(n) (double)(n)
+#endif
+"""
+
 _POWERS = """\
 #define POWER(x, y) pow(x, y)
 """
@@ -76,24 +89,14 @@ static real power(real x, real y) { return y == 2.0 ? x * x : pow(x, y); }
 #define POWER(x, y) power(x, y)
 """
 
-#: As engine.arithmetic.power_of_float32; inlined, it becomes one formula where the exponent is a constant.
+#: As engine.arithmetic.power_of_float32, for exponents that are not constants (passes/powers.py has written those).
 _POWERS_OF_FLOAT32 = """\
-#if defined(__GNUC__) && !defined(__TINYC__)
-#define ALWAYS_INLINE __attribute__((always_inline))
-#define ROOT_OF_DOUBLE(x) __builtin_sqrt(x)
-#else
-#define ALWAYS_INLINE
-#define ROOT_OF_DOUBLE(x) sqrt(x)
-#endif
-ALWAYS_INLINE static inline real power(real x, real y)
+static real power(real x, real y)
 {
     if (y == 2.0f) return x * x;
     if (y == 1.0f) return x;
-    if (y == 3.0f) return (double)x * x * x;
     if (y == -1.0f) return 1.0f / x;
-    if (y == -2.0f) return 1.0 / ((double)x * x);
     if (y == 0.5f) return x < -0x1.fffffep+127f ? 1.0f / 0.0f : SQUARE_ROOT(x) + 0.0f;
-    if (y == -0.5f) return x < -0x1.fffffep+127f ? 0.0 : 1.0 / (ROOT_OF_DOUBLE((double)x) + 0.0);
     return pow(x, y);
 }
 #define POWER(x, y) power(x, y)
@@ -107,17 +110,25 @@ _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!=
 _CALLS = {"exp": "exp", "log": "log", "tanh": "tanh", "sqrt": "SQUARE_ROOT", "absolute": "ABSOLUTE"}
 
 
-def emit_c(program: Program, layout: Layout) -> str:
-    """The C source of a Program."""
+def emit_c(program: Program, layout: Layout, mode: str = "strict", functions: frozenset[str] = frozenset()) -> str:
+    """The C source of a Program.
+
+    Args:
+        program: what to compute.
+        layout: where its arrays lie.
+        mode: "strict" or "fast".
+        functions: the mathematical functions that are computed on whole vectors.
+    """
     parts: list[str] = []
-    blocks, vectors = _Blocks(), Vectors()
+    blocks, vectors = _Blocks(), Vectors(program.precision.name, mode, functions)
     for name, nodes in program.functions:
         if nodes or name != "fused":
             emitter = _CEmitter(program, layout, blocks, vectors)
             emitter.nodes(nodes)
             parts += blocks.take()
             parts.append(emitter.function(name))
-    parts = [*_prologue(program.precision), *vectors.source(), *parts]
+    unsigned = [_UNSIGNED] if any(slot.format in ("L", "Q") for slot in layout.slots) else []
+    parts = [*_prologue(program.precision), *unsigned, *vectors.source(), *parts]
     for name, _ in program.phases:
         parts.append(f"EXPORT int mgjit_{name}(void *const *m) {{ {name}(m); return 0; }}\n")
     step = "forward(m); " + ("fused(m);" if program.fused else "backward(m); update(m);")
@@ -213,8 +224,9 @@ class _CEmitter(Emitter):
         if self.type_of(array) == "real":
             return text
         # Integers that double does not hold are rounded to double first, as float(n) in Python.
-        through = "(double)" if array.format in _LONG_INTEGERS else ""
-        return f"(real){through}{text}"
+        if array.format in _LONG_INTEGERS:
+            text = f"FROM_UNSIGNED({text})" if array.format.isupper() else f"(double){text}"
+        return f"(real){text}"
 
     def type_of(self, array: Array) -> str:
         """The C type of the elements of an array."""

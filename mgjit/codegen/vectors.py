@@ -6,10 +6,19 @@ integers of the same width: a comparison gives all bits set or none.  Only what 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
+from .mathematics.source import vector_functions
+
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
-_FUNCTIONS = ("exp", "log", "tanh", "power")
+#: A mathematical function that is called at more places in a source is not inlined.
+_FEW_CALLS = 4
+
+#: Mathematical functions of fewer lanes call the C library for each.
+_FEWEST_LANES = 4
+
+_NAMES = {"select": "where"}  # C names of operations that are called something else
 
 _TYPE = """\
 typedef real real{n} __attribute__((vector_size({n} * sizeof(real))));
@@ -23,7 +32,7 @@ _OPERATIONS = {
     "maximum": "static inline real{n} maximum_{n}(real{n} x, real{n} y) {{ return choose_{n}(y > x, y, x); }}",
     "minimum": "static inline real{n} minimum_{n}(real{n} x, real{n} y) {{ return choose_{n}(y < x, y, x); }}",
     "select": (
-        "static inline real{n} select_{n}(real{n} c, real{n} x, real{n} y) "
+        "static inline real{n} where_{n}(real{n} c, real{n} x, real{n} y) "
         "{{ return choose_{n}(c != (real{n}){{0}}, x, y); }}"
     ),
     **{
@@ -38,22 +47,59 @@ _OPERATIONS = {
             f"static inline real{{n}} {name}_{{n}}(real{{n}} x) "
             f"{{{{ real{{n}} y; for (int k = 0; k < {{n}}; k++) y[k] = {macro}(x[k]); return y; }}}}"
         )
-        for name, macro in (("sqrt", "SQUARE_ROOT"), ("absolute", "ABSOLUTE"), ("exp", "exp"), ("log", "log"), ("tanh", "tanh"))
+        for name, macro in (("absolute", "ABSOLUTE"), ("exp", "exp"), ("log", "log"), ("tanh", "tanh"))
     },
+    "sqrt": (
+        "static inline real{n} sqrt_{n}(real{n} x) {{\n"
+        "#ifdef SQUARE_ROOT_{n}\n"
+        "    return SQUARE_ROOT_{n}(x);\n"
+        "#else\n"
+        "    real{n} y; for (int k = 0; k < {n}; k++) y[k] = SQUARE_ROOT(x[k]); return y;\n"
+        "#endif\n"
+        "}}"
+    ),
     "power": (
         "static inline real{n} power_{n}(real{n} x, real{n} y) "
         "{{ real{n} z; for (int k = 0; k < {n}; k++) z[k] = POWER(x[k], y[k]); return z; }}"
     ),
 }
 
+#: Square roots of whole vectors, where the processor has them and the compiler a name for it.
+_SQUARE_ROOTS = {
+    "float64": """\
+#if defined(__AVX512F__) && !defined(__clang__)
+#define SQUARE_ROOT_8(x) __builtin_ia32_sqrtpd512_mask(x, x, -1, 4)
+#endif
+#if defined(__AVX__) && !defined(__clang__)
+#define SQUARE_ROOT_4(x) __builtin_ia32_sqrtpd256(x)
+#endif
+""",
+    "float32": """\
+#if defined(__AVX512F__) && !defined(__clang__)
+#define SQUARE_ROOT_16(x) __builtin_ia32_sqrtps512_mask(x, x, -1, 4)
+#endif
+#if defined(__AVX__) && !defined(__clang__)
+#define SQUARE_ROOT_8(x) __builtin_ia32_sqrtps256(x)
+#endif
+""",
+}
+
 
 class Vectors:
-    """What vector types and functions a source uses, and their text."""
+    """What vector types and functions a source uses, and their text.
 
-    def __init__(self) -> None:
+    Args:
+        dtype: "float64" or "float32".
+        mode: "strict" or "fast".
+        functions: those of exp, log, tanh and power that are computed on whole vectors (codegen/mathematics); others
+            call the C library for each lane.
+    """
+
+    def __init__(self, dtype: str = "float64", mode: str = "strict", functions: frozenset[str] = frozenset()) -> None:
+        self._dtype, self._mode, self._functions = dtype, mode, functions
         self._types: set[int] = set()
         self._memory_types: set[tuple[int, str]] = set()
-        self._operations: set[tuple[str, int]] = set()
+        self._operations: Counter[tuple[str, int]] = Counter()
 
     def type(self, lanes: int) -> str:
         """The name of a vector type."""
@@ -73,8 +119,8 @@ class Vectors:
     def call(self, operation: str, operands: Sequence[str], lanes: int) -> str:
         """An operation as a call of its function."""
         self.type(lanes)
-        self._operations.add((operation, lanes))
-        return f"{operation}_{lanes}({', '.join(operands)})"
+        self._operations[operation, lanes] += 1
+        return f"{_NAMES.get(operation, operation)}_{lanes}({', '.join(operands)})"
 
     def source(self) -> list[str]:
         """Definitions of all that is used."""
@@ -84,5 +130,13 @@ class Vectors:
         for n, element in sorted(self._memory_types):
             size = f"__attribute__((vector_size({n} * sizeof({element})), aligned(sizeof({element}))))"
             lines.append(f"typedef {element} memory_{element.replace(' ', '_')}{n} {size};")
-        lines += [_OPERATIONS[operation].format(n=n) for operation, n in sorted(self._operations)]
-        return ["\n".join(lines) + "\n"]
+        whole = sorted((name, n) for name, n in self._operations if name in self._functions and n >= _FEWEST_LANES)
+        if any(operation == "sqrt" for operation, _ in self._operations):
+            lines.append(_SQUARE_ROOTS[self._dtype])
+        lines += [_OPERATIONS[operation].format(n=n) for operation, n in sorted(self._operations.keys() - set(whole))]
+        text = ["\n".join(lines) + "\n"]
+        if whole:
+            widths, names = sorted({n for _, n in whole}), sorted({operation for operation, _ in whole})
+            often = {name for name in names if sum(self._operations[name, n] for n in widths) > _FEW_CALLS}
+            text.append(vector_functions(self._dtype, self._mode, widths, names, often))
+        return text

@@ -5,8 +5,8 @@ float64 is Python's own float.  A step of float32 means this, in every backend, 
 1. Every number that enters (parameter, gradient, state, input, constant) is rounded to the nearest float32:
    ties to even, beyond the largest to infinity.  An integer becomes a float64 first, as `float(n)` does.
 2. The result of every operation is rounded in the same way.  exp, log, tanh and power are the float64
-   functions of the C library, of float32 operands, and then rounded; `arithmetic.power_of_float32` has formulas
-   for a few exponents.
+   functions of the C library, of float32 operands, and then rounded; powers with the exponents 2, 1, -1 and 0.5
+   are a product, the base, a quotient and a square root (`arithmetic.power_of_float32`).
 3. `+ - * /` and sqrt of float32 numbers are float32 operations, or float64 operations that are then rounded:
    both are the same, because 53 bits are at least 2 * 24 + 2.
 

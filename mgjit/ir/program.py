@@ -22,6 +22,15 @@ from typing import NamedTuple, Union
 from ..engine.precision import FLOAT64, Precision
 
 
+class Rows(NamedTuple):
+    """`count` rows of an array, `pitch` elements apart from `place` on, of which the first `used` are anybody's."""
+
+    place: int
+    used: int
+    pitch: int
+    count: int  # type: ignore[assignment]
+
+
 class Array:
     """A named block of numbers.
 
@@ -32,16 +41,18 @@ class Array:
         region: for parameter, gradient, state and input, which of the regions of that space.
         format: of an input, the struct code of the elements, which are converted when read; all other arrays
             have numbers of the Program's precision.
-        shape: the loop counts a scratch array was made for, for printing.
+        shape: the loop counts a scratch array was made for.
+        rows: stretches of the array with room behind each row that nobody uses.
     """
 
-    __slots__ = ("format", "name", "region", "shape", "size", "space")
+    __slots__ = ("format", "name", "region", "rows", "shape", "size", "space")
 
     def __init__(
         self, name: str, space: str, size: int, region: int = 0, format: str = "d", shape: tuple[int, ...] = ()
     ) -> None:
         self.name, self.space, self.size, self.region = name, space, size, region
         self.format, self.shape = format, shape
+        self.rows: tuple[Rows, ...] = ()
 
     def __repr__(self) -> str:
         return f"{self.name}[{self.size}]"

@@ -16,7 +16,7 @@ SC 1998, with loads, operations and latency in place of measurements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -40,6 +40,8 @@ class Processor:
 
 #: Operations that cost more than an addition.
 _EXPENSIVE = {"divide": 4.0, "sqrt": 5.0, "exp": 12.0, "log": 12.0, "tanh": 25.0, "power": 25.0}
+#: Operations that numbers which nobody reads, such as zeros, may make slow.
+_SPECIAL = frozenset({"log", "power"})
 _LOAD, _STRIDED, _CONVERSION = 0.5, 1.0, 1.0
 #: Cycles between two dependent additions.
 _LATENCY = 4.0
@@ -64,6 +66,7 @@ class Plan:
         rows: the loop that is jammed besides, or None.
         row_count: how many iterations of it run side by side.
         packed: reads that are packed.
+        padded: whether the last vector may go beyond the end of the loop.
     """
 
     cost: float
@@ -73,6 +76,7 @@ class Plan:
     rows: Loop | None = None
     row_count: int = 1
     packed: list[Reference] = field(default_factory=list)
+    padded: bool = False
 
 
 @lru_cache(maxsize=1024)
@@ -87,16 +91,36 @@ def pieces(count: int, lanes: int) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def best_plan(loop: Loop, processor: Processor) -> tuple[float, Plan | None]:
-    """The cost of a nest, and the plan to execute it; None for the nests inside it, each by its own plan."""
+#: How often elements are read in the same pattern by different statements, see `pattern`.
+Sharing = Mapping[object, int]
+
+
+def pattern(reference: Reference) -> object:
+    """What reads of the same elements, by whatever loops, have in common."""
+    return (
+        reference.array,
+        reference.index.base,
+        frozenset((coefficient, loop.count) for loop, coefficient in reference.index.terms),
+    )
+
+
+def best_plan(loop: Loop, processor: Processor, sharing: Sharing | None = None) -> tuple[float, Plan | None]:
+    """The cost of a nest, and the plan to execute it; None for the nests inside it, each by its own plan.
+
+    Args:
+        loop: the outermost of the nest.
+        processor: that it is executed on.
+        sharing: for each pattern of reads, how many statements would share a packed copy.
+    """
+    sharing = sharing or {}
     nest = examine(loop)
-    inside = _cost_of_insides(loop, processor)
+    inside = _cost_of_insides(loop, processor, sharing)
     if nest is None:
         return inside, None
     # Loops that something other than an affine index depends on cannot be split into steps.
     free = [one for one in nest.band if one not in nest.fixed and one.count > 1 and independent(one, [loop])]
-    plans = [_plan(nest, vector, free, processor) for vector in free] if processor.lanes > 1 else []
-    plain = _plan(nest, None, free, processor)
+    plans = [_plan(nest, vector, free, processor, sharing) for vector in free] if processor.lanes > 1 else []
+    plain = _plan(nest, None, free, processor, sharing)
     plan = min([plain, *plans], key=lambda one: one.cost)
     if plan is not plain and plan.cost > _GAIN * plain.cost:
         plan = plain
@@ -105,11 +129,11 @@ def best_plan(loop: Loop, processor: Processor) -> tuple[float, Plan | None]:
     return (plan.cost, plan) if plan.cost < _GAIN * inside else (inside, None)
 
 
-def _cost_of_insides(loop: Loop, processor: Processor) -> float:
+def _cost_of_insides(loop: Loop, processor: Processor, sharing: Sharing) -> float:
     total = 0.0
     for node in loop.body:
         if isinstance(node, Loop):
-            total += best_plan(node, processor)[0]
+            total += best_plan(node, processor, sharing)[0]
         elif isinstance(node, Statement):
             total += _operation(node) + 2 * _LOAD
     return total * loop.count
@@ -122,7 +146,9 @@ def _operation(statement: Statement) -> float:
 # ---- 2 and 3: the cost of an order --------------------------------------------------------------------------
 
 
-def _plan(nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Processor) -> Plan:
+def _plan(
+    nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Processor, sharing: Sharing
+) -> Plan:
     sums = [loop for loop in nest.band if loop not in free]
     best: Plan | None = None
     for rows in [None, *(loop for loop in free if loop is not vector)]:
@@ -131,7 +157,14 @@ def _plan(nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Proc
         if vector is None and rows is None:
             order = list(nest.band)
         plan = Plan(0.0, order, vector, 1, rows, 1)
-        plan.cost = _cost(nest, plan, processor)
+        plan.packed = _worth_packing(nest, plan, processor, sharing)
+        plan.padded = (
+            vector is not None
+            and vector.count % processor.lanes > 0
+            and all(use.reference in plan.packed or _has_room(use, vector, processor.lanes) for use in nest.uses)
+            and not any(statement.operation in _SPECIAL for statement in nest.around)
+        )
+        plan.cost = _cost(nest, plan, processor, sharing)
         _side_by_side(nest, plan, processor)
         if best is None or plan.cost < best.cost:
             best = plan
@@ -139,17 +172,59 @@ def _plan(nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Proc
     return best
 
 
-def _vector_operations(loop: Loop | None, processor: Processor) -> float:
+def vectors_of(plan: Plan, processor: Processor) -> tuple[tuple[int, int], ...]:
+    """The vector loop as (lanes, how many such vectors)."""
+    if plan.vector is None:
+        return ()
+    if plan.padded:
+        return ((processor.lanes, -(-plan.vector.count // processor.lanes)),)
+    return pieces(plan.vector.count, processor.lanes)
+
+
+def _share(plan: Plan, processor: Processor) -> float:
     """Vector operations for one operation of each iteration, over the number of iterations."""
-    if loop is None:
+    if plan.vector is None:
         return 1.0
-    return sum(vectors for _, vectors in pieces(loop.count, processor.lanes)) / loop.count
+    return sum(count for _, count in vectors_of(plan, processor)) / plan.vector.count
 
 
-def _cost(nest: Nest, plan: Plan, processor: Processor) -> float:
-    share = _vector_operations(plan.vector, processor)
-    total = sum(executions(loops) * share * _operation(s) for s, loops in nest.around.items())
+def _has_room(use: Use, vector: Loop, lanes: int) -> bool:
+    """Whether an access may go beyond the end of the vector loop, to the end of the last vector."""
+    index = use.reference.index
+    steps = dict(index.terms)
+    step = steps.pop(vector, 0)
+    if step == 0:
+        return True
+    end = -(-vector.count // lanes) * lanes
+    return step == 1 and any(
+        rows.place <= index.base < rows.place + rows.pitch * rows.count
+        and (index.base - rows.place) % rows.pitch == 0
+        and vector.count == rows.used
+        and end <= rows.pitch
+        and not any(c % rows.pitch for c in steps.values())
+        for rows in use.reference.array.rows
+    )
+
+
+def _worth_packing(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> list[Reference]:
+    """Reads of separate elements in the lanes of a vector that cost less as reads of a consecutive copy."""
+    found: list[Reference] = []
     written = {use.reference.array for use in nest.uses if use.writes}
+    for use in nest.uses:
+        steps = dict(use.reference.index.terms)
+        if plan.vector is None or steps.get(plan.vector, 0) in (0, 1) or use.reference.array in written:
+            continue
+        times = _times(use, plan)
+        elements = executions([loop for loop in use.loops if loop in steps])
+        copying = elements * _PACKING / max(1, sharing.get(pattern(use.reference), 1))
+        if times * _LOAD / processor.lanes + copying < times * _STRIDED:
+            found.append(use.reference)
+    return found
+
+
+def _cost(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> float:
+    share = _share(plan, processor)
+    total = sum(executions(loops) * share * _operation(s) for s, loops in nest.around.items())
     for use in nest.uses:
         times = _times(use, plan)
         steps = dict(use.reference.index.terms)
@@ -157,15 +232,12 @@ def _cost(nest: Nest, plan: Plan, processor: Processor) -> float:
         conversion = _CONVERSION if use.reference.array.format not in "df" else 0.0
         if step in (0, 1):
             total += times * share * (_LOAD + conversion)
-            continue
-        separate = times * (_STRIDED + conversion)
-        elements = executions([loop for loop in use.loops if loop in steps])
-        packed = times * share * _LOAD + elements * _PACKING
-        if use.reference.array not in written and packed < separate:
-            plan.packed.append(use.reference)
-            total += packed
+        elif use.reference in plan.packed:
+            elements = executions([loop for loop in use.loops if loop in steps])
+            copying = elements * _PACKING / max(1, sharing.get(pattern(use.reference), 1))
+            total += times * share * _LOAD + copying
         else:
-            total += separate
+            total += times * (_STRIDED + conversion)
     return total
 
 
@@ -189,7 +261,7 @@ def _side_by_side(nest: Nest, plan: Plan, processor: Processor) -> None:
         return
     block = _Block(nest, plan, inner)
     rows = 1 if plan.rows is None else plan.rows.count
-    groups = 1 if plan.vector is None else max(1, plan.vector.count // processor.lanes)
+    groups = max(1, sum(count for lanes, count in vectors_of(plan, processor) if lanes == processor.lanes))
     limit = max(1, processor.registers * 3 // 4 // max(1, block.sums))
     best, before = float("inf"), block.cost(1, 1) * rows * groups
     for row_count in range(1, min(rows, _MOST_SIDE_BY_SIDE, limit) + 1):

@@ -54,15 +54,21 @@ _FARTHEST = 64
 _TOLERANCE = 1.02
 
 
-def fuse(program: Program, processor: Processor) -> None:
-    """Fuse the nests of each phase, in place, and fill `program.fused`; it stays empty when nothing gains by it."""
+def fuse(program: Program, processor: Processor, whole_step: bool = False) -> None:
+    """Fuse the nests of each phase, in place, and fill `program.fused`.
+
+    Args:
+        program: changed in place.
+        processor: that the cost of nests is judged for.
+        whole_step: fill `program.fused` also when nothing gains by it.
+    """
     if any(isinstance(node, Block) for node in walk([*program.backward, *program.update])):
         return
     together = copy_nodes([*program.backward, *program.update], Substitution())
     for _, nodes in program.phases:
         nodes[:] = _fuse(nodes, processor)
     together = _fuse(together, processor)
-    if len(together) < len(program.backward) + len(program.update):
+    if whole_step or len(together) < len(program.backward) + len(program.update):
         program.fused = together
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..ir.program import Array, Load, Loop, Node, Program, Reference, Statement, walk
+from ..ir.program import Array, Load, Loop, Node, Program, Reference, Rows, Statement, walk
 from ..trace.opcodes import GRADIENT, PARAMETER, STATE, leaf_index, leaf_kind
 from ..trace.recorder import Trace
 from .rewrite import operand_arrays
@@ -72,6 +72,16 @@ class ParameterLayout:
         """The place of a parameter in the storage."""
         block, row, column = self.find(index)
         return block.position(row, column)
+
+    def rows(self) -> tuple[Rows, ...]:
+        """The rows of the storage: those of transposed blocks, and every other block as one row."""
+        found = []
+        for block, end in zip(self.blocks, (*(block.place for block in self.blocks[1:]), self.size)):
+            if block.column_stride > 1:
+                found.append(Rows(block.place, block.rows, block.column_stride, block.columns))
+            else:
+                found.append(Rows(block.place, block.rows * block.columns, end - block.place, 1))
+        return tuple(found)
 
     def to_json(self) -> list[Any]:
         """As lists of numbers."""
@@ -157,11 +167,10 @@ def _placed(chosen: Sequence[ParameterBlock], size: int, line: int) -> Parameter
         nonlocal place
         if rows and columns > 0:
             blocks.append(ParameterBlock(base, rows, row_step, columns, place, columns, 1))
-            place += rows * columns
+            place += -(-rows * columns // line) * line
 
     for block in chosen:
         keep(position, 1, block.base - position or 1, block.base - position)
-        place = -(-place // line) * line
         pitch = -(-block.rows // line) * line
         blocks.append(block._replace(place=place, row_stride=1, column_stride=pitch))
         place += pitch * block.columns

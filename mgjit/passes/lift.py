@@ -208,7 +208,7 @@ class _Lifter:
             return found
         for k in reversed(range(len(dimensions))):
             d = dimensions[k]
-            if d.low == 0 and d.high > 2:
+            if d.low == 0 and d.high > 1:
                 inner = dimensions[:k] + dimensions[k + 1 :]
                 rest_dimensions = (*dimensions[:k], d._replace(low=1), *dimensions[k + 1 :])
                 rest = self._affine_operand(column, base, rest_dimensions, as_place)

@@ -25,7 +25,8 @@ from ..ir.program import (
 class Substitution:
     """Replace loops by their copies, and possibly one `loop` by `scale * new + lane + offset`.
 
-    `new` and `lane` are loops; either may be missing.
+    `new` and `lane` are loops; either may be missing.  Without both, `loop` is in iteration `offset`, and choices by
+    it are made.
     """
 
     def __init__(
@@ -72,7 +73,9 @@ class Substitution:
         if isinstance(operand, Register):
             return Register(self.registers.get(operand.statement, operand.statement))
         if isinstance(operand, Choice):
-            assert operand.loop is not self.loop
+            if operand.loop is self.loop:
+                assert self.new is None, "a choice cannot be split into steps"
+                return self.operand(operand.rest if self.offset else operand.first)
             loop = self.copies.get(operand.loop, operand.loop)
             return Choice(loop, self.operand(operand.first), self.operand(operand.rest))
         if isinstance(operand, Mixed):
@@ -84,7 +87,9 @@ class Substitution:
         if isinstance(target, Reference):
             return Reference(target.array, self.index(target.index))
         if isinstance(target, TargetChoice):
-            assert target.loop is not self.loop
+            if target.loop is self.loop:
+                assert self.new is None, "a choice cannot be split into steps"
+                return self.target(target.rest if self.offset else target.first)
             loop = self.copies.get(target.loop, target.loop)
             return TargetChoice(loop, self.target(target.first), self.target(target.rest))
         if isinstance(target, TargetMixed):

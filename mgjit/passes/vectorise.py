@@ -22,61 +22,89 @@ loop: D. Nuzman, A. Zaks, "Outer-loop vectorization", PACT 2008.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from ..ir.program import Block, Loop, Node, Program, Statement, statements
-from .cost import Plan, Processor, best_plan, pieces
+from ..ir.program import (
+    Array,
+    Block,
+    Load,
+    Loop,
+    Node,
+    Program,
+    Statement,
+    arrays_written,
+    leaf_operands,
+    statements,
+)
+from .cost import Plan, Processor, Sharing, best_plan, pattern, pieces
 from .expand import Arrays, crossing_registers, expand_registers
 from .jam import jam, side_by_side
 from .nest import Nest, examine
-from .pack import pack
+from .pack import Packer
 from .substitute import Substitution, copy_nodes
 
 
 def vectorise(program: Program, processor: Processor) -> None:
     """Schedule every nest of a Program, in place."""
-    packed, held = Arrays("packed"), Arrays("lane")
+    held = Arrays("lane")
+    numbers = [0]  # of packed arrays, whose names must differ in all functions
     for _, nodes in program.functions:
-        nodes[:] = _Scheduler(processor, packed, held).nodes(nodes)
+        nodes[:] = _Scheduler(processor, _sharing(nodes), held).nodes(nodes, Packer(processor.lanes, numbers))
+
+
+def _sharing(nodes: Sequence[Node]) -> Sharing:
+    """How many statements read the same elements in the same pattern."""
+    return Counter(
+        pattern(part.reference)
+        for statement in statements(nodes)
+        for operand in statement.operands
+        for part in leaf_operands(operand)
+        if isinstance(part, Load) and len(part.reference.index.terms) > 1
+    )
 
 
 class _Scheduler:
-    def __init__(self, processor: Processor, packed: Arrays, held: Arrays) -> None:
-        self.processor, self.packed, self.held = processor, packed, held
+    def __init__(self, processor: Processor, sharing: Sharing, held: Arrays) -> None:
+        self.processor, self.sharing, self.held = processor, sharing, held
 
-    def nodes(self, nodes: Sequence[Node]) -> list[Node]:
+    def nodes(self, nodes: Sequence[Node], packer: Packer) -> list[Node]:
         done: list[Node] = []
         for node in nodes:
             if isinstance(node, Loop):
-                done += self.nest(node)
+                done += self.nest(node, packer)
             else:
                 if isinstance(node, Block):
-                    node.body = self.nodes(node.body)
+                    node.body = self.nodes(node.body, packer.inside(_written(node)))
                 done.append(node)
+            packer.forget(_written(node))
         return done
 
-    def nest(self, loop: Loop) -> list[Node]:
-        _, plan = best_plan(loop, self.processor)
+    def nest(self, loop: Loop, packer: Packer) -> list[Node]:
+        _, plan = best_plan(loop, self.processor, self.sharing)
         if plan is not None:
             nest = examine(loop)
             assert nest is not None
             if plan.vector is None or self._keep_crossing(loop, nest, plan.vector):
-                return self._execute(loop, nest, plan)
-        loop.body = self.nodes(loop.body)
+                return self._execute(loop, nest, plan, packer)
+        loop.body = self.nodes(loop.body, packer.inside(_written(loop)))
         return [loop]
 
     # ---- 2 to 5 -------------------------------------------------------------------------------------
 
-    def _execute(self, loop: Loop, nest: Nest, plan: Plan) -> list[Node]:
+    def _execute(self, loop: Loop, nest: Nest, plan: Plan, packer: Packer) -> list[Node]:
         filling: list[Node] = []
         if plan.vector is not None and plan.packed:
-            filling = pack([loop], [*plan.order, *nest.inner], plan.vector, plan.packed, self.packed)
+            filling = packer.pack([loop], plan.vector, plan.packed)
         copies = {one: Loop(one.count, [], one.reverse and one is not plan.vector) for one in plan.order}
         nodes = copy_nodes(nest.body, Substitution(copies=copies))
         for one in reversed(plan.order):
             copies[one].body = nodes
             nodes = [copies[one]]
             if one is plan.vector:
+                if plan.padded:
+                    lanes = self.processor.lanes
+                    copies[one].count = -(-one.count // lanes) * lanes
                 nodes = _in_lanes(copies[one], self.processor.lanes, plan.vectors)
             elif one is plan.rows:
                 nodes = jam(copies[one], plan.row_count)
@@ -88,6 +116,10 @@ class _Scheduler:
         part_of = {s: number for number, run in enumerate(_runs(nest.body)) for s in run}
         crossing = crossing_registers([loop], part_of) & varying
         return not crossing or expand_registers([loop], (), part_of, crossing, self.held)
+
+
+def _written(node: Node) -> set[Array]:
+    return {array for statement in statements([node]) for array in arrays_written(statement)}
 
 
 def _runs(nodes: Sequence[Node]) -> list[list[Statement]]:

@@ -48,27 +48,23 @@ static NOINLINE void forward(void *const *m)
     forward_on((real *)m[0], (const real *)m[2], (real *)m[6] + 0, (real *)m[3]);
 }
 
-static NOINLINE void backward_on(real *RESTRICT const dt2, real *RESTRICT const t1, real *RESTRICT const g0, const real *RESTRICT const x0)
+static NOINLINE void backward_on(real *RESTRICT const t1, real *RESTRICT const g0, const real *RESTRICT const x0)
 {
-    real v1 = 0.0;
-    dt2[0] = v1;
-    real v2 = 1.0;
-    dt2[0] = v2;
-    real v3 = POWER(t1[0], 1.0);
-    real v4 = 2.0 * v3;
-    real v5 = v4 * dt2[0];
-    real v6 = 0.0 + v5;
-    real v7 = v6;
-    real v8 = v6;
-    g0[1] = v8;
-    real v9 = x0[0] * v7;
-    real v10 = 0.0 + v9;
-    g0[0] = v10;
+    real v1 = POWER(t1[0], 1.0);
+    real v2 = 2.0 * v1;
+    real v3 = v2 * 1.0;
+    real v4 = 0.0 + v3;
+    real v5 = v4;
+    real v6 = v4;
+    g0[1] = v6;
+    real v7 = x0[0] * v5;
+    real v8 = 0.0 + v7;
+    g0[0] = v8;
 }
 
 static NOINLINE void backward(void *const *m)
 {
-    backward_on((real *)m[6] + 1, (real *)m[6] + 0, (real *)m[1], (const real *)m[2]);
+    backward_on((real *)m[6] + 0, (real *)m[1], (const real *)m[2]);
 }
 
 static NOINLINE void update_on(const real *RESTRICT const x0, real *RESTRICT const g0, real *RESTRICT const p0)
