@@ -50,16 +50,15 @@ static NOINLINE void forward(void *const *m)
 
 static NOINLINE void backward_on(real *RESTRICT const t1, real *RESTRICT const g0, const real *RESTRICT const x0)
 {
-    real v1 = POWER(t1[0], 1.0);
-    real v2 = 2.0 * v1;
-    real v3 = v2 * 1.0;
-    real v4 = 0.0 + v3;
-    real v5 = v4;
-    real v6 = v4;
-    g0[1] = v6;
-    real v7 = x0[0] * v5;
-    real v8 = 0.0 + v7;
-    g0[0] = v8;
+    real v1 = 2.0 * t1[0];
+    real v2 = v1 * 1.0;
+    real v3 = 0.0 + v2;
+    real v4 = v3;
+    real v5 = v3;
+    g0[1] = v5;
+    real v6 = x0[0] * v4;
+    real v7 = 0.0 + v6;
+    g0[0] = v7;
 }
 
 static NOINLINE void backward(void *const *m)
