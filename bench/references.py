@@ -104,13 +104,12 @@ class Reference:
         """The losses of the next `count` steps, all in one function."""
         return self._run(self._library.reference_loop, count)
 
-    def prepared(self, count: int, loop: bool = False) -> Any:
-        """A function without arguments that runs `count` steps, with nothing but the foreign call in it."""
+    def prepared(self, count: int, loop: bool = False) -> tuple[Any, array[float]]:
+        """A function without arguments that runs `count` steps, nothing but a foreign call; and where losses go."""
         function = self._library.reference_loop if loop else self._library.reference_calls
         rows, losses = self._laid_out(count)
-        self._kept += [rows, losses]
         arguments = (ctypes.c_void_p(self._state), rows, ctypes.c_long(count), _address(losses))
-        return functools.partial(function, *arguments)
+        return functools.partial(function, *arguments), losses
 
     def parameters(self) -> list[float]:
         """In the order of `model.parameters()`."""
