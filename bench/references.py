@@ -34,8 +34,9 @@ FILES = {
 
 _COMMON = ("-O3", "-march=native", "-shared", "-fPIC", "-w", "-fvisibility=hidden", "-fno-math-errno")
 STRICT_FLAGS = (*_COMMON, "-fno-trapping-math", "-ffp-contract=off", "-fno-builtin-pow", "-fno-builtin-exp")
+_REORDER = ("-fassociative-math", "-fno-signed-zeros", "-freciprocal-math")
 #: -ffast-math less what changes the meaning of inf and nan in comparisons or the state of the processor.
-FAST_FLAGS = (*_COMMON, "-fno-trapping-math", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros", "-freciprocal-math")  # fmt: skip
+FAST_FLAGS = (*_COMMON, "-fno-trapping-math", "-ffp-contract=fast", *_REORDER)
 
 
 class Row(ctypes.Structure):

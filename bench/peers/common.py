@@ -121,7 +121,9 @@ def per_call(step: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Form
     return Form(prepared, len(calls) if _differ(calls) else 1)
 
 
-def in_loop(loop: Callable[[list[tuple[Any, ...]]], Callable[[], Sequence[Any]]], calls: Sequence[tuple[Any, ...]]) -> Form:
+def in_loop(
+    loop: Callable[[list[tuple[Any, ...]]], Callable[[], Sequence[Any]]], calls: Sequence[tuple[Any, ...]]
+) -> Form:
     """Many steps in one call; `loop` gets the rows beforehand and may arrange them as it likes."""
     rows = _endless(calls)
     return Form(lambda count: loop([next(rows) for _ in range(count)]), len(calls) if _differ(calls) else 1)

@@ -50,7 +50,6 @@ def _arrays(problem: Problem, inputs: Any, *others: Any) -> tuple[Any, ...]:
 
 def loss_of(problem: Problem, xp: Any) -> Any:
     """A function (parameters, inputs, targets) -> loss."""
-    scale = np.asarray(255.0, problem.dtype)[()]
 
     def xor(p: Any, x: Any, y: Any) -> Any:
         difference = network(xp, p, x) - y
@@ -61,11 +60,11 @@ def loss_of(problem: Problem, xp: Any) -> Any:
         return margins.sum() / x.shape[0] + L2 * sum((a * a).sum() for a in p)
 
     def image(p: Any, x: Any, y: Any) -> Any:
-        difference = network(xp, p, xp.number(x) / scale) - xp.one_hot(y, 10)
+        difference = network(xp, p, xp.number(x) / 255.0) - xp.one_hot(y, 10)
         return (difference * difference).sum()
 
     def image_batch(p: Any, x: Any, y: Any) -> Any:
-        return surprise(xp, network(xp, p, xp.number(x) / scale), y).sum() / x.shape[0]
+        return surprise(xp, network(xp, p, xp.number(x) / 255.0), y).sum() / x.shape[0]
 
     def policy(p: Any, x: Any, y: Any) -> Any:
         difference = network(xp, p, x, xp.tanh) - y
@@ -90,7 +89,7 @@ def network(xp: Any, p: Any, x: Any, activation: Any = None) -> Any:
 def surprise(xp: Any, scores: Any, labels: Any) -> Any:
     """Softmax cross-entropy of every row."""
     shifted = scores - xp.max_of(scores)
-    return xp.log(xp.exp(shifted).sum(-1)) - (shifted * xp.one_hot(labels, 27 if len(scores.shape) == 3 else 10)).sum(-1)
+    return xp.log(xp.exp(shifted).sum(-1)) - (shifted * xp.one_hot(labels, 27 if scores.ndim == 3 else 10)).sum(-1)
 
 
 def normalized(x: Any) -> Any:

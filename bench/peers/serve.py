@@ -1,7 +1,7 @@
 """The process of one peer: reads requests from standard input, a JSON object a line, and answers each with one.
 
     {"do": "version"}                                  -> {"version": "..."}
-    {"do": "open", "problem": FILE}                    -> {"forms": {NAME: [losses]}, "seconds": {NAME: s}, "skipped": {...}}
+    {"do": "open", "problem": FILE}                    -> {"forms": {NAME: [losses]}, "seconds": {...}, ...}
     {"do": "time", "form": NAME, "count": n}           -> {"seconds": seconds a step}
     {"do": "close"}                                    -> {}
 

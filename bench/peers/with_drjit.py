@@ -1,6 +1,6 @@
-"""Dr.Jit: its LLVM backend, gradients by its own reverse mode, with the trace frozen where that works.
+"""Dr.Jit: its LLVM backend, gradients by its own reverse mode.
 
-A layer is a loop over inputs of gathers, which is what the library's users write; wide layers make long kernels.
+A layer is written as sums over its inputs, a lane a sample; every step is traced again, and its kernel found by hash.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ def forms(problem: Problem) -> dict[str, Callable[[], Form]]:
 def _form(problem: Problem) -> Form:
     if problem.name not in ("W1", "W2"):
         raise Unsupported("its kernels are over one flat dimension; products of larger matrices are not what it is for")
-    from drjit.llvm.ad import Float64, TensorXf64, UInt32
+    from drjit.llvm.ad import Float64, UInt32
 
     arrays = models.unflatten(problem)
     parameters = [Float64(a.ravel()) for a in arrays]
     shapes = [a.shape for a in arrays]
     samples = len(problem.calls[0][1]) if problem.name == "W2" else 1
-    del TensorXf64
+
+    def relu(x: Any) -> Any:
+        return dr.select(x > 0.0, x, 0.0)  # some versions of LLVM have no maximum of doubles
 
     def layer(w: Any, b: Any, x: list[Any], shape: tuple[int, int], top: bool) -> list[Any]:
         made = []
@@ -43,7 +45,7 @@ def _form(problem: Problem) -> Form:
             total = dr.gather(Float64, b, UInt32(j))
             for i in range(shape[1]):
                 total = total + dr.gather(Float64, w, UInt32(j * shape[1] + i)) * x[i]
-            made.append(total if top else dr.maximum(total, 0.0))
+            made.append(total if top else relu(total))
         return made
 
     def loss_of(x: list[Any], y: Any) -> Any:
@@ -52,7 +54,7 @@ def _form(problem: Problem) -> Form:
         if problem.name == "W1":
             return dr.square(x[0] - y)
         squares = sum((dr.sum(dr.square(p)) for p in parameters), Float64(0.0))
-        return dr.sum(dr.maximum(1.0 - y * x[0], 0.0)) / samples + L2 * squares
+        return dr.sum(relu(1.0 - y * x[0])) / samples + L2 * squares
 
     def step(x: list[Any], y: Any, rate: Any) -> Any:
         for k, p in enumerate(parameters):

@@ -50,9 +50,7 @@ def _step(problem: Problem) -> Any:
         loss, grads = gradient(parameters, x, y)
         m = [beta1 * a + (1 - beta1) * g for a, g in zip(m, grads)]
         v = [beta2 * a + (1 - beta2) * (g * g) for a, g in zip(v, grads)]
-        moved = [
-            p - rate * a / (jnp.sqrt(b * correction) + ADAM_EPSILON) for p, a, b in zip(parameters, m, v)
-        ]
+        moved = [p - rate * a / (jnp.sqrt(b * correction) + ADAM_EPSILON) for p, a, b in zip(parameters, m, v)]
         return (moved, m, v), loss
 
     return adam if problem.adam else descend

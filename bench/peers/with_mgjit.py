@@ -42,7 +42,9 @@ def _instance(problem: Problem) -> Any:
 
 
 def _step(instance: Any, problem: Problem, **options: Any) -> Any:
-    return workloads.compiled(instance, workloads.WORKLOADS[problem.name], **problem.options.get("compile", {}), **options)
+    return workloads.compiled(
+        instance, workloads.WORKLOADS[problem.name], **problem.options.get("compile", {}), **options
+    )
 
 
 def _compiled(problem: Problem, **options: Any) -> Form:

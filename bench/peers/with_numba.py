@@ -1,7 +1,7 @@
-"""Numba: loops written by hand, compiled with fastmath where the workload allows it; a call a step and many in a loop.
+"""Numba: loops written by hand, compiled with fastmath; a call a step and many in a loop.
 
-The layers of a network are loops over samples, outputs and inputs with the innermost loop over contiguous numbers,
-which LLVM vectorises.
+The layers of a network are loops over samples, outputs and inputs; the innermost is over contiguous numbers, which
+LLVM vectorises.
 """
 
 from __future__ import annotations
@@ -63,110 +63,153 @@ def _loop(problem: Problem) -> Form:
 def _calls(problem: Problem) -> list[tuple[Any, ...]]:
     """Arrays, then both rates as numbers of the workload's type."""
     number = np.float32 if problem.single else np.float64
-    return [(x, y, number(rates[0]), number(rates[1] if len(rates) > 1 else 1.0)) for x, y, *rates in models.arguments(problem)]
+    return [
+        (x, y, number(rates[0]), number(rates[1] if len(rates) > 1 else 1.0))
+        for x, y, *rates in models.arguments(problem)
+    ]
 
 
 def _step(problem: Problem) -> tuple[Any, Any]:
-    """A compiled (state, x, y, rate, correction) -> loss, and its state: a tuple of arrays."""
-    fast = problem.single
-    parameters = tuple(models.unflatten(problem))
-    if not problem.sizes:
-        moments = tuple(np.zeros_like(p) for p in parameters)
-        return _microgpt(fast), (parameters, tuple(map(np.zeros_like, parameters)), moments, tuple(map(np.zeros_like, parameters)))
-    batch = len(models.arguments(problem)[0][0])
-    dtype = problem.dtype
-    outputs = tuple(np.zeros((batch, n), dtype) for n in problem.sizes)
-    deltas = tuple(np.zeros((batch, n), dtype) for n in problem.sizes)
-    grads, m, v = (tuple(map(np.zeros_like, parameters)) for _ in range(3))
-    return _network(problem, fast), (parameters, grads, m, v, outputs, deltas)
+    """A compiled (state, x, y, rate, correction) -> loss, and its state."""
+    parameters = models.unflatten(problem)
+    if problem.sizes:
+        return _network(problem, parameters)
+    states = [tuple(parameters), *(tuple(map(np.zeros_like, parameters)) for _ in range(3))]
+    return _microgpt(problem.single), tuple(states)
 
 
 # ---- networks ------------------------------------------------------------------------------------------
 
 
-def _network(problem: Problem, fast: bool) -> Any:
-    jit = numba.njit(fastmath=fast, error_model="numpy")
-    name, layers = problem.name, len(problem.sizes) - 1
-    tanh, images, adam = name == "W5", name in ("W3", "W4"), name == "W5"
-    decay = name == "W2"
+def _network(problem: Problem, arrays: list[Any]) -> tuple[Any, Any]:
+    """Every layer has functions of its own, whose loops have constant lengths: LLVM then keeps sums in registers.
+
+    The state has for each layer the weights, [output][input] and the bias, and their moments; then outputs and deltas
+    of all samples.  They are arrays apart, so that none seems to overlap another.
+    """
+    jit = numba.njit(fastmath=True, error_model="numpy")
+    name, sizes = problem.name, problem.sizes
+    batch = len(models.arguments(problem)[0][0])
+    number = np.float32 if problem.single else np.float64
+    images, decay = name in ("W3", "W4"), name == "W2"
+    zero, scale, l2 = number(0.0), number(255.0), number(L2)
     last = jit(_LAST[name])
-    zero = np.float32(0.0) if problem.single else 0.0
-    one = np.float32(1.0) if problem.single else 1.0
-    scale = np.float32(255.0) if problem.single else 255.0
-    beta1, beta2 = (type(one)(beta) for beta in problem.adam or (0.0, 0.0))
-    epsilon, l2 = type(one)(EPSILON), type(one)(L2)
+    made = [_Layer(problem, batch, k) for k in range(len(sizes) - 1)]
+    two, first, second, third = len(made) == 2, made[0], made[1], made[-1]
+    first_up, second_up, third_up = first.forward, second.forward, third.forward
+    second_down, third_down = second.down, third.down
+    first_move, second_move, third_move = first.move, second.move, third.move
 
-    @jit
-    def forward(w: Any, b: Any, x: Any, z: Any, top: bool) -> None:
-        for s in range(x.shape[0]):
-            for j in range(w.shape[0]):
-                total = b[j]
-                for i in range(w.shape[1]):
-                    total += w[j, i] * x[s, i]
-                z[s, j] = total if top else (math.tanh(total) if tanh else max(total, zero))
-
-    @jit
-    def backward(w: Any, x: Any, d: Any, dx: Any, dw: Any, db: Any, bottom: bool) -> None:
-        dw[:] = zero
-        db[:] = zero
-        for s in range(x.shape[0]):
-            for j in range(w.shape[0]):
-                g = d[s, j]
-                db[j] += g
-                for i in range(w.shape[1]):
-                    dw[j, i] += g * x[s, i]
-            if not bottom:
-                for i in range(w.shape[1]):
-                    dx[s, i] = zero
-                for j in range(w.shape[0]):
-                    for i in range(w.shape[1]):
-                        dx[s, i] += w[j, i] * d[s, j]
-                for i in range(w.shape[1]):
-                    h = x[s, i]
-                    dx[s, i] *= (one - h * h) if tanh else (one if h > zero else zero)
-
-    @jit
-    def move(p: Any, g: Any, m: Any, v: Any, rate: Any, correction: Any) -> Any:
-        squares = zero
-        for k in range(p.size):
-            gradient = g.flat[k]
-            if decay:
-                squares += p.flat[k] * p.flat[k]
-                gradient += 2 * l2 * p.flat[k]
-            if adam:
-                m.flat[k] = beta1 * m.flat[k] + (one - beta1) * gradient
-                v.flat[k] = beta2 * v.flat[k] + (one - beta2) * (gradient * gradient)
-                p.flat[k] -= rate * m.flat[k] / (math.sqrt(v.flat[k] * correction) + epsilon)
-            else:
-                p.flat[k] -= rate * gradient
-        return squares
-
-    two, three = layers == 2, layers == 3
+    weights = [np.column_stack([w, b]) for w, b in zip(arrays[::2], arrays[1::2])]
+    moments = [[np.zeros_like(w) for w in weights] for _ in range(2)]
+    samples = [[np.zeros((batch, n), number) for n in sizes] for _ in range(2)]
+    sums = (np.zeros(max(sizes), number),)
+    if two:  # as if there were a third layer, which nothing calls
+        for group in (weights, *moments, *samples):
+            group.append(group[-1])
 
     @jit
     def step(state: Any, inputs: Any, targets: Any, rate: Any, correction: Any) -> Any:
-        p, g, m, v, outputs, deltas = state
-        x = outputs[0]
-        for s in range(x.shape[0]):
+        w, m, v, a, d, sums = state
+        x = a[0]
+        for s in range(batch):
             for i in range(x.shape[1]):
                 x[s, i] = inputs[s, i] / scale if images else inputs[s, i]
-        forward(p[0], p[1], x, outputs[1], False)
-        forward(p[2], p[3], outputs[1], outputs[2], two)
-        if three:
-            forward(p[4], p[5], outputs[2], outputs[3], True)
-        loss = last(outputs[-1], targets, deltas[-1])
-        if three:
-            backward(p[4], outputs[2], deltas[3], deltas[2], g[4], g[5], False)
-        backward(p[2], outputs[1], deltas[2], deltas[1], g[2], g[3], False)
-        backward(p[0], x, deltas[1], deltas[0], g[0], g[1], True)
         squares = zero
-        for k in numba.literal_unroll((0, 2) if two else (0, 2, 4)):
-            squares += move(p[k], g[k], m[k], v[k], rate, correction)
-        for k in numba.literal_unroll((1, 3) if two else (1, 3, 5)):
-            squares += move(p[k], g[k], m[k], v[k], rate, correction)
+        first_up(w[0], x, a[1])
+        second_up(w[1], a[1], a[2])
+        if not two:
+            third_up(w[2], a[2], a[3])
+        loss = last(a[3], targets, d[3])
+        if not two:
+            third_down(w[2], a[2], d[3], d[2])
+            squares += third_move(w[2], m[2], v[2], a[2], d[3], rate, correction, sums[0])
+        second_down(w[1], a[1], d[2], d[1])
+        squares += second_move(w[1], m[1], v[1], a[1], d[2], rate, correction, sums[0])
+        squares += first_move(w[0], m[0], v[0], x, d[1], rate, correction, sums[0])
         return loss + l2 * squares if decay else loss
 
-    return step
+    return step, (*map(tuple, (weights, *moments, *samples)), sums)
+
+
+class _Layer:
+    """The loops of one layer."""
+
+    def __init__(self, problem: Problem, batch: int, k: int) -> None:
+        jit = numba.njit(fastmath=True, error_model="numpy")
+        number = np.float32 if problem.single else np.float64
+        zero, one = number(0.0), number(1.0)
+        inputs, outputs = problem.sizes[k], problem.sizes[k + 1]
+        top, tanh, decay, adam = (
+            k + 2 == len(problem.sizes),
+            problem.name == "W5",
+            problem.name == "W2",
+            problem.name == "W5",
+        )
+        beta1, beta2 = (number(beta) for beta in problem.adam or (0.0, 0.0))
+        epsilon, twice = number(EPSILON), number(2 * L2)
+
+        @jit
+        def forward(w: Any, x: Any, z: Any) -> None:
+            for s in range(batch):
+                for j in range(outputs):
+                    total = zero
+                    for i in range(inputs):
+                        total += w[j, i] * x[s, i]
+                    total += w[j, inputs]
+                    z[s, j] = total if top else (math.tanh(total) if tanh else max(total, zero))
+
+        @jit
+        def down(w: Any, x: Any, d: Any, dx: Any) -> None:
+            for s in range(batch):
+                for i in range(inputs):
+                    dx[s, i] = zero
+                for j in range(outputs):
+                    g = d[s, j]
+                    for i in range(inputs):
+                        dx[s, i] += w[j, i] * g
+                for i in range(inputs):
+                    h = x[s, i]
+                    dx[s, i] *= (one - h * h) if tanh else (one if h > zero else zero)
+
+        @jit
+        def apply(w: Any, m: Any, v: Any, j: int, i: int, g: Any, rate: Any, correction: Any) -> Any:
+            squares = zero
+            if decay:
+                squares = w[j, i] * w[j, i]
+                g += twice * w[j, i]
+            if adam:
+                m[j, i] = beta1 * m[j, i] + (one - beta1) * g
+                v[j, i] = beta2 * v[j, i] + (one - beta2) * (g * g)
+                w[j, i] -= rate * m[j, i] / (math.sqrt(v[j, i] * correction) + epsilon)
+            else:
+                w[j, i] -= rate * g
+            return squares
+
+        @jit
+        def move(w: Any, m: Any, v: Any, x: Any, d: Any, rate: Any, correction: Any, sums: Any) -> Any:
+            squares = zero
+            for j in range(outputs):  # a row's gradient is complete before it is used: none is stored
+                bias = zero
+                if batch == 1:
+                    g = d[0, j]
+                    for i in range(inputs):
+                        squares += apply(w, m, v, j, i, g * x[0, i], rate, correction)
+                    bias = g
+                else:
+                    for i in range(inputs):
+                        sums[i] = zero
+                    for s in range(batch):
+                        g = d[s, j]
+                        bias += g
+                        for i in range(inputs):
+                            sums[i] += g * x[s, i]
+                    for i in range(inputs):
+                        squares += apply(w, m, v, j, i, sums[i], rate, correction)
+                squares += apply(w, m, v, j, inputs, bias, rate, correction)
+            return squares
+
+        self.forward, self.down, self.move = forward, down, move
 
 
 def _squared(scores: Any, targets: Any, d: Any) -> Any:
@@ -232,13 +275,13 @@ _LAST = {"W1": _squared, "W2": _hinge, "W3": _squared_label, "W4": _cross_entrop
 # ---- microgpt ------------------------------------------------------------------------------------------
 
 
-def _microgpt(fast: bool) -> Any:
-    jit = numba.njit(fastmath=fast, error_model="numpy")
-    number = np.float32 if fast else np.float64
+def _microgpt(single: bool) -> Any:
+    jit = numba.njit(fastmath=True, error_model="numpy")
+    number = np.float32 if single else np.float64
     zero, half, tiny = number(0.0), number(0.5), number(1e-5)
     beta1, beta2, epsilon = number(0.85), number(0.99), number(EPSILON)
     one, width = number(1.0), number(16.0)
-    kind = numba.float32 if fast else numba.float64
+    kind = numba.float32 if single else numba.float64
 
     @jit
     def linear(w: Any, x: Any, y: Any, n: int) -> None:
