@@ -63,6 +63,7 @@ EXACT = ("mgjit, gradients kept", "mgjit, Python backend", "mgjit .loop", "undec
 COMPARED = 3  # losses
 TOLERANCE = {"float64": 1e-9, "float32": 1e-3}
 
+WARM_UP = 0.1  # the same for all others
 SLICE = 0.03  # seconds that one entry runs before the next one's turn
 OPENING_LIMIT = 180.0  # seconds for building all forms of one peer
 
@@ -196,16 +197,14 @@ class Comparison:
 
     def _calibrate(self, entry: Entry) -> None:
         """How many steps fill a slice."""
-        warm_up = PYPY_WARM_UP if entry.label.startswith("PyPy") else 0.2
-        spent, count = 0.0, entry.round_to
-        while True:
-            each = entry.peer.ask(300.0, do="time", form=entry.form, count=count)["seconds"]
-            spent += each * count
+        warm_up = PYPY_WARM_UP if entry.label.startswith("PyPy") else WARM_UP
+        spent, entry.count = 0.0, entry.round_to
+        while spent < warm_up:
+            each = entry.peer.ask(300.0, do="time", form=entry.form, count=entry.count)["seconds"]
+            spent += each * entry.count
             wanted = max(1, math.ceil(SLICE / max(each, 1e-9)))
-            entry.count = math.ceil(wanted / entry.round_to) * entry.round_to
-            if spent >= warm_up or each > SLICE:
-                return
-            count = entry.count
+            if wanted > 2 * entry.count or wanted < entry.count:  # else keep it: some forms are compiled for a count
+                entry.count = math.ceil(wanted / entry.round_to) * entry.round_to
 
     def _time(self, entry: Entry, result: Result) -> None:
         if entry.seconds and entry.median * entry.count > 0.5 and len(entry.seconds) >= 3:
@@ -271,7 +270,7 @@ def report(comparison: Comparison, results: Sequence[Result], more: Sequence[str
     lines += [f"- {line}" for line in machine(comparison)]
     lines += [
         "",
-        "µs a step, medians; in brackets the times of mgjit's that are. `/ C`: times of the C written by hand.",
+        "µs a step, medians. `/ mgjit` and `/ C`: times what mgjit and the C written by hand need. `first step`: with tracing and compiling.",
         "",
     ]
     if picture:
