@@ -270,7 +270,8 @@ def report(comparison: Comparison, results: Sequence[Result], more: Sequence[str
     lines += [f"- {line}" for line in machine(comparison)]
     lines += [
         "",
-        "µs a step, medians. `/ mgjit` and `/ C`: times what mgjit and the C written by hand need. `first step`: with tracing and compiling.",
+        "µs a step, medians. `/ mgjit` and `/ C`: as multiples of what mgjit and the C written by hand need.",
+        "`first step`: with tracing and compiling.",
         "",
     ]
     if picture:
