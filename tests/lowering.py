@@ -12,23 +12,29 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mgjit.codegen.layout import Layout
+from mgjit.engine.precision import FLOAT32, FLOAT64, Precision
 from mgjit.ir.interpreter import Interpreter
 from mgjit.ir.program import Array, Program
 from mgjit.ir.verify import verify
 from mgjit.passes.blocks import cut_blocks
+from mgjit.passes.common import share
+from mgjit.passes.cost import Processor
 from mgjit.passes.differentiate import differentiate
+from mgjit.passes.distribute import distribute
 from mgjit.passes.first_contributions import merge_first_contributions
 from mgjit.passes.fuse import fuse
-from mgjit.passes.jam import jam
+from mgjit.passes.hoist import hoist
 from mgjit.passes.layout import choose_layout, cut_at_blocks
 from mgjit.passes.lift import lift
 from mgjit.passes.memory import InputRegion, Memory
 from mgjit.passes.phases import split_phases
+from mgjit.passes.powers import write_powers
 from mgjit.passes.reach import reach
 from mgjit.passes.reductions import find_reductions
+from mgjit.passes.registers import forward_copies, use_registers
 from mgjit.passes.roll import roll
-from mgjit.passes.simplify import delete_dead_statements, forward_copies, simplify, use_registers
-from mgjit.passes.sink import sink
+from mgjit.passes.simplify import delete_dead_statements
+from mgjit.passes.vectorise import vectorise
 from mgjit.trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.trace.signature import plan_arguments
 from mgjit.trace.tracer import trace_call
@@ -40,21 +46,31 @@ def forward_all_copies(program: Program) -> None:
         forward_copies(phase)
 
 
+def simplify(program: Program) -> None:
+    """The last two passes."""
+    use_registers(program, across_loops=True)
+    delete_dead_statements(program)
+
+
 #: The passes between lifting and code generation, in the order of passes/pipeline.py.
 STAGES: dict[str, Callable[[Program, Memory], None]] = {
     "lift": lambda program, memory: None,
     "reductions": find_reductions,
     "differentiate": differentiate,
     "phases": lambda program, memory: split_phases(program),
+    "powers": lambda program, memory: write_powers(program),
     "first contributions": lambda program, memory: merge_first_contributions(program),
     "blocks": lambda program, memory: cut_blocks(program),
     "registers": lambda program, memory: use_registers(program, across_loops=False),
     "copies": lambda program, memory: forward_all_copies(program),
     "dead statements": lambda program, memory: delete_dead_statements(program),
-    "sink": lambda program, memory: sink(program),
-    "jam": lambda program, memory: jam(program),
-    "simplify": lambda program, memory: simplify(program),
-    "fuse": lambda program, memory: fuse(program),
+    "distribute": lambda program, memory: distribute(program),
+    "fuse": lambda program, memory: fuse(program, Processor(lanes=1)),
+    "hoist": lambda program, memory: hoist(program),
+    "vectorise": lambda program, memory: vectorise(program, Processor()),
+    "registers at last": lambda program, memory: use_registers(program, across_loops=True),
+    "share": lambda program, memory: share(program),
+    "dead statements at last": lambda program, memory: delete_dead_statements(program),
 }
 
 
@@ -76,15 +92,20 @@ def flat(result: Any) -> list[float]:
 class Example:
     """A traced call of a step."""
 
-    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+    def __init__(self, function: Callable[..., Any], *arguments: Any, precision: Precision = FLOAT64) -> None:
         self.function, self.arguments = function, arguments
-        self.plan = plan_arguments(list(inspect.signature(function).parameters), arguments, frozenset())
+        names = list(inspect.signature(function).parameters)
+        self.plan = plan_arguments(names, arguments, frozenset(), precision=precision)
         call = trace_call(lambda traced: function(*traced), self.plan, None)
         self.trace, self.result = call.trace, call.result
         self.reach = reach(self.trace)
         buffers = [InputRegion(node.place, node.size, node.format) for node in self.plan.buffers]
-        self.regions = [InputRegion(0, self.plan.packed_size, "d"), *buffers]
+        self.regions = [InputRegion(0, self.plan.packed_size, precision.format), *buffers]
         self.memory = Memory(self.trace, self.regions)
+
+    def in_float32(self) -> Example:
+        """The same call of a float32 step."""
+        return Example(self.function, *self.arguments, precision=FLOAT32)
 
     def lower(self, until: str = "simplify", rolled: bool = True, laid_out: bool = False) -> Program:
         """The Program after the pass `until`; `laid_out` moves the new parameters, as passes/layout.py wants them."""
@@ -127,6 +148,8 @@ class Example:
         assert self.plan.pack(self.arguments, frame)
         inputs = [list(frame.packed), *(list(memoryview(buffer)) for buffer in frame.buffers)]
         states = [list(state) for _, state in self.trace.states]
+        rounded = self.plan.precision.rounded
+        data, gradients, states = ([list(map(rounded, part)) for part in parts] for parts in (data, gradients, states))
         found: dict[int, list[Any]] = {
             PARAMETER: data, GRADIENT: gradients, STATE: states, INPUT: inputs, OUTPUT: [[0.0] * self.trace.outputs],
         }  # fmt: skip

@@ -15,12 +15,25 @@ from typing import Any
 import pytest
 
 import mgjit
+from mgjit.engine.precision import PRECISIONS, Precision
 from mgjit.ir.interpreter import Interpreter
 from mgjit.trace import opcodes as ops
 from mgjit.trace.signature import plan_arguments
 from mgjit.trace.tracer import trace_call
 from tests.programs import CALLS, WORKLOADS, mnist
-from tests.workload import BACKENDS, Factory, Instance, Snapshot, compare, leaves, missing, run, snapshot, values
+from tests.workload import (
+    BACKENDS,
+    Factory,
+    Instance,
+    Snapshot,
+    compare,
+    leaves,
+    missing,
+    run,
+    run_single,
+    snapshot,
+    values,
+)
 
 FEW_CALLS = 4
 USUAL_BACKENDS = ("gcc", "tcc", "python")
@@ -32,6 +45,11 @@ BIG = ("two moons 2-16-16-1, batch 100", "digits 64-50-10", "784-50-10")
 @functools.cache
 def undecorated(name: str, calls: int) -> list[Snapshot]:
     return run(ALL[name], calls)
+
+
+@functools.cache
+def undecorated_in_float32(name: str, calls: int) -> list[Snapshot]:
+    return run_single(ALL[name], calls)
 
 
 def requires(backend: str) -> None:
@@ -57,6 +75,12 @@ def test_compiled_equals_undecorated(name: str, backend: str, exhaustive: bool) 
     requires(backend)
     calls = CALLS if exhaustive else FEW_CALLS
     assert_same(undecorated(name, calls), run(ALL[name], calls, **BACKENDS[backend]))
+
+
+def test_float32_equals_numbers_that_round_themselves(name: str, backend: str, exhaustive: bool) -> None:
+    requires(backend)
+    calls = CALLS if exhaustive else 2
+    assert_same(undecorated_in_float32(name, calls), run(ALL[name], calls, dtype="float32", **BACKENDS[backend]))
 
 
 def test_phases_equal_the_fused_step(name: str, backend: str, exhaustive: bool) -> None:
@@ -115,12 +139,12 @@ def test_graph_and_source_can_be_printed(name: str) -> None:
 class Interpreted:
     """A step that runs through the reference interpreter, from its second call on: then the parameters are bound."""
 
-    def __init__(self, instance: Instance, arguments: tuple[Any, ...]) -> None:
-        compiled = mgjit.compile(backend="python")(instance.step)
+    def __init__(self, instance: Instance, arguments: tuple[Any, ...], precision: Precision) -> None:
+        compiled = mgjit.compile(backend="python", dtype=precision.name)(instance.step)
         self.first_result = compiled(*arguments)
         lowered = compiled.lower(*arguments).lowered
         names = list(inspect.signature(instance.step).parameters)
-        self.plan = plan_arguments(names, arguments, frozenset())
+        self.plan = plan_arguments(names, arguments, frozenset(), precision=precision)
         traced = trace_call(lambda traced_arguments: instance.step(*traced_arguments), self.plan, None)
         assert not traced.trace.new_parameters
         storages = [storage for _, storage in traced.trace.bound_storages]
@@ -147,15 +171,17 @@ class Interpreted:
         return self.result(self.outputs)
 
 
+@pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("workload", [name for name in WORKLOADS if name not in BIG])
-def test_reference_interpreter_equals_undecorated(workload: str) -> None:
+def test_reference_interpreter_equals_undecorated(workload: str, dtype: str) -> None:
     instance = WORKLOADS[workload]()
     defaults = instance.step.__defaults__ or ()
     calls = [(*arguments, *defaults) for arguments in instance.calls[:FEW_CALLS]]
-    step = Interpreted(instance, calls[0])
+    step = Interpreted(instance, calls[0], PRECISIONS[dtype])
     got = [snapshot(instance, step.first_result)]
     got += [snapshot(instance, step(*arguments)) for arguments in calls[1:]]
-    assert_same(undecorated(workload, FEW_CALLS), got)
+    expected = undecorated if dtype == "float64" else undecorated_in_float32
+    assert_same(expected(workload, FEW_CALLS), got)
 
 
 # ---- corners that the workloads do not reach ---------------------------------------------------------

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import mgjit
+from tests.single import single_precision, with_singles
 
 CALLS = 20
 
@@ -127,6 +128,16 @@ def run(make: Factory, calls: int, **options: Any) -> list[Snapshot]:
     instance = make()
     step = mgjit.compile(**options)(instance.step) if options else instance.step
     return [snapshot(instance, step(*arguments)) for arguments in instance.calls[:calls]]
+
+
+def run_single(make: Factory, calls: int) -> list[Snapshot]:
+    """What the undecorated step of a fresh instance gives when every number rounds itself to float32."""
+    with single_precision():
+        instance = make()
+        for parameter in instance.parameters:
+            parameter.data, parameter.grad = parameter.data, parameter.grad
+        step = with_singles(instance.step)
+        return [snapshot(instance, step(*arguments)) for arguments in instance.calls[:calls]]
 
 
 def compare(expected: list[Snapshot], got: list[Snapshot]) -> tuple[int, list[str]]:

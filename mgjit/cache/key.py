@@ -1,7 +1,7 @@
 """Keys of compiled steps: what is hashed, so that equal keys mean the same machine code would be made.
 
 1. `structure_hash` covers the canonical trace: operations, operands, constants, table layouts, sizes of all
-   regions and formats of inputs.  Values of parameters, inputs and state are not in a trace at all.
+   regions, formats of inputs, and the precision.  Values of parameters, inputs and state are not in a trace at all.
 2. `entry_key` adds everything else that changes the binary or decides whether it may run here: the sources
    of mgjit's own code generator, the compiler's identity and flags, pointer size, byte order, the CPU's
    features where the flags use them, and how the interpreter computes `x ** 2`.
@@ -45,6 +45,7 @@ def structure_hash(trace: Trace, inputs: Sequence[InputRegion]) -> str:
         trace.outputs,
         trace.adjoint_reads,
         [(region.start, region.size, region.format) for region in inputs],
+        trace.precision.name,
     )
     digest.update(repr(description).encode())
     return digest.hexdigest()
@@ -55,7 +56,7 @@ def entry_key(structure: str, *parts: str) -> str:
 
     Args:
         structure: of `structure_hash`.
-        parts: what the caller chose: mode, data type, compiler identity, flags.
+        parts: what the caller chose: mode, compiler identity, flags.
     """
     digest = xxhash.xxh3_128()
     machine = (platform.machine(), struct.calcsize("P"), sys.byteorder, SQUARE_IS_PRODUCT)
@@ -71,7 +72,7 @@ def generator_version() -> str:
     root = Path(__file__).resolve().parent.parent
     for package in _GENERATOR:
         try:
-            sources = sorted((root / package).glob("*.py"))
+            sources = sorted((root / package).rglob("*.py"))
         except OSError:
             sources = []
         if not sources:  # a zip or a frozen program: the version has to do

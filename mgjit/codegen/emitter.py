@@ -40,6 +40,8 @@ class Emitter:
     """Emits the body of one function; subclasses emit whole modules."""
 
     indent_unit = "    "
+    #: Whether a loop over lanes is emitted as vector operations.
+    has_vectors = False
 
     def __init__(self, program: Program, layout: Layout) -> None:
         self.program, self.layout = program, layout
@@ -68,7 +70,7 @@ class Emitter:
         raise NotImplementedError
 
     def element(self, array: Array, index: str) -> str:
-        """The text of a read of an array element, as float64."""
+        """The text of a read of an array element, as a number of the step."""
         raise NotImplementedError
 
     def place(self, array: Array, index: str) -> str:
@@ -119,6 +121,18 @@ class Emitter:
         """Emit the call of a block's function."""
         raise NotImplementedError
 
+    def vector_load(self, reference: Reference, lane: Loop) -> str:
+        """The text of a vector that is read from memory."""
+        raise NotImplementedError
+
+    def store_vector(self, target: Reference, lane: Loop, value: str) -> None:
+        """Emit the assignment of a vector to memory."""
+        raise NotImplementedError
+
+    def define_vector(self, name: str, value: str, lane: Loop) -> None:
+        """Emit the definition of a local vector."""
+        raise NotImplementedError
+
     # ---- nodes ------------------------------------------------------------------------------------
 
     def nodes(self, nodes: Sequence[Node]) -> None:
@@ -135,12 +149,14 @@ class Emitter:
         """Emit a loop, its invariant accumulators in local variables."""
         name = self._loops[loop] = f"i{len(self._loops)}"
         added = []
-        for target in invariant_accumulators(loop):
+        for target, lane in invariant_accumulators(loop, self.has_vectors):
             if target not in self._accumulators:
-                text = self.reference(target)
                 accumulator = self.fresh("a")
-                self.define(accumulator, text)
-                added.append((target, accumulator, text))
+                if lane is None:
+                    self.define(accumulator, self.reference(target))
+                else:
+                    self.define_vector(accumulator, self.vector_load(target, lane), lane)
+                added.append((target, accumulator, lane))
         for target, accumulator, _ in added:
             self._accumulators[target] = accumulator
         self.open_loop(name, loop)
@@ -148,9 +164,12 @@ class Emitter:
         self.nodes(loop.body)
         self.open_loops.pop()
         self.close()
-        for target, accumulator, text in added:
+        for target, accumulator, lane in added:
             del self._accumulators[target]
-            self.assign(text, accumulator)
+            if lane is None:
+                self.assign(self.reference(target), accumulator)
+            else:
+                self.store_vector(target, lane, accumulator)
 
     def statement(self, statement: Statement) -> None:
         """Emit one statement."""
@@ -294,26 +313,57 @@ class Emitter:
         return f"{prefix}{self._counter}"
 
 
-def invariant_accumulators(loop: Loop) -> list[Reference]:
-    """Targets of updates in the body of `loop` that stay the same in all iterations and are used for nothing else."""
-    found: dict[Array, list[Reference]] = {}
+def invariant_accumulators(loop: Loop, vectors: bool) -> list[tuple[Reference, Loop | None]]:
+    """Targets of updates in `loop` that stay the same in all iterations and are used for nothing else.
+
+    Args:
+        loop: its body, and with `vectors` the loops over lanes in it, is searched.
+        vectors: whether loops over lanes are one operation.
+
+    Returns:
+        Each target with the loop over its lanes, None for a single number.
+    """
+    found: dict[Array, list[tuple[Reference, Loop | None]]] = {}
     for node in loop.body:
-        if isinstance(node, Statement) and node.update and isinstance(node.target, Reference):
-            index = node.target.index
-            fixed = index.table is None and index.dynamic is None and all(other is not loop for other, _ in index.terms)
-            if fixed and node.target.array.space == "scratch":
-                found.setdefault(node.target.array, []).append(node.target)
+        lane = node if isinstance(node, Loop) and node.lanes and vectors else None
+        for statement in [node] if lane is None else lane.body:
+            if isinstance(statement, Statement) and statement.update and isinstance(statement.target, Reference):
+                index = statement.target.index
+                fixed = index.table is None and index.dynamic is None and all(other is not loop for other, _ in index.terms)
+                kept = statement.target.array.space not in ("input", "constant", "output")
+                if fixed and kept:
+                    found.setdefault(statement.target.array, []).append((statement.target, lane))
     if not found:
         return []
     uses: dict[Array, int] = {}
     for statement in statements(loop.body):
         for array in {*arrays_read(statement), *arrays_written(statement)}:
             uses[array] = uses.get(array, 0) + 1
-    kept = []
-    for array, targets in found.items():
-        # Several accumulators of one array must be different elements in every iteration.
-        places = {target.index.base for target in targets}
-        directions = {target.index.terms for target in targets}
-        if uses[array] == len(targets) == len(places) and len(directions) == 1:
-            kept += targets
-    return kept
+    return [place for array, places in found.items() if uses[array] == len(places) for place in _if_apart(places)]
+
+
+def _if_apart(places: list[tuple[Reference, Loop | None]]) -> list[tuple[Reference, Loop | None]]:
+    """The places of one array, when they are different elements in every iteration of the loops around."""
+    terms = {frozenset(term for term in target.index.terms if term[0] is not lane) for target, lane in places}
+    if len(terms) != 1:
+        return []
+    places = list(dict.fromkeys(places))  # one place may be added to several times
+    apart = all(_apart(a, b) for number, a in enumerate(places) for b in places[:number])
+    return places if apart else []
+
+
+def _apart(one: tuple[Reference, Loop | None], other: tuple[Reference, Loop | None]) -> bool:
+    """Whether two places of one array have no element in common, the loops around being where they are."""
+    (base, step, count), (other_base, other_step, other_count) = (_span(*place) for place in (one, other))
+    if base + step * (count - 1) < other_base or other_base + other_step * (other_count - 1) < base:
+        return True
+    return step == other_step and step > 1 and (base - other_base) % step != 0
+
+
+def _span(target: Reference, lane: Loop | None) -> tuple[int, int, int]:
+    """First element, step and number of elements; steps are not negative where there are lanes."""
+    index = target.index
+    if lane is None:
+        return index.base, 1, 1
+    step = dict(index.terms)[lane]
+    return (index.base, step, lane.count) if step > 0 else (index.base + step * (lane.count - 1), -step, lane.count)

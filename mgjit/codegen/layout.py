@@ -99,13 +99,14 @@ class Layout:
 def lay_out(program: Program, memory: Memory) -> Layout:
     """Decide the layout of a Program."""
     layout = Layout(tables=array("i", program.tables))
+    number = program.precision.format
     for kind in (PARAMETER, GRADIENT, STATE, INPUT, OUTPUT):
         for _, region in memory.regions[kind]:
             layout.slot_of[region] = len(layout.slots)
-            layout.slots.append(Slot(region.space, region.region, region.format))
+            layout.slots.append(Slot(region.space, region.region, region.format if kind == INPUT else number))
     constants = len(layout.slots)
-    layout.slots += [Slot("constant", 0, "d"), Slot("table", 0, "i"), Slot("scratch", 0, "d")]
-    for _, nodes in program.phases:
+    layout.slots += [Slot("constant", 0, number), Slot("table", 0, "i"), Slot("scratch", 0, number)]
+    for _, nodes in program.functions:
         for statement in statements(nodes):
             for used in (*arrays_written(statement), *arrays_read(statement)):
                 if used.space == "constant":

@@ -41,6 +41,25 @@ def power(x: float, y: float) -> float:
     return result
 
 
+def power_of_float32(x: float, y: float) -> float:
+    """`power` of float32 operands, not rounded to float32 yet.
+
+    The exponents that steps and their derivatives are full of are products, quotients and square roots.  Rounded to
+    float32 they equal any `pow` that is wrong by less than one unit in the last place of float64: the product is exact
+    there, and a quotient or a root of 24-bit numbers is never that near to a tie of float32.  Processors compute many
+    of them at once.
+    """
+    if y == 2.0:
+        return x * x
+    if y == 1.0:
+        return x
+    if y == -1.0:
+        return divide(1.0, x)
+    if y == 0.5:  # as `pow` defines it: 0.0 of -0.0, and infinite at both ends
+        return _INFINITY if x == -_INFINITY else sqrt(x) + 0.0
+    return power(x, y)
+
+
 def exp(x: float) -> float:
     """`math.exp`, infinite where it overflows."""
     try:

@@ -1,7 +1,8 @@
 """Mutable float state of a step that is not a parameter: moments of an optimiser, running means.
 
 A `State` is a fixed-length list of floats in one contiguous buffer, which compiled steps read and write
-in place.  It is never copied, so what Python sees is always current.
+in place.  It is never copied, so what Python sees is always current.  The first compiled step that uses it
+decides whether the numbers are float64 or float32.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ from threading import get_ident
 from typing import Any
 
 from . import hook
+from .precision import FLOAT64, Precision, require_precision
 
 
 class State:
     """A list of floats of fixed length; elements are read and assigned by integer index."""
 
-    __slots__ = ("__weakref__", "_buffer", "_leaf", "_trace")
+    __slots__ = ("__weakref__", "_buffer", "_leaf", "_precision", "_trace")
 
     def __init__(self, values: Iterable[Any]) -> None:
         self._buffer = array("d", values)
+        self._precision: Precision | None = None
         self._trace: Any = None
         self._leaf = 0
 
@@ -47,6 +50,18 @@ class State:
         else:
             self._buffer[index] = value
 
+    def _require(self, precision: Precision) -> None:
+        """Raise a PrecisionError when kernels with numbers of another kind use this state."""
+        if self._precision is not None:
+            require_precision("a state", self._precision, precision)
+
+    def _bind(self, precision: Precision) -> None:
+        """Keep numbers of this kind from now on: a kernel is about to point at the buffer."""
+        self._require(precision)
+        if self._buffer.typecode != precision.format:
+            self._buffer = array(precision.format, self._buffer)
+        self._precision = precision
+
     def __iter__(self) -> Iterator[Any]:
         for index in range(len(self)):
             yield self[index]
@@ -72,6 +87,6 @@ def zeros(n: int) -> State:
     return State(zero_array(n))
 
 
-def zero_array(n: int) -> array[float]:
-    """A zeroed float64 array of `n` elements."""
-    return array("d", bytes(8 * n))
+def zero_array(n: int, precision: Precision = FLOAT64) -> array[float]:
+    """A zeroed array of `n` elements."""
+    return array(precision.format, bytes(precision.size * n))

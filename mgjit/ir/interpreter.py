@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import MutableSequence, Sequence
 from typing import Any
 
-from .operations import FUNCTIONS
+from .operations import compute
 from .program import (
     Array,
     Block,
@@ -70,8 +70,8 @@ class Interpreter:
         if statement.update:
             if place is None:
                 return
-            operands.insert(0, self.content(place[0])[place[1]])
-        result = FUNCTIONS[statement.operation](*operands)
+            operands.insert(0, self.element(*place))
+        result = compute(statement.operation, operands, self.program.precision)
         self.registers[statement] = result
         if place is not None:
             self.content(place[0])[place[1]] = result
@@ -90,12 +90,16 @@ class Interpreter:
         if isinstance(operand, Register):
             return self.registers[operand.statement]
         if isinstance(operand, Load):
-            return float(self.content(operand.reference.array)[self.index(operand.reference.index)])
+            return self.element(operand.reference.array, self.index(operand.reference.index))
         if isinstance(operand, Choice):
             return self.value(operand.rest if self.variables[operand.loop] else operand.first)
         assert isinstance(operand, Mixed)
         array = operand.arrays[self.entry(operand.selector)]
-        return float(self.content(array)[self.entry(operand.position)])
+        return self.element(array, self.entry(operand.position))
+
+    def element(self, array: Array, position: int) -> float:
+        """An element as a number of the Program; inputs may be integers, or more precise."""
+        return self.program.precision.rounded(float(self.content(array)[position]))
 
     def place(self, target: Target) -> tuple[Array, int] | None:
         """Array and element that a target means in this iteration."""

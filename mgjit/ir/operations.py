@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any, Callable
 
 from ..engine import arithmetic
+from ..engine.precision import FLOAT64, Precision
 
 
 def _select(condition: float, chosen: float, other: float) -> float:
@@ -35,3 +37,17 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "copy": float,
     "select": _select,
 }
+
+#: Operations that give one of their operands, or its negative, or 0 or 1: there is nothing to round.
+EXACT = frozenset({
+    "maximum", "minimum", "less", "less_equal", "equal", "not_equal", "negate", "absolute", "relu", "copy", "select",
+})  # fmt: skip
+
+
+_FUNCTIONS_OF_FLOAT32 = {**FUNCTIONS, "power": arithmetic.power_of_float32}
+
+
+def compute(operation: str, operands: Sequence[float], precision: Precision) -> float:
+    """The result of an operation on numbers of a precision."""
+    functions = FUNCTIONS if precision is FLOAT64 else _FUNCTIONS_OF_FLOAT32
+    return precision.rounded(functions[operation](*operands))

@@ -19,6 +19,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Union
 
+from ..engine.precision import FLOAT64, Precision
+
+
+class Rows(NamedTuple):
+    """`count` rows of an array, `pitch` elements apart from `place` on, of which the first `used` are anybody's."""
+
+    place: int
+    used: int
+    pitch: int
+    count: int  # type: ignore[assignment]
+
 
 class Array:
     """A named block of numbers.
@@ -28,17 +39,20 @@ class Array:
         space: which memory it is part of: constant, parameter, gradient, state, input, output, scratch.
         size: number of elements.
         region: for parameter, gradient, state and input, which of the regions of that space.
-        format: struct code of the elements; anything but "d" is converted when read.
-        shape: the loop counts a scratch array was made for, for printing.
+        format: of an input, the struct code of the elements, which are converted when read; all other arrays
+            have numbers of the Program's precision.
+        shape: the loop counts a scratch array was made for.
+        rows: stretches of the array with room behind each row that nobody uses.
     """
 
-    __slots__ = ("format", "name", "region", "shape", "size", "space")
+    __slots__ = ("format", "name", "region", "rows", "shape", "size", "space")
 
     def __init__(
         self, name: str, space: str, size: int, region: int = 0, format: str = "d", shape: tuple[int, ...] = ()
     ) -> None:
         self.name, self.space, self.size, self.region = name, space, size, region
         self.format, self.shape = format, shape
+        self.rows: tuple[Rows, ...] = ()
 
     def __repr__(self) -> str:
         return f"{self.name}[{self.size}]"
@@ -167,12 +181,20 @@ Target = Union[Reference, TargetChoice, TargetMixed, None]
 
 
 class Loop:
-    """`count` iterations of `body`; `reverse` counts the variable down.  The variable is the loop itself."""
+    """`count` iterations of `body`; `reverse` counts the variable down.  The variable is the loop itself.
 
-    __slots__ = ("body", "count", "reverse")
+    `lanes` marks an innermost loop of independent iterations that are meant to be executed side by side, as one
+    vector operation a statement; it says nothing about what is computed.
+    """
 
-    def __init__(self, count: int, body: list[Node], reverse: bool = False) -> None:
-        self.count, self.body, self.reverse = count, body, reverse
+    __slots__ = ("body", "count", "lanes", "reverse")
+
+    def __init__(self, count: int, body: list[Node], reverse: bool = False, lanes: bool = False) -> None:
+        self.count, self.body, self.reverse, self.lanes = count, body, reverse, lanes
+
+    def empty_copy(self) -> Loop:
+        """A loop of the same kind without a body."""
+        return Loop(self.count, [], self.reverse, self.lanes)
 
 
 class Block:
@@ -211,6 +233,7 @@ class Program:
         constants: contents of the constant array.
         tables: contents of the index table array (int32).
         fused: the backward and update phases in one, for a whole step; empty when that gains nothing.
+        precision: of every number.
     """
 
     forward: list[Node]
@@ -219,11 +242,17 @@ class Program:
     constants: array[float] = field(default_factory=lambda: array("d"))
     tables: array[int] = field(default_factory=lambda: array("i"))
     fused: list[Node] = field(default_factory=list)
+    precision: Precision = FLOAT64
 
     @property
     def phases(self) -> tuple[tuple[str, list[Node]], ...]:
         """Name and nodes of each phase."""
         return ("forward", self.forward), ("backward", self.backward), ("update", self.update)
+
+    @property
+    def functions(self) -> tuple[tuple[str, list[Node]], ...]:
+        """Name and nodes of everything that is emitted: the phases, and the last two fused."""
+        return (*self.phases, ("fused", self.fused))
 
 
 # ---- traversal --------------------------------------------------------------------------------------

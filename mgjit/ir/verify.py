@@ -4,6 +4,7 @@
 2. Registers are used only where their statement has run: earlier in the same body or in one around it, and
    in the same block.
 3. Affine indices stay inside their arrays.
+4. Constants are numbers of the precision.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from .program import (
     Backward,
     Block,
     Choice,
+    Constant,
     Index,
     Load,
     Loop,
@@ -59,7 +61,11 @@ class _Checker:
                 known.add(node)
 
     def operand(self, operand: Operand, loops: frozenset[Loop], known: set[Statement]) -> None:
-        if isinstance(operand, Register):
+        if isinstance(operand, Constant):
+            value = operand.value
+            exact = value != value or self.program.precision.rounded(value) == value
+            self.require(exact, f"the constant {value!r} is no {self.program.precision.name}")
+        elif isinstance(operand, Register):
             self.require(operand.statement in known, "a register is used where it is not known")
         elif isinstance(operand, Load):
             self.reference(operand.reference, loops, known)

@@ -4,7 +4,8 @@
 2. For each pair of accesses to one array, no element may belong to two different iterations.  That holds when
    the ranges of the two do not meet at all; or when both are the same function of the loop variables and that
    function takes each value once; or when one iteration stays within less than the step to the next.
-3. Anything that is not affine counts as a dependence.
+3. Anything that is not affine counts as a dependence, where something is written.  Of a Choice, both alternatives
+   count as accesses.
 """
 
 from __future__ import annotations
@@ -20,39 +21,49 @@ from ..ir.program import (
     Index,
     Load,
     Loop,
-    Mixed,
     Node,
     Operand,
     Reference,
     Register,
     Statement,
+    arrays_read,
     arrays_written,
     leaf_operands,
     statements,
     walk,
 )
-from .rewrite import operand_arrays
 
 
-def independent(loop: Loop) -> bool:
-    """Whether every iteration of `loop` works on elements of its own."""
-    inside = {node for node in walk(loop.body) if isinstance(node, Loop)}
-    if any(isinstance(node, Block) for node in walk(loop.body)):
+def independent(loop: Loop, nest: Sequence[Node] | None = None) -> bool:
+    """Whether every iteration of `loop` works on elements of its own.
+
+    Args:
+        loop: may contain other loops.
+        nest: nodes around the loop. When given, iterations are compared whatever the other loops of these nodes
+            do, so that `loop` may be moved to any place among them.
+    """
+    nodes = loop.body if nest is None else nest
+    inside = {node for node in walk(nodes) if isinstance(node, Loop) and node is not loop}
+    if any(isinstance(node, Block) for node in walk(nodes)):
         return False
-    written: set[Array] = set()
-    accesses: dict[Array, list[Index]] = {}
-    for statement in statements(loop.body):
-        if statement.target is not None and not isinstance(statement.target, Reference):
+    for accesses in _by_array(nodes).values():
+        if not accesses.writes:
+            continue
+        if None in accesses.writes or None in accesses.reads:
             return False
-        if isinstance(statement.target, Reference):
-            written.add(statement.target.array)
-            accesses.setdefault(statement.target.array, []).append(statement.target.index)
-        for part in parts(statement):
-            if isinstance(part, (Choice, Mixed)):
-                return False
-            if isinstance(part, Load):
-                accesses.setdefault(part.reference.array, []).append(part.reference.index)
-    return all(_separate(accesses[array], loop, inside) for array in written)
+        if not _all_separate(accesses, loop, inside):
+            return False
+    return True
+
+
+def _all_separate(accesses: _Accesses, loop: Loop, inside: set[Loop]) -> bool:
+    writes = _distinct(accesses.writes, loop, inside)
+    both = writes + [index for index in _distinct(accesses.reads, loop, inside) if index not in writes]
+    return all(_pair_separate(a, b, loop, inside) for a in writes for b in both)
+
+
+def _distinct(indices: set[Index | None], loop: Loop, inside: set[Loop]) -> list[Index]:
+    return list({_signature(index, loop, inside): index for index in indices if index is not None}.values())
 
 
 def separable(first: Sequence[Node], second: Sequence[Node], loop: Loop) -> bool:
@@ -63,40 +74,48 @@ def separable(first: Sequence[Node], second: Sequence[Node], loop: Loop) -> bool
         return False
     one, other = _by_array(first), _by_array(second)
     for array in one.keys() & other.keys():
-        if not (one[array].written or other[array].written):
-            continue
-        indices = one[array].indices, other[array].indices
-        if any(i is None or i.table is not None or i.dynamic is not None for side in indices for i in side):
-            return False
-        if not all(_pair_separate(a, b, loop, inside) for a in indices[0] for b in indices[1] if a and b):
-            return False
+        mine, theirs = one[array], other[array]
+        pairs = [(mine.writes, theirs.writes), (mine.writes, theirs.reads), (mine.reads, theirs.writes)]
+        for here, there in pairs:
+            if here and there and (None in here or None in there):
+                return False
+            if not all(_pair_separate(a, b, loop, inside) for a in here for b in there if a and b):
+                return False
     return True
 
 
 class _Accesses:
+    """How an array is accessed; the index None stands for an access that is not plain: not affine, or a choice."""
+
     def __init__(self) -> None:
-        self.indices: set[Index | None] = set()
-        self.written = False
+        self.reads: set[Index | None] = set()
+        self.writes: set[Index | None] = set()
 
 
 def _by_array(nodes: Sequence[Node]) -> dict[Array, _Accesses]:
-    """How each array is accessed; the index None stands for an access that is not a plain load or store."""
     found: defaultdict[Array, _Accesses] = defaultdict(_Accesses)
     for statement in statements(nodes):
-        for array in arrays_written(statement):
-            found[array].written = True
-        if isinstance(statement.target, Reference):
-            found[statement.target.array].indices.add(statement.target.index)
+        target = statement.target
+        if isinstance(target, Reference):
+            found[target.array].writes.add(plain(target.index))
         else:
             for array in arrays_written(statement):
-                found[array].indices.add(None)
-        for part in parts(statement):
-            if isinstance(part, Load):
-                found[part.reference.array].indices.add(part.reference.index)
-            else:
-                for array in operand_arrays(part):
-                    found[array].indices.add(None)
+                found[array].writes.add(None)
+        plainly_read: set[Array] = {target.array} if isinstance(target, Reference) and statement.update else set()
+        for operand in statement.operands:
+            for part in leaf_operands(operand):
+                if isinstance(part, Load):
+                    plainly_read.add(part.reference.array)
+                    found[part.reference.array].reads.add(plain(part.reference.index))
+        for array in arrays_read(statement):
+            if array not in plainly_read:
+                found[array].reads.add(None)
     return found
+
+
+def plain(index: Index) -> Index | None:
+    """The index, when it is affine; None for one with a table or a run-time part."""
+    return index if index.table is None and index.dynamic is None else None
 
 
 def parts(statement: Statement) -> Iterator[Operand]:
@@ -106,13 +125,6 @@ def parts(statement: Statement) -> Iterator[Operand]:
             yield operand
         else:
             yield from leaf_operands(operand)
-
-
-def _separate(indices: Sequence[Index], loop: Loop, inside: set[Loop]) -> bool:
-    if any(index.table is not None or index.dynamic is not None for index in indices):
-        return False
-    distinct = list({_signature(index, loop, inside): index for index in indices}.values())
-    return all(_pair_separate(a, b, loop, inside) for a in distinct for b in distinct)
 
 
 class _Signature(NamedTuple):
@@ -132,21 +144,40 @@ def _signature(index: Index, loop: Loop, inside: set[Loop]) -> _Signature:
 def _pair_separate(a: Index, b: Index, loop: Loop, inside: set[Loop]) -> bool:
     base_a, step_a, inner_a, outer_a = _signature(a, loop, inside)
     base_b, step_b, inner_b, outer_b = _signature(b, loop, inside)
-    if outer_a != outer_b:
+    same_outside = outer_a == outer_b
+    if never_meet(a, b, {loop, *inside} if same_outside else None):
+        return True
+    if not same_outside or step_a != step_b:
         return False
     low_a, high_a = _range(a, inside)
     low_b, high_b = _range(b, inside)
-    span_a, span_b = step_a * (loop.count - 1), step_b * (loop.count - 1)
-    if max(high_a, high_a + span_a) < min(low_b, low_b + span_b) or max(high_b, high_b + span_b) < min(
-        low_a, low_a + span_a
-    ):
-        return True
-    if step_a != step_b:
-        return False
     if max(high_a, high_b) - min(low_a, low_b) < abs(step_a):
         return True
     same = base_a == base_b and inner_a == inner_b
     return same and injective([*inner_a, (step_a, loop.count)])
+
+
+def never_meet(a: Index, b: Index, free: set[Loop] | None = None) -> bool:
+    """Whether two plain accesses have no element in common, whatever the loops do.
+
+    Args:
+        a, b: the accesses.
+        free: loops that may be in different iterations for the two; None stands for all. The others are in the same,
+            and must have the same part in both.
+
+    The difference of the two has a range; elements can only be equal where it is zero.  A part of the difference that
+    is a multiple of some step cannot make it zero when the rest is never a multiple of that step.
+    """
+    difference = a.base - b.base
+    parts_ = [(c, loop.count) for loop, c in a.terms if free is None or loop in free]
+    parts_ += [(-c, loop.count) for loop, c in b.terms if free is None or loop in free]
+    for step in {0, *(abs(c) for c, _ in parts_)}:
+        rest = [c * (count - 1) for c, count in parts_ if not step or c % step]
+        low = difference + sum(span for span in rest if span < 0)
+        high = difference + sum(span for span in rest if span > 0)
+        if low > 0 or high < 0 if not step else low // step == high // step and low % step:
+            return True
+    return False
 
 
 def ranges_apart(a: Index, b: Index, inside: set[Loop]) -> bool:
@@ -160,13 +191,6 @@ def _range(index: Index, inside: set[Loop]) -> tuple[int, int]:
     """Least and greatest element of an access in iteration 0 of the loop, without the loops around it."""
     spans = [c * (other.count - 1) for other, c in index.terms if other in inside]
     return index.base + sum(s for s in spans if s < 0), index.base + sum(s for s in spans if s > 0)
-
-
-def apart(a: Index, b: Index) -> bool:
-    """Whether two plain accesses never meet, over all iterations of all loops."""
-    low_a, high_a = full_range(a)
-    low_b, high_b = full_range(b)
-    return high_a < low_b or high_b < low_a
 
 
 def full_range(index: Index) -> tuple[int, int]:

@@ -19,10 +19,12 @@ The derivative rules are those of engine/value.py, expression by expression.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Callable
 
+from ..engine.precision import Precision
 from ..ir.program import (
     Array,
     Backward,
@@ -87,7 +89,7 @@ class _Context:
     def __init__(self, program: Program, memory: Memory) -> None:
         self.program, self.memory = program, memory
         self.paths: list[list[tuple[list[Node], int]]] = []
-        self.producers: dict[Array, tuple[Statement, tuple[Loop, ...]]] = {}
+        self.producers: defaultdict[Array, list[tuple[Statement, tuple[Loop, ...]]]] = defaultdict(list)
         self.adjoints: dict[tuple[Array, int], Array] = {}
         self.first_instance: dict[int, int] = {}
         self._survey(program.forward, [], ())
@@ -104,7 +106,7 @@ class _Context:
             elif isinstance(node, Statement):
                 for place in leaf_targets(node.target):
                     if isinstance(place, Reference) and place.array.space == "scratch" and not node.update:
-                        self.producers[place.array] = node, loops
+                        self.producers[place.array].append((node, loops))
 
     def _needed(self) -> set[Array]:
         """Arrays whose adjoints lead to a gradient that somebody reads."""
@@ -155,7 +157,7 @@ def _check_instances(context: _Context, path: list[tuple[list[Node], int]]) -> N
     assert isinstance(node, Backward)
     enclosing = {id(b) for b, _ in path}
     inner_body = path[-1][0]
-    for statement, loops in context.producers.values():
+    for statement, loops in (producer for found in context.producers.values() for producer in found):
         mine = statement.passes & node.instances
         if not mine:
             continue
@@ -184,9 +186,10 @@ class _Pass:
     def expand(self) -> list[Node]:
         """The statements that replace the node."""
         self.enclosing = {id(body) for body, _ in self.path}
-        for array, (statement, loops) in self.context.producers.items():
-            if self.node.number in statement.passes and array in self.context.needed:
-                self.nodes.append(self._zero(array, statement, loops))
+        for array, producers in self.context.producers.items():
+            for statement, loops in producers if array in self.context.needed else ():
+                if self.node.number in statement.passes:
+                    self.nodes.append(self._zero(array, statement, loops))
         self._seed()
         for body, position in reversed(self.path):
             self.nodes += self._reversed(body[:position], {})
@@ -234,7 +237,7 @@ class _Pass:
         adjoint = Load(result.reference._replace(array=self.context.adjoint(array, self.node.number)))
         operands = [substitution.operand(operand) for operand in statement.operands]
         targets = [self._adjoint_target(operand) for operand in operands]
-        emitter = _Emitter()
+        emitter = _Emitter(self.context.program.precision)
         if statement.update:
             # The adjoint of an accumulator is that of the total, for every term alike.
             sign = statement.operation == "subtract"
@@ -266,8 +269,8 @@ class _Pass:
             return gradient if gradient in self.context.live_gradients else None
         if array not in self.context.producers or array not in self.context.needed:
             return None
-        statement, _ = self.context.producers[array]
-        return self.context.adjoint(array, self.node.number) if self.node.number in statement.passes else None
+        reached = any(self.node.number in statement.passes for statement, _ in self.context.producers[array])
+        return self.context.adjoint(array, self.node.number) if reached else None
 
 
 # ---- the derivative rules --------------------------------------------------------------------------------
@@ -279,7 +282,8 @@ _Rule = Callable[["_Emitter", "list[Operand]", Operand, Operand], "list[Operand 
 class _Emitter:
     """Builds the statements of one rule."""
 
-    def __init__(self) -> None:
+    def __init__(self, precision: Precision) -> None:
+        self.precision = precision
         self.nodes: list[Node] = []
 
     def emit(self, operation: str, *operands: Operand) -> Operand:
@@ -323,7 +327,7 @@ def _multiply(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[O
 def _power(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     exponent = x[1]
     if isinstance(exponent, Constant):
-        lower: Operand = Constant(exponent.value - 1.0)
+        lower: Operand = Constant(e.precision.rounded(exponent.value - 1.0))
     else:
         lower = e.emit("subtract", exponent, Constant(1.0))
     return [e.multiply(e.multiply(exponent, e.emit("power", x[0], lower)), g)]
@@ -404,8 +408,10 @@ def _connect_adjoint_reads(program: Program, context: _Context) -> None:
     """Replace the stand-ins for gradients of interior nodes by adjoint arrays, or by 0.0 where none was computed."""
     real: dict[Array, Array | None] = {}
     for (result, number), stand_in in context.memory.adjoint_reads.items():
-        statement, _ = context.producers[result]
-        numbers = sorted(n for n in statement.passes if n < number)
+        passes = {statement.passes for statement, _ in context.producers[result]}
+        if len(passes) > 1:
+            raise DifferentiateError("gradients are read of interior nodes that different backward passes reach")
+        numbers = sorted(n for n in passes.pop() if n < number)
         real[stand_in] = context.adjoints.get((result, context.first_instance[numbers[-1]])) if numbers else None
 
     def connect(operand: Operand) -> Operand:

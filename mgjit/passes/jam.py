@@ -1,22 +1,22 @@
-"""Unroll and jam: run several independent reductions at once.
+"""Unroll and jam: execute several independent iterations of a loop side by side.
 
-    for j:                                for j in steps of 8:
-        r[j] = b[j]                           r[j+0] = b[j+0] ... r[j+7] = b[j+7]
+    for j:                                for j in steps of 4:
+        r[j] = b[j]                           r[j+0] = b[j+0] ... r[j+3] = b[j+3]
         for i:                                for i:
             r[j] = r[j] + w[j,i] * x[i]  ->       r[j+0] = r[j+0] + w[j+0,i] * x[i]
         t[j] = relu(r[j])                         ...
-                                                  r[j+7] = r[j+7] + w[j+7,i] * x[i]
+                                                  r[j+3] = r[j+3] + w[j+3,i] * x[i]
                                               t[j+0] = relu(r[j+0]) ...
 
-A strict sum is a chain of dependent additions: a processor waits several cycles for each.  Eight chains side
-by side keep it busy, and no sum changes its order.
+A strict sum is a chain of dependent additions: a processor waits several cycles for each.  Chains side by side
+keep it busy and share what they read, and no sum changes its order.  Which loops are jammed, and how far, is
+decided in passes/cost.py; here it is done.
 
-1. Candidates are loops whose body holds loops with an accumulator that does not depend on the inner variable.
-2. The iterations must be independent: whatever the body writes, each iteration touches elements of its own.
-3. The loop is split into steps of `WIDTH` iterations and a rest.  In a step, every node of the body is
-   executed for all `WIDTH` iterations before the next node; in the inner loops, for all of them in turn.
+1. The loop is split into steps of `factor` iterations and a rest; both are jammed.
+2. In a step, every node of the body is executed for all iterations before the next node; loops inside are shared
+   and jammed in turn.
 
-Source: "unroll-and-jam", Callahan, Carr, Kennedy, "Improving register allocation for subscripted
+Source: "unroll-and-jam", D. Callahan, S. Carr, K. Kennedy, "Improving register allocation for subscripted
 variables", PLDI 1990.
 """
 
@@ -24,89 +24,50 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.program import Block, Loop, Node, Program, Reference, Statement, statements
-from .dependence import independent, registers_cross
+from ..ir.program import Loop, Node
 from .substitute import Substitution, copy_nodes
 
-#: Reductions that run side by side.
-WIDTH = 8
-#: Bodies of more statements than this are not multiplied.
-_LARGEST_BODY = 40
 
-
-def jam(program: Program) -> None:
-    """Unroll and jam where it helps, in place."""
-    for _, nodes in program.phases:
-        nodes[:] = _jam(nodes)
-
-
-def _jam(nodes: Sequence[Node]) -> list[Node]:
+def jam(loop: Loop, factor: int) -> list[Node]:
+    """The loop with `factor` iterations side by side; its iterations must be independent, in any order."""
+    if factor <= 1:
+        return [loop]
+    steps, rest = divmod(loop.count, factor)
     done: list[Node] = []
-    for node in nodes:
-        if isinstance(node, Block):
-            node.body = _jam(node.body)
-        if isinstance(node, Loop):
-            if _helps(node) and independent(node) and not registers_cross(node.body):
-                done += _split(node)
-                continue
-            node.body = _jam(node.body)
-        done.append(node)
+    if steps:
+        main = Loop(steps, []) if steps > 1 else None
+        body = side_by_side(loop.body, [Substitution(loop, main, factor, offset) for offset in range(factor)])
+        done += _in(main, body)
+    if rest:
+        start = steps * factor
+        done += side_by_side(loop.body, [Substitution(loop, None, 1, start + offset) for offset in range(rest)])
     return done
 
 
-# ---- 1: does it help? -----------------------------------------------------------------------------------
+def _in(loop: Loop | None, body: list[Node]) -> list[Node]:
+    if loop is None:
+        return body
+    loop.body = body
+    return [loop]
 
 
-def _helps(loop: Loop) -> bool:
-    if loop.count < WIDTH or len(list(statements(loop.body))) > _LARGEST_BODY:
-        return False
-    inner = [node for node in loop.body if isinstance(node, Loop)]
-    nested = any(isinstance(deeper, Loop) for node in inner for deeper in node.body)
-    return not nested and any(_accumulates(node) for node in inner)
-
-
-def _accumulates(loop: Loop) -> bool:
-    return any(
-        isinstance(node, Statement)
-        and node.update
-        and isinstance(node.target, Reference)
-        and node.target.array.space == "scratch"
-        and all(inner is not loop for inner, _ in node.target.index.terms)
-        for node in loop.body
-    )
-
-
-# ---- the transformation ---------------------------------------------------------------------------------
-
-
-def _split(loop: Loop) -> list[Node]:
-    steps, rest = divmod(loop.count, WIDTH)
-    main = Loop(steps, [], loop.reverse)
-    offsets = range(WIDTH - 1, -1, -1) if loop.reverse else range(WIDTH)
-    main.body = _for_all(loop.body, loop, main, offsets)
-    tail: list[Node] = []
-    if rest:
-        last = Loop(rest, [], loop.reverse)
-        last.body = copy_nodes(loop.body, Substitution(loop, last, 1, steps * WIDTH))
-        tail.append(last)
-    return [*tail, main] if loop.reverse else [main, *tail]
-
-
-def _for_all(body: Sequence[Node], loop: Loop, main: Loop, offsets: Sequence[int]) -> list[Node]:
+def side_by_side(body: Sequence[Node], iterations: Sequence[Substitution]) -> list[Node]:
+    """The body for all iterations, node by node; each iteration is what it substitutes."""
     done: list[Node] = []
     run: list[Node] = []
     for node in body:
-        if isinstance(node, Loop):
-            done += _each(run, loop, main, offsets)
+        if isinstance(node, Loop) and not node.lanes:
+            done += _each(run, iterations)
             run = []
-            inner = Loop(node.count, [], node.reverse)
-            for offset in offsets:
-                inner.body += copy_nodes(node.body, Substitution(loop, main, WIDTH, offset, {node: inner}))
+            inner = node.empty_copy()
+            for iteration in iterations:
+                iteration.copies[node] = inner
+            inner.body = side_by_side(node.body, iterations)
             done.append(inner)
         else:
             run.append(node)
-    return done + _each(run, loop, main, offsets)
+    return done + _each(run, iterations)
 
 
-def _each(run: Sequence[Node], loop: Loop, main: Loop, offsets: Sequence[int]) -> list[Node]:
-    return [node for offset in offsets for node in copy_nodes(run, Substitution(loop, main, WIDTH, offset))]
+def _each(run: Sequence[Node], iterations: Sequence[Substitution]) -> list[Node]:
+    return [node for iteration in iterations for node in copy_nodes(run, iteration)]

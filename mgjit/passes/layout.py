@@ -20,14 +20,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..ir.program import Array, Load, Loop, Node, Program, Reference, Statement, walk
+from ..ir.program import Array, Load, Loop, Node, Program, Reference, Rows, Statement, walk
 from ..trace.opcodes import GRADIENT, PARAMETER, STATE, leaf_index, leaf_kind
 from ..trace.recorder import Trace
 from .rewrite import operand_arrays
 from .roll import Fold, Item
 
-#: Elements in a cache line; rows of transposed blocks start at multiples of it.
-_LINE = 8
+#: Bytes in a cache line; rows of transposed blocks start at multiples of it.
+_LINE = 64
 #: Blocks of fewer rows or columns are not worth transposing.
 _FEWEST_ROWS, _FEWEST_COLUMNS = 4, 2
 
@@ -73,6 +73,16 @@ class ParameterLayout:
         block, row, column = self.find(index)
         return block.position(row, column)
 
+    def rows(self) -> tuple[Rows, ...]:
+        """The rows of the storage: those of transposed blocks, and every other block as one row."""
+        found = []
+        for block, end in zip(self.blocks, (*(block.place for block in self.blocks[1:]), self.size)):
+            if block.column_stride > 1:
+                found.append(Rows(block.place, block.rows, block.column_stride, block.columns))
+            else:
+                found.append(Rows(block.place, block.rows * block.columns, end - block.place, 1))
+        return tuple(found)
+
     def to_json(self) -> list[Any]:
         """As lists of numbers."""
         return [self.size, [list(block) for block in self.blocks]]
@@ -107,7 +117,7 @@ def choose_layout(program: Program, parameters: Array) -> ParameterLayout | None
             last <= other.base or other.base + other.rows * other.row_step <= block.base for other in chosen
         ):
             chosen.append(block)
-    return _placed(sorted(chosen), parameters.size) if chosen else None
+    return _placed(sorted(chosen), parameters.size, _LINE // program.precision.size) if chosen else None
 
 
 def _candidates(program: Program, parameters: Array) -> set[ParameterBlock]:
@@ -148,7 +158,8 @@ def _references(node: Node, array: Array) -> Iterator[Reference]:
                 yield operand.reference
 
 
-def _placed(chosen: Sequence[ParameterBlock], size: int) -> ParameterLayout:
+def _placed(chosen: Sequence[ParameterBlock], size: int, line: int) -> ParameterLayout:
+    """The layout with these blocks transposed; `line` is the number of elements in a cache line."""
     blocks: list[ParameterBlock] = []
     place = position = 0
 
@@ -156,12 +167,11 @@ def _placed(chosen: Sequence[ParameterBlock], size: int) -> ParameterLayout:
         nonlocal place
         if rows and columns > 0:
             blocks.append(ParameterBlock(base, rows, row_step, columns, place, columns, 1))
-            place += rows * columns
+            place += -(-rows * columns // line) * line
 
     for block in chosen:
         keep(position, 1, block.base - position or 1, block.base - position)
-        place = -(-place // _LINE) * _LINE
-        pitch = -(-block.rows // _LINE) * _LINE
+        pitch = -(-block.rows // line) * line
         blocks.append(block._replace(place=place, row_stride=1, column_stride=pitch))
         place += pitch * block.columns
         gap = block.row_step - block.columns

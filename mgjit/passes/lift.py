@@ -103,7 +103,8 @@ class _Lifter:
         self.trace, self.memory, self.reach = trace, memory, reach
         self.records: list[_Record] = []
         self.backwards: list[tuple[int, Backward]] = []
-        self.program = Program([], constants=array("d", trace.constants))
+        precision = trace.precision
+        self.program = Program([], constants=array(precision.format, trace.constants), precision=precision)
         self.constant_array = Array("constants", "constant", len(trace.constants))
         self._tables: dict[bytes, int] = {}
         self._dimensions_of: dict[Backward, tuple[_Dimension, ...]] = {}
@@ -207,7 +208,7 @@ class _Lifter:
             return found
         for k in reversed(range(len(dimensions))):
             d = dimensions[k]
-            if d.low == 0 and d.high > 2:
+            if d.low == 0 and d.high > 1:
                 inner = dimensions[:k] + dimensions[k + 1 :]
                 rest_dimensions = (*dimensions[:k], d._replace(low=1), *dimensions[k + 1 :])
                 rest = self._affine_operand(column, base, rest_dimensions, as_place)
@@ -230,7 +231,7 @@ class _Lifter:
         if highest >= 0 or leaf_kind(lowest) != kind or leaf_kind(highest) != kind:
             return None
         if kind == CONSTANT and not any(steps) and not as_place:
-            return Constant(self.trace.constants[leaf_index(first)])
+            return Constant(self.program.constants[leaf_index(first)])
         if self.memory.is_laid_out(kind, leaf_index(highest), leaf_index(lowest)):
             return self._in_block(kind, leaf_index(first), [-step for step in steps], dimensions)
         place = self._leaf_place(kind, leaf_index(highest), leaf_index(lowest))

@@ -16,19 +16,27 @@ from ..ir.verify import verify
 from ..trace.opcodes import PARAMETER
 from ..trace.recorder import Trace
 from .blocks import cut_blocks
+from .common import share
+from .cost import Processor
 from .differentiate import DifferentiateError, differentiate
+from .distribute import distribute
 from .first_contributions import merge_first_contributions
 from .fuse import fuse
-from .jam import jam
+from .hoist import hoist
 from .layout import choose_layout, cut_at_blocks, walks_state
 from .lift import LiftError, lift
 from .memory import InputRegion, Memory
+from .merge import merge
+from .pad import pad
 from .phases import split_phases
+from .powers import write_powers
 from .reach import Reach, reach
 from .reductions import find_reductions
 from .roll import Item, roll
-from .simplify import delete_dead_statements, forward_copies, simplify, use_registers
-from .sink import sink
+from .registers import forward_copies, use_registers
+from .simplify import delete_dead_statements, forget_gradients
+from .unroll import unroll
+from .vectorise import vectorise
 
 
 @dataclass
@@ -49,13 +57,24 @@ class Lowered:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-def lower(trace: Trace, inputs: Sequence[InputRegion]) -> Lowered:
-    """Roll, lift, differentiate and simplify a trace."""
+def lower(
+    trace: Trace, inputs: Sequence[InputRegion], processor: Processor | None = None, grads: bool = True
+) -> Lowered:
+    """Roll, lift, differentiate, schedule and simplify a trace.
+
+    Args:
+        trace: of a step.
+        inputs: the memory of its arguments.
+        processor: what the nests are scheduled for; None leaves them in the order of the trace.
+        grads: whether gradients can be read after a whole step.
+    """
     with no_garbage_collection():
-        return _first_form_that_works(trace, inputs)
+        return _first_form_that_works(trace, inputs, processor, grads)
 
 
-def _first_form_that_works(trace: Trace, inputs: Sequence[InputRegion]) -> Lowered:
+def _first_form_that_works(
+    trace: Trace, inputs: Sequence[InputRegion], processor: Processor | None, grads: bool
+) -> Lowered:
     started = perf_counter()
     reached = reach(trace)
     notes: list[str] = []
@@ -65,7 +84,7 @@ def _first_form_that_works(trace: Trace, inputs: Sequence[InputRegion]) -> Lower
     forms.append(lambda: list(range(len(trace))))
     for number, form in enumerate(forms):
         try:
-            lowered = _lower(trace, form(), inputs, reached, perf_counter() - started)
+            lowered = _lower(trace, form(), inputs, reached, processor, grads, perf_counter() - started)
             break
         except (LiftError, DifferentiateError) as error:
             if number == len(forms) - 1:
@@ -76,25 +95,41 @@ def _first_form_that_works(trace: Trace, inputs: Sequence[InputRegion]) -> Lower
 
 
 def _lower(
-    trace: Trace, forest: Sequence[Item], inputs: Sequence[InputRegion], reached: Reach, rolled: float
+    trace: Trace,
+    forest: Sequence[Item],
+    inputs: Sequence[InputRegion],
+    reached: Reach,
+    processor: Processor | None,
+    grads: bool,
+    rolled: float,
 ) -> Lowered:
     started = perf_counter()
     program, memory = _lift(trace, forest, inputs, reached)
+    unroll(program)
+    merge(program, memory)
     lifted = perf_counter()
     differentiate(program, memory)
     split_phases(program)
+    write_powers(program)
     differentiated = perf_counter()
     merge_first_contributions(program)
     cut_blocks(program)
-    use_registers(program, across_loops=False)
-    for _, phase in program.phases:
-        forward_copies(phase)
+    _tidy(program)
+    distribute(program)
+    merge_first_contributions(program)  # more of them are by themselves in their loops now
+    _tidy(program)
+    fuse(program, processor or Processor(lanes=1), whole_step=not grads)
+    hoist(program)
     delete_dead_statements(program)
-    sink(program)
-    jam(program)
+    if processor is not None:
+        pad(program, processor.lanes)
+        vectorise(program, processor)
     scheduled = perf_counter()
-    simplify(program)
-    fuse(program)
+    use_registers(program, across_loops=True)
+    share(program)
+    delete_dead_statements(program)
+    if not grads:
+        forget_gradients(program)
     verify(program)
     done = perf_counter()
     nodes = [node for _, phase in program.phases for node in phase]
@@ -112,6 +147,14 @@ def _lower(
             "simplify": done - scheduled,
         },
     )
+
+
+def _tidy(program: Program) -> None:
+    """Registers instead of memory, loads instead of copies, and nothing dead, before loops are rearranged."""
+    use_registers(program, across_loops=False)
+    for _, phase in program.phases:
+        forward_copies(phase)
+    delete_dead_statements(program)
 
 
 def _lift(

@@ -43,6 +43,7 @@ from ..ir.program import (
 )
 from .dependence import ranges_apart
 from .memory import Memory
+from .mixed import as_table, entries_of
 from .rewrite import map_operand, operand_arrays, rewrite_operands
 
 _COMMUTATIVE = ("add", "multiply")
@@ -66,7 +67,7 @@ def find_reductions(program: Program, memory: Memory) -> None:
         result = statement.target.array
         legal = (
             result not in pinned
-            and _only_last_is_read(reads[result], loop.count, result)
+            and _only_last_is_read(reads[result], loop.count, result, program)
             and _initial_can_move(loop, statement, initial)
         )
         if legal:
@@ -80,7 +81,7 @@ def find_reductions(program: Program, memory: Memory) -> None:
             statement.target = Reference(total, index)
             statement.update = True
     if replaced:
-        _replace_reads(nodes, replaced)
+        _replace_reads(program, replaced)
 
 
 def _in_loops(nodes: Sequence[Node]) -> Iterator[tuple[Loop, Statement]]:
@@ -129,12 +130,16 @@ def _reads(nodes: Sequence[Node]) -> defaultdict[Array, list[Operand]]:
     return found
 
 
-def _only_last_is_read(reads: Sequence[Operand], count: int, result: Array) -> bool:
+def _only_last_is_read(reads: Sequence[Operand], count: int, result: Array, program: Program) -> bool:
     """Whether all reads but one (the chain's own) are of the last iteration."""
     others = 0
     for operand in reads:
-        if not isinstance(operand, Load):
-            return False
+        if isinstance(operand, Mixed):
+            places = entries_of(operand, program.tables).places
+            if any(array is result and position % count != count - 1 for array, position in places):
+                return False
+            continue
+        assert isinstance(operand, Load)
         index = operand.reference.index
         last = (
             index.table is None
@@ -190,17 +195,27 @@ def _parents(nodes: list[Node]) -> dict[Loop, list[Node]]:
     return {node: body for body in bodies for node in body if isinstance(node, Loop)}
 
 
-def _replace_reads(nodes: Sequence[Node], replaced: dict[Array, tuple[Array, int]]) -> None:
+def _replace_reads(program: Program, replaced: dict[Array, tuple[Array, int]]) -> None:
+    def total(array: Array, position: int) -> tuple[Array, int]:
+        found = replaced.get(array)
+        return (array, position) if found is None else (found[0], position // found[1])
+
     def replace(operand: Operand) -> Operand:
         if isinstance(operand, Load) and operand.reference.array in replaced:
-            total, count = replaced[operand.reference.array]
+            array, count = replaced[operand.reference.array]
             index = operand.reference.index
             return Load(
-                Reference(total, Index(index.base // count, tuple((loop, c // count) for loop, c in index.terms)))
+                Reference(array, Index(index.base // count, tuple((loop, c // count) for loop, c in index.terms)))
             )
+        if isinstance(operand, Mixed) and not replaced.keys().isdisjoint(operand.arrays):
+            loops, places = entries_of(operand, program.tables)
+            places = [total(*place) for place in places]
+            arrays = tuple(total(array, 0)[0] for array in operand.arrays)
+            selector = as_table([arrays.index(array) for array, _ in places], loops, program.tables)
+            return Mixed(arrays, selector, as_table([position for _, position in places], loops, program.tables))
         return operand
 
-    for node in walk(nodes):
+    for node in walk(program.forward):
         if isinstance(node, Statement):
             rewrite_operands(node, replace)
         elif isinstance(node, Backward):

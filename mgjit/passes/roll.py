@@ -139,8 +139,39 @@ class _Roller:
             possible = (end - first) // period
             count = self._wired(starts[first], flat_period, possible) if possible >= fewest else 0
             if count >= fewest:
-                return first, period, count
+                return self._without_strangers(first, period, count, possible, fewest)
         return None
+
+    def _without_strangers(
+        self, first: int, period: int, count: int, possible: int, fewest: int
+    ) -> tuple[int, int, int]:
+        """The loop without a first or last iteration that reads elsewhere than the regular steps of the others suggest.
+
+        It then belongs to something else, such as the last addition of a sum before additions of two vectors.
+        """
+        starts = self.starts
+        flat_period = starts[first + period] - starts[first]
+        if period > _ALIKE or count <= max(fewest, 4):
+            return first, period, count
+        if self._is_stranger(starts[first], flat_period, starts[first], flat_period):
+            first += period
+            count = self._wired(starts[first], flat_period, possible - 1)
+        last = starts[first] + (count - 1) * flat_period
+        if count > max(fewest, 4) and self._is_stranger(last, -flat_period, starts[first], flat_period):
+            count -= 1
+        return first, period, count
+
+    def _is_stranger(self, at: int, step: int, start: int, period: int) -> bool:
+        """Whether the iteration at `at` does not continue what the three `step` after it do alike."""
+        stranger = False
+        for column in self.columns:
+            for position in range(at, at + period):
+                a, b, c, d = [column[position + k * step] for k in range(4)]
+                if b < start and c < start:  # these read from outside, not from the iteration before
+                    if c - b != d - c:
+                        return False
+                    stranger |= b - a != c - b
+        return stranger
 
     def _run_end(self, k: int, period: int) -> int:
         """The greatest e with shapes[k : e - period] == shapes[k + period : e]."""

@@ -1,19 +1,20 @@
-"""Remove memory traffic and statements that nobody needs, without changing a bit of any result.
+"""Delete what nobody needs, without changing a bit of any result.
 
-1. A load of what the same iteration has just computed is a register.
-2. Statements whose result nothing visible depends on are deleted, and empty loops with them.  Visible are
+1. Statements whose result nothing visible depends on are deleted, and empty loops with them.  Visible are
    parameters, gradients, state and outputs.
+2. Where gradients are not wanted after a step, assignments to them are deleted from `Program.fused`, the whole
+   step, as far as nothing in a step reads what they write.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..ir.program import (
     Array,
     Block,
-    Constant,
+    Index,
     Load,
     Loop,
     Node,
@@ -27,100 +28,17 @@ from ..ir.program import (
     leaf_operands,
     statements,
 )
-from .rewrite import map_operand, map_target, operand_arrays, rewrite_operands
+from .dependence import never_meet, plain
+from .rewrite import map_operand, map_target
 
 VISIBLE = frozenset({"parameter", "gradient", "state", "output"})
-
-
-def simplify(program: Program) -> None:
-    """Both, in place."""
-    use_registers(program, across_loops=True)
-    delete_dead_statements(program)
-
-
-# ---- 1: registers -----------------------------------------------------------------------------------------
-
-
-def use_registers(program: Program, across_loops: bool) -> None:
-    """Replace loads of a value by the statement that has just computed it.
-
-    Args:
-        program: changed in place.
-        across_loops: also where a loop stands between the two, or around the load; not before loops are rearranged.
-    """
-    definitions: dict[Array, Statement | None] = {}
-    for _, nodes in program.phases:
-        for statement in statements(nodes):
-            for array in arrays_written(statement):
-                single = array not in definitions and not statement.update and array.space == "scratch"
-                definitions[array] = statement if single and isinstance(statement.target, Reference) else None
-    for _, nodes in program.phases:
-        _use_registers(nodes, {}, definitions, across_loops)
-    read = {array for _, nodes in program.phases for s in statements(nodes) for array in arrays_read(s)}
-    for _, nodes in program.phases:
-        for statement in statements(nodes):
-            target = statement.target
-            unread = isinstance(target, Reference) and target.array.space == "scratch" and target.array not in read
-            if unread and not statement.update:
-                statement.target = None
-
-
-def _use_registers(
-    nodes: Sequence[Node],
-    known: dict[Array, Statement],
-    definitions: dict[Array, Statement | None],
-    across_loops: bool,
-) -> None:
-    known = dict(known)
-
-    def replace(operand: Operand) -> Operand:
-        if isinstance(operand, Load):
-            statement = known.get(operand.reference.array)
-            if statement is not None and statement.target == operand.reference:
-                return Register(statement)
-        return operand
-
-    for node in nodes:
-        if isinstance(node, Loop):
-            if not across_loops:
-                known.clear()
-            _use_registers(node.body, known, definitions, across_loops)
-        elif isinstance(node, Block):
-            _use_registers(node.body, {}, definitions, across_loops)
-        elif isinstance(node, Statement):
-            rewrite_operands(node, replace)
-            if isinstance(node.target, Reference) and definitions.get(node.target.array) is node:
-                known[node.target.array] = node
-
-
-def forward_copies(nodes: Sequence[Node]) -> None:
-    """Replace registers that only hold what memory still holds by loads, so that their users are independent."""
-    copied: dict[Statement, Operand] = {}
-
-    def replace(operand: Operand) -> Operand:
-        return copied.get(operand.statement, operand) if isinstance(operand, Register) else operand
-
-    for node in nodes:
-        if isinstance(node, (Loop, Block)):
-            forward_copies(node.body)
-        elif isinstance(node, Statement):
-            rewrite_operands(node, replace)
-        changed = {array for statement in statements([node]) for array in arrays_written(statement)}
-        copied = {s: operand for s, operand in copied.items() if not changed & set(operand_arrays(operand))}
-        if isinstance(node, Statement) and node.operation == "copy" and not node.update:
-            source = node.operands[0]
-            if isinstance(source, (Load, Constant)) and not changed & set(operand_arrays(source)):
-                copied[node] = source
-
-
-# ---- 2: dead statements -------------------------------------------------------------------------------------
 
 
 def delete_dead_statements(program: Program) -> None:
     """Delete what nothing visible depends on."""
     writers: defaultdict[Array, list[Statement]] = defaultdict(list)
     work: list[Statement] = []
-    for _, nodes in program.phases:
+    for _, nodes in program.functions:
         for statement in statements(nodes):
             visible = False
             for array in arrays_written(statement):
@@ -143,8 +61,8 @@ def delete_dead_statements(program: Program) -> None:
         for operand in _all_operands(statement):
             if isinstance(operand, Register):
                 need(operand.statement)
-    dead = {s for _, nodes in program.phases for s in statements(nodes)} - useful
-    for _, nodes in program.phases:
+    dead = {s for _, nodes in program.functions for s in statements(nodes)} - useful
+    for _, nodes in program.functions:
         nodes[:] = without(nodes, dead)
 
 
@@ -172,3 +90,39 @@ def without(nodes: Sequence[Node], dead: set[Statement]) -> list[Node]:
         elif node not in dead:
             kept.append(node)
     return kept
+
+
+# ---- 2: gradients -----------------------------------------------------------------------------------------------
+
+
+def forget_gradients(program: Program) -> None:
+    """Delete assignments to gradients that a whole step does not read, from `program.fused`."""
+    reads = [use for nodes in (program.forward, program.fused) for s in statements(nodes) for use in _gradient_reads(s)]
+    dead = set()
+    for statement in statements(program.fused):
+        target = statement.target
+        if not isinstance(target, Reference) or target.array.space != "gradient":
+            continue
+        index = plain(target.index)
+        mine = [other for array, other in reads if array is target.array]
+        if index is not None and all(other is not None and never_meet(index, other) for other in mine):
+            if not statement.update:
+                statement.target = None
+            dead.add(statement)
+    used = {used.statement for s in statements(program.fused) for used in _all_operands(s) if isinstance(used, Register)}
+    program.fused = without(program.fused, dead - used)
+
+
+def _gradient_reads(statement: Statement) -> Iterator[tuple[Array, Index | None]]:
+    plainly = set()
+    for operand in _all_operands(statement):
+        if isinstance(operand, Load) and operand.reference.array.space == "gradient":
+            plainly.add(operand.reference.array)
+            yield operand.reference.array, plain(operand.reference.index)
+    target = statement.target
+    if statement.update and isinstance(target, Reference) and target.array.space == "gradient":
+        plainly.add(target.array)
+        yield target.array, plain(target.index)
+    for array in arrays_read(statement):
+        if array.space == "gradient" and array not in plainly:
+            yield array, None

@@ -23,7 +23,11 @@ from ..ir.program import (
 
 
 class Substitution:
-    """Replace loops by their copies, and possibly one `loop` by `scale * new + offset`."""
+    """Replace loops by their copies, and possibly one `loop` by `scale * new + lane + offset`.
+
+    `new` and `lane` are loops; either may be missing.  Without both, `loop` is in iteration `offset`, and choices by
+    it are made.
+    """
 
     def __init__(
         self,
@@ -32,8 +36,9 @@ class Substitution:
         scale: int = 1,
         offset: int = 0,
         copies: Mapping[Loop, Loop] | None = None,
+        lane: Loop | None = None,
     ) -> None:
-        self.loop, self.new, self.scale, self.offset = loop, new, scale, offset
+        self.loop, self.new, self.scale, self.offset, self.lane = loop, new, scale, offset, lane
         self.copies: dict[Loop, Loop] = dict(copies or {})
         self.registers: dict[Statement, Statement] = {}
 
@@ -43,9 +48,11 @@ class Substitution:
         terms: list[tuple[Loop, int]] = []
         for other, coefficient in index.terms:
             if other is self.loop:
-                assert self.new is not None
                 base += coefficient * self.offset
-                terms.append((self.new, coefficient * self.scale))
+                if self.new is not None:
+                    terms.append((self.new, coefficient * self.scale))
+                if self.lane is not None:
+                    terms.append((self.lane, coefficient))
             else:
                 terms.append((self.copies.get(other, other), coefficient))
         table = None if index.table is None else self.entry(index.table)
@@ -66,7 +73,9 @@ class Substitution:
         if isinstance(operand, Register):
             return Register(self.registers.get(operand.statement, operand.statement))
         if isinstance(operand, Choice):
-            assert operand.loop is not self.loop
+            if operand.loop is self.loop:
+                assert self.new is None, "a choice cannot be split into steps"
+                return self.operand(operand.rest if self.offset else operand.first)
             loop = self.copies.get(operand.loop, operand.loop)
             return Choice(loop, self.operand(operand.first), self.operand(operand.rest))
         if isinstance(operand, Mixed):
@@ -78,7 +87,9 @@ class Substitution:
         if isinstance(target, Reference):
             return Reference(target.array, self.index(target.index))
         if isinstance(target, TargetChoice):
-            assert target.loop is not self.loop
+            if target.loop is self.loop:
+                assert self.new is None, "a choice cannot be split into steps"
+                return self.target(target.rest if self.offset else target.first)
             loop = self.copies.get(target.loop, target.loop)
             return TargetChoice(loop, self.target(target.first), self.target(target.rest))
         if isinstance(target, TargetMixed):
@@ -91,7 +102,7 @@ def copy_nodes(nodes: Sequence[Node], substitution: Substitution) -> list[Node]:
     copies: list[Node] = []
     for node in nodes:
         if isinstance(node, Loop):
-            loop = Loop(node.count, [], node.reverse)
+            loop = node.empty_copy()
             substitution.copies[node] = loop
             loop.body = copy_nodes(node.body, substitution)
             copies.append(loop)

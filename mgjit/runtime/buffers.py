@@ -1,4 +1,5 @@
-"""Where parameters and their gradients live once a step has been compiled: contiguous float64 buffers.
+"""Where parameters and their gradients live once a step has been compiled: contiguous buffers
+of one precision.
 
 `bind` moves Values into a `ParameterStorage` and changes their class to one whose `_data` and `_grad` read
 and write the buffers.  Nothing is copied and nothing can be out of date: the kernel and Python see the
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..engine.precision import FLOAT64, Precision
 from ..engine.state import zero_array
 from ..engine.value import Value
 
@@ -18,21 +20,22 @@ from ..engine.value import Value
 _LINE = 64
 
 
-def aligned_zeros(n: int) -> Any:
-    """`n` zeros in float64, at the start of a cache line."""
-    block = zero_array(n + _LINE // 8)
-    skip = -block.buffer_info()[0] % _LINE // 8
+def aligned_zeros(n: int, precision: Precision = FLOAT64) -> Any:
+    """`n` zeros, at the start of a cache line."""
+    block = zero_array(n + _LINE // precision.size, precision)
+    skip = -block.buffer_info()[0] % _LINE // precision.size
     return memoryview(block)[skip : skip + n]
 
 
 class ParameterStorage:
-    """Data and gradients of `n` parameters, side by side."""
+    """Data and gradients of `n` parameters, side by side.  What is written is rounded to the precision."""
 
-    __slots__ = ("data", "grad")
+    __slots__ = ("data", "grad", "precision")
 
-    def __init__(self, n: int) -> None:
-        self.data = aligned_zeros(n)
-        self.grad = aligned_zeros(n)
+    def __init__(self, n: int, precision: Precision = FLOAT64) -> None:
+        self.precision = precision
+        self.data = aligned_zeros(n, precision)
+        self.grad = aligned_zeros(n, precision)
 
     def __len__(self) -> int:
         return len(self.data)
@@ -77,9 +80,9 @@ def bound_class(cls: type) -> type:
     return bound
 
 
-def bind(values: Sequence[Value], places: Sequence[int], size: int) -> ParameterStorage:
+def bind(values: Sequence[Value], places: Sequence[int], size: int, precision: Precision = FLOAT64) -> ParameterStorage:
     """Move Values that are bound to nothing yet into one new storage of `size` elements, each to its place."""
-    storage = ParameterStorage(size)
+    storage = ParameterStorage(size, precision)
     for place, value in zip(places, values):
         storage.data[place] = value.data
         storage.grad[place] = value.grad

@@ -79,6 +79,11 @@ class PointerBlock:
             self._addresses[index] = address_of(buffer)
         self._kept[index] = buffer
 
+    def set_block(self, index: int, block: PointerBlock) -> None:
+        """Point entry `index` at the first entry of another block, which stays alive as well."""
+        self.set(index, block._addresses)
+        self._kept[index] = block
+
     def address(self, index: int) -> int:
         """The address stored in entry `index`; 0 for none."""
         return self._addresses[index] or 0
@@ -192,6 +197,11 @@ if PYPY and not TYPE_CHECKING:
         def set(self, index, buffer):
             """Point entry `index` at the first byte of `buffer`, and keep that alive."""
             self._kept[index] = self.pointer[index] = _view(buffer)
+
+        def set_block(self, index, block):
+            """Point entry `index` at the first entry of another block, which stays alive as well."""
+            self.pointer[index] = _cffi.cast(_char_pointer, block.pointer)
+            self._kept[index] = block
 
         def address(self, index):
             """The address stored in entry `index`; 0 for none."""

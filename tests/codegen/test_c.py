@@ -18,6 +18,8 @@ import pytest
 import mgjit
 from mgjit.codegen.c import emit_c, float_literal
 from mgjit.codegen.layout import Layout, lay_out
+from mgjit.engine.precision import FLOAT32, FLOAT64, PRECISIONS, Precision, float32
+from mgjit.engine.state import zero_array
 from mgjit.ir.program import Program
 from mgjit.runtime import ffi
 from mgjit.toolchain import build, compilers
@@ -90,6 +92,12 @@ def test_01_golden(example: Callable[[], Example], golden: Callable[[str, str], 
     golden(f"{example.__name__}.c", source(example())[2])
 
 
+@pytest.mark.parametrize("example", [functions, tables])
+def test_01_golden_of_float32(example: Callable[[], Example], golden: Callable[[str, str], None]) -> None:
+    """Other literals, another type, other powers; the same on every interpreter."""
+    golden(f"{example.__name__}_float32.c", source(example().in_float32())[2])
+
+
 def test_02_no_headers_and_pure_functions() -> None:
     """No #include, four entry points, nothing static that could be written."""
     text = source(training())[2]
@@ -114,6 +122,11 @@ def test_03_literals_have_no_decimal_rounding() -> None:
             assert bits(float.fromhex(text) if "0x" in text else float(text)) == bits(value)
         else:
             assert "/ 0.0" in text
+        single = float32(value)
+        text = float_literal(single, FLOAT32)
+        assert text.rstrip(")")[-1] == "f"
+        if math.isfinite(single):
+            assert bits(float.fromhex(text[:-1]) if "0x" in text else float(text[:-1])) == bits(single)
 
 
 def compile_c(compiler: compilers.Compiler, text: str) -> ffi.Library:
@@ -137,30 +150,34 @@ def find(family: str) -> compilers.Compiler:
 
 
 @pytest.mark.parametrize("family", working())
-def test_04_literals_survive_the_compiler(family: str) -> None:
+@pytest.mark.parametrize(("precision", "kind"), [(FLOAT64, "double"), (FLOAT32, "float")], ids=["double", "float"])
+def test_04_literals_survive_the_compiler(family: str, precision: Precision, kind: str) -> None:
     """Every bit, signed zeros and denormals included, as constants and in arithmetic."""
-    body = "\n".join(f"    y[{k}] = {float_literal(value)};" for k, value in enumerate(LITERALS))
-    text = f"int literals(void *const *m) {{ double *y = (double *)m[0];\n{body}\n    return 0; }}\n"
+    numbers = [precision.rounded(value) for value in (*LITERALS, 2.0**-149, 3.4028234663852886e38)]
+    body = "\n".join(f"    y[{k}] = {float_literal(value, precision)};" for k, value in enumerate(numbers))
+    text = f"int literals(void *const *m) {{ {kind} *y = ({kind} *)m[0];\n{body}\n    return 0; }}\n"
     library = compile_c(find(family), '__attribute__((visibility("default"))) ' + text)
-    block, found = ffi.PointerBlock(1), array("d", bytes(8 * len(LITERALS)))
+    block, found = ffi.PointerBlock(1), zero_array(len(numbers), precision)
     block.set(0, found)
     library.function("literals")(block)
-    assert [bits(x) for x in found] == [bits(x) for x in LITERALS]
+    assert [bits(x) for x in found] == [bits(x) for x in numbers]
 
 
 @pytest.mark.parametrize("family", working())
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_05_the_same_numbers_as_the_interpreter(example: Callable[[], Example], family: str) -> None:
+@pytest.mark.parametrize("dtype", PRECISIONS)
+def test_05_the_same_numbers_as_the_interpreter(example: Callable[[], Example], family: str, dtype: str) -> None:
     """The compiled functions leave in memory what the reference interpreter does."""
-    made = example()
+    made = example() if dtype == "float64" else example().in_float32()
     program, layout, text = source(made)
+    number = program.precision.format
     library = compile_c(find(family), text)
-    memory = {a: array(a.format, content) for a, content in made.contents().items()}
+    memory = {a: array(a.format if a.space == "input" else number, c) for a, c in made.contents().items()}
     expected = made.run(program)
     buffers = made.buffers(layout, program, memory)
     block = ffi.PointerBlock(len(buffers))
     kept = [
-        array("i" if k == len(buffers) - 2 else "d", b) if isinstance(b, list) else b for k, b in enumerate(buffers)
+        array("i" if k == len(buffers) - 2 else number, b) if isinstance(b, list) else b for k, b in enumerate(buffers)
     ]
     for number, buffer in enumerate(kept):
         if buffer is not None and len(buffer):

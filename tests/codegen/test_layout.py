@@ -60,3 +60,10 @@ def test_04_mixed_operands() -> None:
             size *= loop.count
         places = layout.tables[selection.position.offset : selection.position.offset + size]
         assert all(0 <= place < layout.scratch_size for place in places)
+
+
+def test_float32_slots() -> None:
+    """Everything but tables and buffers of the caller."""
+    made = tables().in_float32()
+    layout = lay_out(made.lower("simplify"), made.memory)
+    assert [slot.format for slot in layout.slots] == ["f", "f", "f", "B", "f", "f", "i", "f"]

@@ -11,6 +11,7 @@ import pytest
 import mgjit
 from mgjit.codegen.layout import lay_out
 from mgjit.codegen.python import emit_python, load_python
+from mgjit.engine.precision import PRECISIONS
 from tests.codegen.test_c import EXAMPLES
 from tests.lowering import Example, bits, numbers
 
@@ -58,10 +59,11 @@ def long_code() -> Example:
     return Example(step, 0.3)
 
 
+@pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("example", [*EXAMPLES, recurrence, shared_sums, long_code])
-def test_01_the_same_numbers_as_the_interpreter(example: Callable[[], Example]) -> None:
+def test_01_the_same_numbers_as_the_interpreter(example: Callable[[], Example], dtype: str) -> None:
     """All memory, bit for bit."""
-    made = example()
+    made = example() if dtype == "float64" else example().in_float32()
     program = made.lower("simplify")
     memory = made.contents()
     expected = made.run(program)
@@ -94,3 +96,13 @@ def test_03_literals() -> None:
     compile(text, "generated", "exec")
     assert "infinity" in text
     assert "inf *" not in text
+
+
+def test_04_two_threads_round_in_memory_of_their_own() -> None:
+    """A number that is being rounded is never seen by another call."""
+    texts = []
+    for made in (EXAMPLES[0](), EXAMPLES[0]().in_float32()):
+        program = made.lower("simplify")
+        texts.append(emit_python(program, lay_out(program, made.memory)))
+    assert "single" not in texts[0]
+    assert texts[1].count("single = new_single()") == texts[1].count("def ") - 1  # all but `step`, which calls them

@@ -7,6 +7,7 @@ import ctypes.util
 import itertools
 import math
 import random
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import mgjit
 from mgjit import Value
 from mgjit.engine import arithmetic
+from mgjit.engine.precision import float32
 from tests.workload import BACKENDS, leaves, missing, packed
 
 SPECIAL = [
@@ -196,3 +198,14 @@ def test_powers_of_ordinary_numbers(exponent: float, options: dict[str, Any]) ->
     assert_same([f"** {exponent}"], bases, step(bases), got)
     values = [Value(x) for x in bases]
     assert_same([f"Value ** {exponent}"], bases, step(values), got)
+
+
+def test_powers_of_float32_are_those_of_pow() -> None:
+    """Rounded to float32, every formula gives what the function of float64 gives."""
+    draw = random.Random(5)
+    special = (0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 2.0**-149, -(2.0**-149), 2.0**127, -(2.0**127))
+    for exponent in (2.0, 1.0, -1.0, 0.5, 2.5, 0.0):
+        some = [struct.unpack("<f", struct.pack("<I", draw.getrandbits(32)))[0] for _ in range(2000)]
+        for x in (*special, *some):
+            got, expected = float32(arithmetic.power_of_float32(x, exponent)), float32(arithmetic.power(x, exponent))
+            assert struct.pack("<f", got) == struct.pack("<f", expected) or (got != got and expected != expected)

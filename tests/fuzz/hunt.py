@@ -25,7 +25,7 @@ from tests.fuzz.programs import random_program
 def failure(text: str, way: str) -> str:
     """A difference, or an exception that the undecorated program does not raise; empty when all is well."""
     try:
-        expected = oracle.reference(text, results=way != "phases")
+        expected = oracle.expected(text, way)
     except Exception as error:
         return f"generator: {type(error).__name__}: {error}" if way == "generator" else ""
     if expected is None:

@@ -1,7 +1,8 @@
 """Runs a program's text undecorated, compiled and interpreted, and compares every bit.
 
 `reference(text)` gives a list of snapshots, one a call: the result, then `data` and `grad` of every parameter,
-then the state.  The other functions give the same for a compiled form of the step.
+then the state.  The other functions give the same for a compiled form of the step.  Ways whose name ends in 32 are
+float32 steps, and compared with the undecorated program over numbers that round themselves.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import mgjit
+from mgjit.engine.precision import FLOAT32, FLOAT64, Precision, float32
+from mgjit.engine.state import zero_array
 from mgjit.ir.interpreter import Interpreter
 from mgjit.passes.memory import InputRegion
 from mgjit.passes.pipeline import lower
@@ -22,6 +25,7 @@ from mgjit.step import _bind_new
 from mgjit.trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.trace.signature import plan_arguments
 from mgjit.trace.tracer import trace_call
+from tests.single import single_precision, with_singles
 
 Snapshot = list[Any]
 Call = Callable[[Any, tuple[Any, ...]], Any]
@@ -74,12 +78,16 @@ def bits(thing: Any) -> Any:
     return thing
 
 
-def _run(text: str, call: Callable[[Any], Callable[..., Any]], results: bool = True) -> list[Snapshot]:
+def _run(
+    text: str, call: Callable[[Any], Callable[..., Any]], results: bool = True, dtype: str = "float64"
+) -> list[Snapshot]:
     program = load(text)
     functions = [call(step) for step in program.steps]
     snapshots = []
     for arguments, number, host in zip(program.calls, program.order, program.host):
         host(program.values, program.states)
+        if dtype == "float32":  # memory that no float32 step has used yet still holds float64 numbers
+            _round_memory(program.values + argument_values(arguments), program.states)
         result = functions[number](*arguments)
         values = program.values + argument_values(arguments)
         snapshots.append(
@@ -93,6 +101,13 @@ def _run(text: str, call: Callable[[Any], Callable[..., Any]], results: bool = T
     return snapshots
 
 
+def _round_memory(values: list[Any], states: list[Any]) -> None:
+    for value in values:
+        value.data, value.grad = float32(value.data), float32(value.grad)
+    for state in states:
+        state[:] = [float32(number) for number in state]
+
+
 def reference(text: str, results: bool = True) -> list[Snapshot] | None:
     """What the undecorated step does; None when Python raises where C does not."""
     try:
@@ -101,11 +116,25 @@ def reference(text: str, results: bool = True) -> list[Snapshot] | None:
         return None
 
 
+def single_reference(text: str, results: bool = True) -> list[Snapshot] | None:
+    """What the undecorated step does in float32."""
+    with single_precision():
+        try:
+            return _run(text, with_singles, results, "float32")
+        except UNDEFINED:
+            return None
+
+
+def expected(text: str, way: str) -> list[Snapshot] | None:
+    """What a way of running a program must give; None when it cannot be compared."""
+    return (single_reference if way.endswith("32") else reference)(text, results=not way.startswith("phases"))
+
+
 def compiled(text: str, **options: Any) -> list[Snapshot]:
     """What the compiled step does."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return _run(text, mgjit.compile(**options))
+        return _run(text, mgjit.compile(**options), dtype=options.get("dtype", "float64"))
 
 
 def phased(text: str, **options: Any) -> list[Snapshot]:
@@ -121,19 +150,19 @@ def phased(text: str, **options: Any) -> list[Snapshot]:
 
         return call
 
-    return _run(text, by_phases, results=False)
+    return _run(text, by_phases, False, options.get("dtype", "float64"))
 
 
-def interpreted(text: str) -> list[Snapshot]:
+def interpreted(text: str, precision: Precision = FLOAT64) -> list[Snapshot]:
     """What the reference interpreter makes of the Program."""
-    return _run(text, _Interpreted)
+    return _run(text, lambda step: _Interpreted(step, precision), dtype=precision.name)
 
 
 class _Interpreted:
     """Calls a step by interpreting its Program: traced at the first call, then only run."""
 
-    def __init__(self, step: Any) -> None:
-        self.step = step
+    def __init__(self, step: Any, precision: Precision) -> None:
+        self.step, self.precision = step, precision
         self.interpreter: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
@@ -151,15 +180,18 @@ class _Interpreted:
         return self.result(self.outputs)
 
     def build(self, arguments: tuple[Any, ...]) -> None:
-        self.plan = plan_arguments(list(inspect.signature(self.step).parameters), arguments, frozenset())
-        self.slots = ParameterStorage(len(self.plan.values))
+        names = list(inspect.signature(self.step).parameters)
+        self.plan = plan_arguments(names, arguments, frozenset(), precision=self.precision)
+        self.slots = ParameterStorage(len(self.plan.values), self.precision)
         traced = trace_call(lambda made: self.step(*made), self.plan, self.slots)
         trace, self.result = traced.trace, traced.result
-        inputs = [InputRegion(0, self.plan.packed_size, "d")]
+        inputs = [InputRegion(0, self.plan.packed_size, self.precision.format)]
         inputs += [InputRegion(node.place, node.size, node.format) for node in self.plan.buffers]
         lowered = lower(trace, inputs)
         self.memory = lowered.memory
         storages = _bind_new(trace, self.memory.layout) + [storage for _, storage in trace.bound_storages]
+        for _, state in trace.states:
+            state._bind(self.precision)
         contents: dict[Any, Any] = {}
         for kind, buffers in (
             (PARAMETER, [storage.data for storage in storages]),
@@ -168,7 +200,7 @@ class _Interpreted:
         ):
             for (_, region), buffer in zip(self.memory.regions[kind], buffers):
                 contents[region] = buffer
-        self.outputs = array("d", bytes(8 * trace.outputs))
+        self.outputs = zero_array(trace.outputs, self.precision)
         contents[self.memory.regions[OUTPUT][0][1]] = self.outputs
         self.interpreter = Interpreter(lowered.program, contents)
 
@@ -206,10 +238,17 @@ WAYS: dict[str, Callable[[str], list[Snapshot]]] = {
     "python": lambda text: compiled(text, backend="python"),
     "interpreter": interpreted,
     "phases": lambda text: phased(text, backend="python"),
+    "tcc32": lambda text: compiled(text, compiler="tcc", cache=False, dtype="float32"),
+    "default32": lambda text: compiled(text, cache=False, dtype="float32"),
+    "gcc32": lambda text: compiled(text, compiler="gcc", cache=False, dtype="float32"),
+    "clang32": lambda text: compiled(text, compiler="clang", cache=False, dtype="float32"),
+    "python32": lambda text: compiled(text, backend="python", dtype="float32"),
+    "interpreter32": lambda text: interpreted(text, FLOAT32),
+    "phases32": lambda text: phased(text, backend="python", dtype="float32"),
 }
 
 
 def check(text: str, way: str) -> str:
     """How `way` differs from the undecorated program; empty when it does not, or cannot be compared."""
-    expected = reference(text, results=way != "phases")
-    return "" if expected is None else difference(expected, WAYS[way](text))
+    wanted = expected(text, way)
+    return "" if wanted is None else difference(wanted, WAYS[way](text))

@@ -7,6 +7,7 @@ from array import array
 
 import pytest
 
+from mgjit.engine.precision import FLOAT32
 from mgjit.ir.interpreter import Interpreter
 from mgjit.ir.program import (
     Array,
@@ -117,3 +118,17 @@ def test_08_phases_in_order() -> None:
     memory = {Y: [1.0]}
     Interpreter(Program([step], [plus], [step]), memory).run()
     assert memory[Y] == [6.0]
+
+
+def test_float32() -> None:
+    """What is read is rounded, integers by way of float64; and so is every result."""
+    far = 2**60 + 2**36 + 1  # rounded to float64 it is a tie between two float32 numbers
+    nodes: list[Node] = [
+        Statement("copy", (Load(Reference(X, Index(0))),), Reference(Y, Index(0))),
+        Statement("copy", (Load(Reference(X, Index(1))),), Reference(Y, Index(1))),
+        Statement("add", (Constant(1.0), Constant(2.0**-24)), Reference(Y, Index(2))),
+        Statement("add", (Constant(0.5),), Reference(Y, Index(2)), update=True),
+    ]
+    memory = {X: [0.1, far, 0, 0], Y: [0.0] * 4}
+    Interpreter(Program(nodes, precision=FLOAT32), memory).run()
+    assert memory[Y] == [0.10000000149011612, 2.0**60, 1.5, 0.0]

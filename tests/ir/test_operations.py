@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit.ir.operations import FUNCTIONS
+from mgjit.engine.precision import FLOAT32, FLOAT64, float32
+from mgjit.ir.operations import EXACT, FUNCTIONS, compute
 from mgjit.trace import opcodes
 
 NUMBERS = [0.0, -0.0, 1.0, -1.5, 2.0, 0.5, math.inf, -math.inf, math.nan, 1e308, -1e308, 5e-324, 1000.0, -745.2]
@@ -70,3 +71,18 @@ def test_04_select_and_relu() -> None:
     assert [bits(relu(x)) for x in (-1.0, 2.0, -0.0, math.nan, -math.inf)] == [
         bits(x) for x in (0.0, 2.0, -0.0, math.nan, 0.0)
     ]
+
+
+def test_05_float32() -> None:
+    """Operands and result are float32 numbers; what is called exact needs no rounding."""
+    numbers = [float32(x) for x in NUMBERS]
+    for name, function in FUNCTIONS.items():
+        arity = 3 if name == "select" else 1 if getattr(opcodes, name.upper()) in opcodes.UNARY else 2
+        for operands in product(numbers, repeat=arity):
+            got = compute(name, operands, FLOAT32)
+            assert bits(got) == bits(float32(got))
+            if name in EXACT:
+                assert bits(got) == bits(function(*operands)) == bits(compute(name, operands, FLOAT64))
+    assert compute("add", (1.0, 2.0**-24), FLOAT32) == 1.0
+    assert compute("multiply", (1e30, 1e30), FLOAT32) == math.inf
+    assert compute("exp", (1.0,), FLOAT32) == float32(math.e)

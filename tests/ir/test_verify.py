@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
+from mgjit.engine.precision import FLOAT32
 from mgjit.errors import VerificationError
 from mgjit.ir.program import (
     Array,
@@ -102,3 +105,13 @@ def test_03_defects(nodes: object, what: str) -> None:
     with pytest.raises(VerificationError, match=what) as caught:
         verify(Program(nodes()))  # type: ignore[operator]
     assert isinstance(caught.value, AssertionError)
+
+
+def test_04_constants_are_numbers_of_the_precision() -> None:
+    """0.1 is no float32, neither is 1e39; 0.5, infinity and nan are."""
+    for number in (0.5, -0.0, math.inf, math.nan, 2.0**-149):
+        verify(Program([Statement("negate", (Constant(number),))], precision=FLOAT32))
+    for number in (0.1, 1e39, 2.0**-150):
+        verify(Program([Statement("negate", (Constant(number),))]))
+        with pytest.raises(VerificationError, match="is no float32"):
+            verify(Program([Statement("negate", (Constant(number),))], precision=FLOAT32))

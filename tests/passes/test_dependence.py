@@ -52,7 +52,7 @@ def copies(count: int, write: tuple[int, int], read: tuple[int, int]) -> Loop:
         (10, (0, 1), (19, -1), True),
         (10, (0, 0), (5, 0), False),  # one element, written by all
         (10, (0, 1), (3, 0), False),  # one element, read by all
-        (10, (0, 1), (10, 0), False),
+        (10, (0, 1), (10, 0), True),  # one element, that nobody writes
         (10, (0, 3), (2, 3), True),
         (10, (0, 3), (0, 2), False),  # different steps
     ],

@@ -102,3 +102,12 @@ def _records(items: list[Item] | tuple[Item, ...]) -> list[int]:
         else:
             found.append(item)
     return found
+
+
+def test_06_rows_of_float32_are_padded_to_the_same_cache_lines() -> None:
+    """Sixteen numbers are 64 bytes."""
+    for made, line in ((trained([10, 8, 4]), 8), (trained([10, 8, 4]).in_float32(), 16)):
+        layout = layout_of(made)
+        assert layout is not None
+        assert layout.blocks[0].place % line == 0
+        assert layout.blocks[0].column_stride == line

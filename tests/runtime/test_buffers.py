@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import struct
 
 from mgjit import Value
-from mgjit.runtime.buffers import ParameterStorage, bind, bound_class, bound_classes
+from mgjit.engine.precision import FLOAT32, FLOAT64
+from mgjit.runtime.buffers import ParameterStorage, aligned_zeros, bind, bound_class, bound_classes
+from mgjit.runtime.ffi import address_of
 
 
 def test_01_binding_moves_numbers() -> None:
@@ -76,3 +79,16 @@ def test_06_storage_is_zeroed() -> None:
     """Places that no Value has are 0.0."""
     storage = ParameterStorage(3)
     assert (list(storage.data), list(storage.grad), len(storage)) == ([0.0] * 3, [0.0] * 3, 3)
+
+
+def test_07_float32() -> None:
+    """Numbers are rounded when they move in and when they are assigned; lines are aligned alike."""
+    value = Value(0.1)
+    value.grad = 1e39
+    storage = bind([value], [1], 3, FLOAT32)
+    assert (value.data, value.grad) == (0.10000000149011612, math.inf)
+    value.data = 2**24 + 1
+    assert (value.data, type(value.data)) == (2.0**24, float)
+    assert (storage.data.format, storage.data.nbytes, storage.precision) == ("f", 12, FLOAT32)
+    for precision in (FLOAT32, FLOAT64):
+        assert all(address_of(aligned_zeros(n, precision)) % 64 == 0 for n in range(1, 40))

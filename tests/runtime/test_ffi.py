@@ -26,6 +26,7 @@ PUBLIC int handshake(void *const *m) {
     volatile int *flag = m[0]; flag[0] = 1;
     for (long i = 0; i < 4000000000L; i++) if (flag[1]) return 7;
     return -1; }
+PUBLIC int inner(void *const *m) { void **block = m[0]; block[0] = (char *)block[0] + 1; return 0; }
 int hidden(void *const *m) { return 1; }
 """
 
@@ -161,6 +162,20 @@ def test_09_index_outside_of_the_block() -> None:
     for buffer in (b"x", bytearray(b"x"), array("d", [1.0])):
         with pytest.raises(IndexError):
             block.set(2, buffer)
+
+
+def test_15_blocks_in_blocks(path: Path) -> None:
+    """A block can hold another one, which C may change."""
+    library, inner, outer = ffi.load(path), ffi.PointerBlock(1), ffi.PointerBlock(1)
+    text = bytearray(b"\x05\x06\x07")
+    inner.set(0, text)
+    outer.set_block(0, inner)
+    move = library.bind("inner", outer)
+    move()
+    del outer
+    gc.collect()
+    move()
+    assert library.function("first_byte")(inner) == 7
 
 
 def test_10_missing_names_and_files(path: Path, tmp_path: Path) -> None:

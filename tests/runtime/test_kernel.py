@@ -88,3 +88,12 @@ def test_05_no_inputs_outputs_or_parameters(backend: str) -> None:
     assert mgjit.compile(backend=backend)(lambda: None)() is None
     assert mgjit.compile(backend=backend)(lambda: 3.0)() == 3.0
     assert mgjit.compile(backend=backend)(lambda x, y: x)(2.0, b"") == 2.0
+
+
+def test_06_code_of_float32_survives_its_metadata() -> None:
+    """The constants keep their format."""
+    step = mgjit.compile(backend="python", dtype="float32")(lambda x: [x * c for c in (0.1, 0.3, 0.7, 0.9)])
+    step(1.0)
+    code = kernel_of(step).code
+    again = Code.of_metadata(json.loads(json.dumps(code.metadata())), None, "")  # type: ignore[arg-type]
+    assert (again.constants, again.constants.typecode, again.slots) == (code.constants, "f", code.slots)

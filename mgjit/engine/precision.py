@@ -1,0 +1,63 @@
+"""The two kinds of numbers a step can compute with: `dtype="float64"` and `dtype="float32"`.
+
+float64 is Python's own float.  A step of float32 means this, in every backend, bit for bit:
+
+1. Every number that enters (parameter, gradient, state, input, constant) is rounded to the nearest float32:
+   ties to even, beyond the largest to infinity.  An integer becomes a float64 first, as `float(n)` does.
+2. The result of every operation is rounded in the same way.  exp, log, tanh and power are the float64
+   functions of the C library, of float32 operands, and then rounded; powers with the exponents 2, 1, -1 and 0.5
+   are a product, the base, a quotient and a square root (`arithmetic.power_of_float32`).
+3. `+ - * /` and sqrt of float32 numbers are float32 operations, or float64 operations that are then rounded:
+   both are the same, because 53 bits are at least 2 * 24 + 2.
+
+Source of 3: S. Figueroa, "When is double rounding innocuous?", ACM SIGNUM Newsletter 30 (3), 1995.  It holds for
+subnormal results as well: sums and products are exact in float64 then, and quotients not near enough to a tie.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Callable, NamedTuple
+
+from ..errors import PrecisionError, user_location
+
+_FLOAT32 = struct.Struct("f")
+
+
+class Precision(NamedTuple):
+    """A kind of numbers.
+
+    Attributes:
+        name: as given to `mgjit.compile(dtype=...)`.
+        format: the struct and array code of one number.
+        size: its bytes.
+        rounded: the nearest such number, as a float.
+    """
+
+    name: str
+    format: str
+    size: int
+    rounded: Callable[[float], float]
+
+
+def float32(number: float) -> float:
+    """The nearest float32."""
+    # In native format, where C converts: the formats of fixed size raise OverflowError instead of giving inf.
+    return _FLOAT32.unpack(_FLOAT32.pack(number))[0]  # type: ignore[no-any-return]
+
+
+FLOAT64 = Precision("float64", "d", 8, float)
+FLOAT32 = Precision("float32", "f", 4, float32)
+
+#: By the name that `dtype` has.
+PRECISIONS = {precision.name: precision for precision in (FLOAT64, FLOAT32)}
+
+
+def require_precision(what: str, has: Precision, wanted: Precision) -> None:
+    """Raise a PrecisionError when the memory of a parameter or state has another precision than a step."""
+    if has is not wanted:
+        raise PrecisionError(
+            f"{user_location()}: {what} of a {has.name} step is used in a {wanted.name} step, but its memory, which "
+            "both would share, holds numbers of one kind. Give both steps the same dtype, or let one of them work on "
+            "a copy: copy.deepcopy(model)."
+        )

@@ -1,0 +1,335 @@
+"""Decide how a nest is executed: which loop side by side in vectors, which others are jammed, and how far.
+
+1. Only loops of independent iterations come into question: they can be moved anywhere in the band.
+2. A plan puts the loops in the order: other independent ones, the jammed one, the vector loop, the others (sums).
+   Its cost counts operations and accesses: a vector operation costs as much as a scalar one; what is read or
+   written at consecutive places, or is the same in all lanes, is one access, anything else one for each lane.
+3. An array that is only read, and read several times, may be packed first: copied so that it is consecutive.
+4. Sums are chains of dependent additions, so several must be under way at once, and what they read is shared
+   between them: the number of vectors and of rows side by side is the one that costs least and still keeps all
+   sums in registers.
+5. The alternative is to leave the band alone and to look at the nests inside it.
+
+Source: the cost of a register block as in R. Whaley, J. Dongarra, "Automatically tuned linear algebra software",
+SC 1998, with loads, operations and latency in place of measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ..ir.program import Loop, Reference, Statement
+from .dependence import independent
+from .nest import Nest, Use, examine, executions
+
+
+@dataclass(frozen=True)
+class Processor:
+    """What code is scheduled for.
+
+    Attributes:
+        lanes: numbers in a vector; 1 where the compiler knows no vectors.
+        registers: vector registers.
+    """
+
+    lanes: int = 8
+    registers: int = 32
+
+
+#: Operations that cost more than an addition.
+_EXPENSIVE = {"divide": 4.0, "sqrt": 5.0, "exp": 12.0, "log": 12.0, "tanh": 25.0, "power": 25.0}
+#: Operations that numbers which nobody reads, such as zeros, may make slow.
+_SPECIAL = frozenset({"log", "power"})
+_LOAD, _STRIDED, _CONVERSION = 0.5, 1.0, 1.0
+#: Cycles between two dependent additions.
+_LATENCY = 4.0
+#: A plan must be better than the present order by this factor.
+_GAIN = 0.9
+#: Each element of an array that is packed costs a load and a store elsewhere.
+_PACKING = 2.0
+#: Statements in a jammed body.
+_LARGEST_BODY = 320
+_MOST_SIDE_BY_SIDE = 16
+
+
+@dataclass
+class Plan:
+    """How a nest is executed.
+
+    Attributes:
+        cost: in operations.
+        order: the loops of the band, outermost first.
+        vector: the loop that runs in lanes, or None.
+        vectors: how many vectors of it run side by side.
+        rows: the loop that is jammed besides, or None.
+        row_count: how many iterations of it run side by side.
+        packed: reads that are packed.
+        padded: whether the last vector may go beyond the end of the loop.
+    """
+
+    cost: float
+    order: list[Loop]
+    vector: Loop | None = None
+    vectors: int = 1
+    rows: Loop | None = None
+    row_count: int = 1
+    packed: list[Reference] = field(default_factory=list)
+    padded: bool = False
+
+
+@lru_cache(maxsize=1024)
+def pieces(count: int, lanes: int) -> tuple[tuple[int, int], ...]:
+    """`count` iterations as (lanes, vectors): whole vectors, then halves, down to single iterations."""
+    found = []
+    while count:
+        if count >= lanes:
+            found.append((lanes, count // lanes))
+            count %= lanes
+        lanes //= 2
+    return tuple(found)
+
+
+#: How often elements are read in the same pattern by different statements, see `pattern`.
+Sharing = Mapping[object, int]
+
+
+def pattern(reference: Reference) -> object:
+    """What reads of the same elements, by whatever loops, have in common."""
+    return (
+        reference.array,
+        reference.index.base,
+        frozenset((coefficient, loop.count) for loop, coefficient in reference.index.terms),
+    )
+
+
+def best_plan(loop: Loop, processor: Processor, sharing: Sharing | None = None) -> tuple[float, Plan | None]:
+    """The cost of a nest, and the plan to execute it; None for the nests inside it, each by its own plan.
+
+    Args:
+        loop: the outermost of the nest.
+        processor: that it is executed on.
+        sharing: for each pattern of reads, how many statements would share a packed copy.
+    """
+    sharing = sharing or {}
+    nest = examine(loop)
+    inside = _cost_of_insides(loop, processor, sharing)
+    if nest is None:
+        return inside, None
+    # Loops that something other than an affine index depends on cannot be split into steps.
+    free = [one for one in nest.band if one not in nest.fixed and one.count > 1 and independent(one, [loop])]
+    plans = [_plan(nest, vector, free, processor, sharing) for vector in free] if processor.lanes > 1 else []
+    plain = _plan(nest, None, free, processor, sharing)
+    plan = min([plain, *plans], key=lambda one: one.cost)
+    if plan is not plain and plan.cost > _GAIN * plain.cost:
+        plan = plain
+    if plan.vector is None and plan.rows is None:
+        return min(inside, plan.cost), None
+    return (plan.cost, plan) if plan.cost < _GAIN * inside else (inside, None)
+
+
+def _cost_of_insides(loop: Loop, processor: Processor, sharing: Sharing) -> float:
+    total = 0.0
+    for node in loop.body:
+        if isinstance(node, Loop):
+            total += best_plan(node, processor, sharing)[0]
+        elif isinstance(node, Statement):
+            total += _operation(node) + 2 * _LOAD
+    return total * loop.count
+
+
+def _operation(statement: Statement) -> float:
+    return _EXPENSIVE.get(statement.operation, 1.0)
+
+
+# ---- 2 and 3: the cost of an order --------------------------------------------------------------------------
+
+
+def _plan(
+    nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Processor, sharing: Sharing
+) -> Plan:
+    sums = [loop for loop in nest.band if loop not in free]
+    best: Plan | None = None
+    for rows in [None, *(loop for loop in free if loop is not vector)]:
+        first = [loop for loop in free if loop not in (vector, rows)]
+        order = [*first, *([rows] if rows else []), *([vector] if vector else []), *sums]
+        if vector is None and rows is None:
+            order = list(nest.band)
+        plan = Plan(0.0, order, vector, 1, rows, 1)
+        plan.packed = _worth_packing(nest, plan, processor, sharing)
+        plan.padded = (
+            vector is not None
+            and vector.count % processor.lanes > 0
+            and all(use.reference in plan.packed or _has_room(use, vector, processor.lanes) for use in nest.uses)
+            and not any(statement.operation in _SPECIAL for statement in nest.around)
+        )
+        plan.cost = _cost(nest, plan, processor, sharing)
+        _side_by_side(nest, plan, processor)
+        if best is None or plan.cost < best.cost:
+            best = plan
+    assert best is not None
+    return best
+
+
+def vectors_of(plan: Plan, processor: Processor) -> tuple[tuple[int, int], ...]:
+    """The vector loop as (lanes, how many such vectors)."""
+    if plan.vector is None:
+        return ()
+    if plan.padded:
+        return ((processor.lanes, -(-plan.vector.count // processor.lanes)),)
+    return pieces(plan.vector.count, processor.lanes)
+
+
+def _share(plan: Plan, processor: Processor) -> float:
+    """Vector operations for one operation of each iteration, over the number of iterations."""
+    if plan.vector is None:
+        return 1.0
+    return sum(count for _, count in vectors_of(plan, processor)) / plan.vector.count
+
+
+def _has_room(use: Use, vector: Loop, lanes: int) -> bool:
+    """Whether an access may go beyond the end of the vector loop, to the end of the last vector."""
+    index = use.reference.index
+    steps = dict(index.terms)
+    step = steps.pop(vector, 0)
+    if step == 0:
+        return True
+    end = -(-vector.count // lanes) * lanes
+    return step == 1 and any(
+        rows.place <= index.base < rows.place + rows.pitch * rows.count
+        and (index.base - rows.place) % rows.pitch == 0
+        and vector.count == rows.used
+        and end <= rows.pitch
+        and not any(c % rows.pitch for c in steps.values())
+        for rows in use.reference.array.rows
+    )
+
+
+def _worth_packing(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> list[Reference]:
+    """Reads of separate elements in the lanes of a vector that cost less as reads of a consecutive copy."""
+    found: list[Reference] = []
+    written = {use.reference.array for use in nest.uses if use.writes}
+    for use in nest.uses:
+        steps = dict(use.reference.index.terms)
+        if plan.vector is None or steps.get(plan.vector, 0) in (0, 1) or use.reference.array in written:
+            continue
+        times = _times(use, plan)
+        elements = executions([loop for loop in use.loops if loop in steps])
+        copying = elements * _PACKING / max(1, sharing.get(pattern(use.reference), 1))
+        if times * _LOAD / processor.lanes + copying < times * _STRIDED:
+            found.append(use.reference)
+    return found
+
+
+def _cost(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> float:
+    share = _share(plan, processor)
+    total = sum(executions(loops) * share * _operation(s) for s, loops in nest.around.items())
+    for use in nest.uses:
+        times = _times(use, plan)
+        steps = dict(use.reference.index.terms)
+        step = 0 if plan.vector is None else steps.get(plan.vector, 0)
+        conversion = _CONVERSION if use.reference.array.format not in "df" else 0.0
+        if step in (0, 1):
+            total += times * share * (_LOAD + conversion)
+        elif use.reference in plan.packed:
+            elements = executions([loop for loop in use.loops if loop in steps])
+            copying = elements * _PACKING / max(1, sharing.get(pattern(use.reference), 1))
+            total += times * share * _LOAD + copying
+        else:
+            total += times * (_STRIDED + conversion)
+    return total
+
+
+def _times(use: Use, plan: Plan) -> int:
+    """How often an access is executed, when it leaves the innermost loops that it does not depend on."""
+    steps = dict(use.reference.index.terms)
+    loops = [*plan.order, *(loop for loop in use.loops if loop not in plan.order)]
+    while loops and loops[-1] not in steps and loops[-1] is not plan.vector:
+        loops.pop()
+    return executions(loops)
+
+
+# ---- 4: side by side ------------------------------------------------------------------------------------------
+
+
+def _side_by_side(nest: Nest, plan: Plan, processor: Processor) -> None:
+    """Choose how many vectors and rows of a sum are computed at once, and correct the cost."""
+    inner = _innermost_sum(nest, plan)
+    if inner is None:
+        plan.rows = None  # nothing is shared, nothing waits
+        return
+    block = _Block(nest, plan, inner)
+    rows = 1 if plan.rows is None else plan.rows.count
+    groups = max(1, sum(count for lanes, count in vectors_of(plan, processor) if lanes == processor.lanes))
+    limit = max(1, processor.registers * 3 // 4 // max(1, block.sums))
+    best, before = float("inf"), block.cost(1, 1) * rows * groups
+    for row_count in range(1, min(rows, _MOST_SIDE_BY_SIDE, limit) + 1):
+        for vectors in range(1, min(groups, _MOST_SIDE_BY_SIDE, limit // row_count) + 1):
+            if len(nest.around) * vectors * row_count > _LARGEST_BODY and vectors * row_count > 1:
+                continue
+            total = sum(
+                m * n * block.cost(v, r) for v, m in _steps(groups, vectors) for r, n in _steps(rows, row_count)
+            )
+            if total < best * 0.999:
+                best, plan.vectors, plan.row_count = total, vectors, row_count
+    # The rest of the nest keeps its cost; the innermost loop waits less.
+    iterations = executions([loop for loop in _around(nest, inner) if loop not in (plan.rows, plan.vector)])
+    plan.cost += (best - before) * iterations + max(0.0, before * iterations - plan.cost)
+    if plan.row_count == 1:
+        plan.rows = None
+
+
+def _steps(count: int, width: int) -> list[tuple[int, int]]:
+    """`count` as (width, how often) and the rest."""
+    return [(width, count // width)] + ([(count % width, 1)] if count % width else [])
+
+
+def _around(nest: Nest, inner: Loop) -> tuple[Loop, ...]:
+    return next(loops for loops in nest.around.values() if inner in loops)
+
+
+def _innermost_sum(nest: Nest, plan: Plan) -> Loop | None:
+    """The busiest innermost loop that sums into something that does not depend on it."""
+    found: dict[Loop, int] = {}
+    for use in nest.uses:
+        if not (use.writes and use.statement.update):
+            continue
+        loops = [*plan.order, *(loop for loop in use.loops if loop not in plan.order)]
+        last = loops[-1]
+        if last not in (plan.vector, plan.rows) and last not in dict(use.reference.index.terms):
+            found[last] = executions(use.loops)
+    return max(found, key=lambda loop: found[loop]) if found else None
+
+
+class _Block:
+    """The cost of an iteration of the innermost loop, when several vectors and rows are side by side."""
+
+    def __init__(self, nest: Nest, plan: Plan, inner: Loop) -> None:
+        members = [s for s, loops in nest.around.items() if self._last(loops, plan) is inner]
+        by_vector = nest.varying(plan.vector) if plan.vector else set()
+        by_row = nest.varying(plan.rows) if plan.rows else set()
+        self.operations = [(s in by_vector, s in by_row, _operation(s)) for s in members]
+        reads = {use.reference for use in nest.uses if use.statement in members}
+        self.sums = 0
+        self.loads: list[tuple[bool, bool, float]] = []
+        for reference in reads:
+            steps = dict(reference.index.terms)
+            if inner not in steps:
+                self.sums += any(u.writes and u.reference == reference for u in nest.uses)
+                continue
+            strided = plan.vector in steps and steps[plan.vector] != 1 and reference not in plan.packed
+            self.loads.append((plan.vector in steps, plan.rows in steps, 8.0 if strided else 1.0))
+
+    @staticmethod
+    def _last(loops: tuple[Loop, ...], plan: Plan) -> Loop:
+        return [*plan.order, *(loop for loop in loops if loop not in plan.order)][-1]
+
+    def cost(self, vectors: int, rows: int) -> float:
+        """In cycles: what takes longest of loads, operations and waiting for sums."""
+
+        def total(parts: Sequence[tuple[bool, bool, float]]) -> float:
+            return sum((vectors if v else 1) * (rows if r else 1) * weight for v, r, weight in parts)
+
+        loads, operations = total(self.loads), total(self.operations)
+        return max(0.5 * loads, 0.5 * operations, _LATENCY) + 0.1 * loads

@@ -1,0 +1,117 @@
+"""Keep in memory what one part of a body computes and another part uses, so that the parts can be separated.
+
+    for b:                                    for b:
+        v = x[b] * 2.0                            v = x[b] * 2.0
+                                     ->           held[b] = v
+        for j: t[b,j] = v * y[j]                  for j: t[b,j] = held[b] * y[j]
+
+1. A register crosses when its statement and the statement that uses it are in different parts.
+2. Each that crosses gets an array with one element for every iteration of the loops around it, so that any
+   order of these iterations stays right.
+
+Source: scalar expansion, D. Padua, M. Wolfe, "Advanced compiler optimizations for supercomputers", CACM 1986.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..ir.program import (
+    Array,
+    Block,
+    Index,
+    Load,
+    Loop,
+    Node,
+    Operand,
+    Reference,
+    Register,
+    Statement,
+    Term,
+    statements,
+)
+from .dependence import parts
+from .rewrite import rewrite_operands, with_surroundings
+
+#: Arrays of more elements than this are not made.
+_MOST_ELEMENTS = 1 << 20
+
+
+class Arrays:
+    """Makes scratch arrays with names of their own."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix, self.count = prefix, 0
+
+    def over(self, loops: Sequence[Loop]) -> Reference:
+        """The element of a new array that belongs to an iteration of `loops`, the last of them side by side."""
+        terms: list[Term] = []
+        size = 1
+        for loop in reversed(loops):
+            terms.append((loop, size))
+            size *= loop.count
+        self.count += 1
+        array = Array(f"{self.prefix}{self.count}", "scratch", size, shape=tuple(loop.count for loop in loops))
+        return Reference(array, Index(0, tuple(reversed(terms))))
+
+
+def crossing_registers(nodes: Sequence[Node], part_of: Mapping[Statement, int]) -> set[Statement]:
+    """Statements whose registers are used in another part."""
+    return {
+        part.statement
+        for statement in statements(nodes)
+        for part in parts(statement)
+        if isinstance(part, Register)
+        and part.statement in part_of
+        and part_of[part.statement] != part_of.get(statement, -1)
+    }
+
+
+def expand_registers(
+    nodes: list[Node], around: Sequence[Loop], part_of: Mapping[Statement, int], crossing: set[Statement], arrays: Arrays
+) -> bool:
+    """Give registers that cross an array, in place.
+
+    Args:
+        nodes: the parts, one after the other.
+        around: the loops around them.
+        part_of: the part of each statement.
+        crossing: whose registers cross, from `crossing_registers`.
+        arrays: where the new arrays come from.
+
+    Returns:
+        False, and nothing is changed, when that would take too much memory.
+    """
+    place: dict[Statement, Reference] = {}
+    for statement, loops in with_surroundings(nodes, tuple(around)):
+        if statement in crossing:
+            place[statement] = arrays.over(loops)
+    if any(reference.array.size > _MOST_ELEMENTS for reference in place.values()):
+        return False
+    _store(nodes, place)
+    for statement in statements(nodes):
+        number = part_of.get(statement, -1)
+
+        def replace(operand: Operand, number: int = number) -> Operand:
+            if isinstance(operand, Register) and operand.statement in place and part_of[operand.statement] != number:
+                return Load(place[operand.statement])
+            return operand
+
+        if number >= 0:
+            rewrite_operands(statement, replace)
+    return True
+
+
+def _store(nodes: list[Node], place: Mapping[Statement, Reference]) -> None:
+    """Insert the assignments to the new arrays."""
+    done: list[Node] = []
+    for node in nodes:
+        done.append(node)
+        if isinstance(node, (Loop, Block)):
+            _store(node.body, place)
+        elif isinstance(node, Statement) and node in place:
+            if node.target is None:
+                node.target = place[node]
+            else:
+                done.append(Statement("copy", (Register(node),), place[node], passes=node.passes))
+    nodes[:] = done

@@ -1,0 +1,195 @@
+"""Move expensive operations out of loops whose iterations would all compute the same.
+
+    for b:                                               for b:
+        for i:                                               once[b] = power(total[b], -1.0)
+            %1 = power(total[b], -1.0)           ->      for b:
+            t[b,i] = multiply(e[b,i], %1)                    for i:
+                                                                 t[b,i] = multiply(e[b,i], once[b])
+
+1. The slice of an operation is what computes its operands: statements in the same loops whose registers it uses.
+2. For each loop, outermost first: an operation below whose slice reads no array that the loop writes can be
+   computed before the loop.  It is worth it when one of the loops between the two is none that the slice
+   depends on.
+3. The slice is copied into loops of its own, over those it depends on, in front of the loop.  The result gets an
+   array with an element for every iteration of these and of the loops around, so that no pass that follows has
+   more to consider than before; registers.py makes registers of what can be one.
+4. The same slice in front of the same body is computed once.
+
+Loops have at least one iteration, so nothing is computed that was not.
+
+Source: loop-invariant code motion, A. Aho, M. Lam, R. Sethi, J. Ullman, "Compilers", 2006, section 9.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ..ir.program import (
+    Array,
+    Block,
+    Choice,
+    Load,
+    Loop,
+    Mixed,
+    Node,
+    Operand,
+    Program,
+    Reference,
+    Register,
+    Statement,
+    arrays_read,
+    arrays_written,
+    leaf_operands,
+    statements,
+)
+from .common import operand_key
+from .expand import Arrays
+from .nest import executions
+from .rewrite import rewrite_operands, with_surroundings
+from .substitute import Substitution, copy_nodes
+
+EXPENSIVE = frozenset({"power", "exp", "log", "tanh", "divide", "sqrt"})
+"""Operations that take longer than reading a result from memory."""
+
+#: Slices of more statements stay where they are: loops of their own would cost as much.
+_LONGEST = 8
+
+#: Arrays of more elements than this are not made.
+_MOST_ELEMENTS = 1 << 20
+
+
+def hoist(program: Program) -> None:
+    """Move what is expensive out of loops, in place; statements that nobody needs any more are left behind."""
+    arrays = Arrays("once")
+    for _, nodes in program.functions:
+        if any(statement.operation in EXPENSIVE for statement in statements(nodes)):
+            nodes[:] = _Body((), arrays, {}).nodes(nodes)
+
+
+class _Made(NamedTuple):
+    """A result in front of a loop: where it is, over which loops, and what was read for it."""
+
+    place: Reference
+    over: tuple[Loop, ...]
+    read: frozenset[Array]
+
+
+class _Body:
+    """Moves operations out of the loops of one body.
+
+    Args:
+        around: the loops around the body.
+        arrays: where new arrays come from.
+        moved: where the results of statements are that have been moved.
+    """
+
+    def __init__(self, around: tuple[Loop, ...], arrays: Arrays, moved: dict[Statement, Reference]) -> None:
+        self.around, self.arrays, self.moved = around, arrays, moved
+        self.made: dict[Hashable, _Made] = {}
+
+    def nodes(self, nodes: Sequence[Node]) -> list[Node]:
+        """The nodes, with what is moved in front of each loop."""
+        done: list[Node] = []
+        for node in nodes:
+            if isinstance(node, Loop):
+                done += self.out_of(node)
+                node.body = _Body((*self.around, node), self.arrays, self.moved).nodes(node.body)
+            elif isinstance(node, Block):
+                node.body = _Body(self.around, self.arrays, self.moved).nodes(node.body)
+            written = {array for s in statements([node]) for array in arrays_written(s)}
+            self.made = {key: made for key, made in self.made.items() if written.isdisjoint(made.read)}
+            done.append(node)
+        return done
+
+    def out_of(self, loop: Loop) -> list[Node]:
+        """Loops for everything that can be computed before `loop`."""
+        done: list[Node] = []
+        around = dict(with_surroundings([loop]))
+        written = {array for s in around for array in arrays_written(s)}
+        for statement, loops in around.items():
+            rewrite_operands(statement, self.in_memory)
+            if statement.operation not in EXPENSIVE or statement.update:
+                continue
+            part = _slice(statement, around)
+            if part is None or not written.isdisjoint(_read(part)):
+                continue
+            needed = {one for s in part for operand in s.operands for one in _loops(operand)}
+            over = tuple(one for one in loops if one in needed)
+            if executions(loops) > executions(over) and executions((*self.around, *over)) <= _MOST_ELEMENTS:
+                done += self.compute(part, over)
+                statement.operation, statement.operands = "copy", (Load(self.moved[statement]),)
+        return done
+
+    def in_memory(self, operand: Operand) -> Operand:
+        """The operand; the result of a statement that has been moved is in memory."""
+        if isinstance(operand, Register) and operand.statement in self.moved:
+            return Load(self.moved[operand.statement])
+        return operand
+
+    def compute(self, part: Sequence[Statement], over: tuple[Loop, ...]) -> list[Node]:
+        """Loops that execute a slice; none when there are such in front of this body already."""
+        key = _key(part, over)
+        known = self.made.get(key)
+        if known is not None:
+            index = Substitution(copies=dict(zip(known.over, over))).index(known.place.index)
+            self.moved[part[-1]] = Reference(known.place.array, index)
+            return []
+        place = self.moved[part[-1]] = self.arrays.over((*self.around, *over))
+        self.made[key] = _Made(place, over, frozenset(_read(part)))
+        substitution = Substitution(copies={one: one.empty_copy() for one in over})
+        nodes = copy_nodes(part, substitution)
+        for node in nodes:
+            assert isinstance(node, Statement)
+            node.target = Reference(place.array, substitution.index(place.index)) if node is nodes[-1] else None
+        for one in reversed(over):
+            outer = substitution.copies[one]
+            outer.body = nodes
+            nodes = [outer]
+        return nodes
+
+
+def _slice(statement: Statement, around: Mapping[Statement, object]) -> list[Statement] | None:
+    """The statements of `around` that compute a statement, in order; None when they cannot be copied."""
+    found: set[Statement] = set()
+    work = [statement]
+    while work:
+        one = work.pop()
+        if one in found:
+            continue
+        found.add(one)
+        if one.update or len(found) > _LONGEST:
+            return None
+        registers = (part.statement for o in one.operands for part in leaf_operands(o) if isinstance(part, Register))
+        work += [used for used in registers if used in around]
+    return [one for one in around if one in found] if len(found) > 1 else [statement]
+
+
+def _read(part: Iterable[Statement]) -> Iterator[Array]:
+    """The arrays that statements without updates read, wherever they write."""
+    for statement in part:
+        yield from arrays_read(Statement(statement.operation, statement.operands))
+
+
+def _loops(operand: Operand) -> Iterator[Loop]:
+    """The loops that an operand depends on."""
+    if isinstance(operand, Choice):
+        yield operand.loop
+        yield from _loops(operand.first)
+        yield from _loops(operand.rest)
+    elif isinstance(operand, Load):
+        index = operand.reference.index
+        yield from (loop for loop, _ in index.terms)
+        if index.table is not None:
+            yield from (loop for loop, _ in index.table.terms)
+        if index.dynamic is not None:
+            yield from _loops(index.dynamic.operand)
+    elif isinstance(operand, Mixed):
+        yield from (loop for entry in (operand.selector, operand.position) for loop, _ in entry.terms)
+
+
+def _key(part: Sequence[Statement], over: Sequence[Loop]) -> Hashable:
+    """What two slices have in common that compute the same over loops of the same counts."""
+    names: dict[object, Hashable] = {loop: (number, loop.count) for number, loop in enumerate(over)}
+    names.update({statement: number for number, statement in enumerate(part)})
+    return tuple([(s.operation, tuple([operand_key(operand, names) for operand in s.operands])) for s in part])

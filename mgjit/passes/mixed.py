@@ -1,0 +1,53 @@
+"""The entries of operands that read one of several arrays, and new tables for them."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple
+
+from ..ir.program import Array, Index, Loop, Mixed, TableEntry
+
+
+class Entries(NamedTuple):
+    """What a Mixed operand reads in each iteration of its loops, in row-major order."""
+
+    loops: tuple[Loop, ...]
+    places: list[tuple[Array, int]]
+
+
+def entries_of(mixed: Mixed, tables: Sequence[int]) -> Entries:
+    """The array and the element that each iteration reads."""
+    loops = tuple(dict.fromkeys(loop for entry in (mixed.selector, mixed.position) for loop, _ in entry.terms))
+    selectors, positions = (_read(entry, loops, tables) for entry in (mixed.selector, mixed.position))
+    return Entries(loops, [(mixed.arrays[s], p) for s, p in zip(selectors, positions)])
+
+
+def _read(entry: TableEntry, loops: Sequence[Loop], tables: Sequence[int]) -> list[int]:
+    steps = dict(entry.terms)
+    ranges = [range(0, steps.get(loop, 0) * loop.count, steps[loop]) if loop in steps else (0,) * loop.count for loop in loops]
+    return [tables[entry.offset + sum(iteration)] for iteration in product(*ranges)]
+
+
+def as_table(numbers: Sequence[int], loops: Sequence[Loop], tables: array[int]) -> TableEntry:
+    """A new table with one entry for each iteration of the loops."""
+    offset = len(tables)
+    tables.extend(numbers)
+    terms, stride = [], 1
+    for loop in reversed(loops):
+        terms.append((loop, stride))
+        stride *= loop.count
+    return TableEntry(offset, tuple(reversed(terms)))
+
+
+def as_index(numbers: Sequence[int], loops: Sequence[Loop], tables: array[int]) -> Index:
+    """The element numbers of all iterations as an affine index, where they are, else through a table."""
+    steps, stride = [], len(numbers)
+    for loop in loops:
+        stride //= loop.count
+        steps.append(numbers[stride] - numbers[0] if loop.count > 1 else 0)
+    ranges = [[step * i for i in range(loop.count)] for loop, step in zip(loops, steps)]
+    if all(number == numbers[0] + sum(iteration) for number, iteration in zip(numbers, product(*ranges))):
+        return Index(numbers[0], tuple((loop, step) for loop, step in zip(loops, steps) if step))
+    return Index(0, (), as_table(numbers, loops, tables))

@@ -1,0 +1,160 @@
+"""Nests of loops: the band of loops at the top, and what is accessed and computed below, with how often.
+
+A band is a chain of loops each of which contains nothing but the next; below the last one is the body, which
+may contain loops of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..ir.program import (
+    Block,
+    Choice,
+    Index,
+    Load,
+    Loop,
+    Mixed,
+    Node,
+    Operand,
+    Reference,
+    Register,
+    Statement,
+    TargetChoice,
+    TargetMixed,
+    leaf_operands,
+    leaf_targets,
+    statements,
+    walk,
+)
+from .rewrite import with_surroundings
+
+
+class Use(NamedTuple):
+    """An access of a statement to an array element, in the loops of the nest around it, outermost first."""
+
+    statement: Statement
+    reference: Reference
+    loops: tuple[Loop, ...]
+    writes: bool
+
+
+def band(loop: Loop) -> list[Loop]:
+    """The loop and all that contain nothing but the next one."""
+    loops = [loop]
+    while len(loops[-1].body) == 1 and isinstance(loops[-1].body[0], Loop):
+        loops.append(loops[-1].body[0])
+    return loops
+
+
+@dataclass
+class Nest:
+    """What a decision about a nest needs to know.
+
+    Attributes:
+        band: the loops at the top, outermost first.
+        body: the nodes in the last of them.
+        uses: every plain access; an update uses its target twice, reading and writing.
+        fixed: loops that something but an affine index depends on (a choice, a table, a run-time index).
+        around: the loops of the nest around each statement.
+    """
+
+    band: list[Loop]
+    body: list[Node]
+    uses: list[Use]
+    fixed: set[Loop]
+    around: dict[Statement, tuple[Loop, ...]]
+
+    @property
+    def inner(self) -> list[Loop]:
+        """The loops below the band."""
+        return [node for node in walk(self.body) if isinstance(node, Loop)]
+
+    def varying(self, loop: Loop) -> set[Statement]:
+        """The statements that are different in different iterations of `loop`, by what they read or where they write."""
+        found: set[Statement] = set()
+        for statement in self.around:  # in order: a register's statement comes first
+            for operand in statement.operands:
+                if any(_varies(part, loop, found) for part in leaf_operands(operand)):
+                    found.add(statement)
+            if any(isinstance(t, Reference) and loop in dict(t.index.terms) for t in leaf_targets(statement.target)):
+                found.add(statement)
+        return found
+
+
+def _varies(part: Operand, loop: Loop, found: set[Statement]) -> bool:
+    if isinstance(part, Load):
+        return loop in dict(part.reference.index.terms)
+    return isinstance(part, Register) and part.statement in found
+
+
+def examine(loop: Loop) -> Nest | None:
+    """The nest that begins with `loop`; None when it contains blocks, or places that are not plain."""
+    if any(isinstance(node, Block) for node in walk([loop])):
+        return None
+    loops = band(loop)
+    around = dict(with_surroundings([loop]))
+    uses: list[Use] = []
+    fixed: set[Loop] = set()
+    for statement, inside in around.items():
+        fixed |= set(_not_affine(statement))
+        uses += [Use(statement, reference, inside, False) for reference in _reads(statement)]
+        target = statement.target
+        if isinstance(target, Reference):
+            uses.append(Use(statement, target, inside, True))
+        elif target is not None:
+            return None
+    return Nest(loops, loops[-1].body, uses, fixed, around)
+
+
+def _reads(statement: Statement) -> Iterator[Reference]:
+    for operand in statement.operands:
+        for part in leaf_operands(operand):
+            if isinstance(part, Load):
+                yield part.reference
+    if statement.update and isinstance(statement.target, Reference):
+        yield statement.target
+
+
+def _not_affine(statement: Statement) -> Iterator[Loop]:
+    """The loops that a statement depends on otherwise than by an affine index."""
+    for operand in statement.operands:
+        yield from _of_operand(operand)
+    for target in leaf_targets(statement.target):
+        if isinstance(target, Reference):
+            yield from _of_index(target.index)
+        elif isinstance(target, TargetMixed):
+            yield from (loop for entry in (target.selector, target.position) for loop, _ in entry.terms)
+    if isinstance(statement.target, TargetChoice):
+        yield statement.target.loop
+
+
+def _of_operand(operand: Operand) -> Iterator[Loop]:
+    if isinstance(operand, Choice):
+        yield operand.loop
+        yield from _of_operand(operand.first)
+        yield from _of_operand(operand.rest)
+    elif isinstance(operand, Mixed):
+        yield from (loop for entry in (operand.selector, operand.position) for loop, _ in entry.terms)
+    elif isinstance(operand, Load):
+        yield from _of_index(operand.reference.index)
+
+
+def _of_index(index: Index) -> Iterator[Loop]:
+    if index.table is not None:
+        yield from (loop for loop, _ in index.table.terms)
+    if index.dynamic is not None:
+        for part in leaf_operands(index.dynamic.operand):
+            yield from _of_operand(part)
+            if isinstance(part, Load):
+                yield from (loop for loop, _ in part.reference.index.terms)
+
+
+def executions(loops: Sequence[Loop]) -> int:
+    """How often something in these loops is executed."""
+    product = 1
+    for loop in loops:
+        product *= loop.count
+    return product

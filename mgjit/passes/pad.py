@@ -1,0 +1,105 @@
+"""Give rows of scratch arrays room for whole vectors, so that a vector loop needs no rest.
+
+    t[i,j] at 50 i + j, j < 50    ->    t[i,j] at 56 i + j, the last 6 of each row nobody's
+
+1. An array that was made over loops has rows as long as the last of them; rows of more than half a vector that do
+   not end with a vector are made longer.
+2. Every access must be plain and stay inside one row: its steps are multiples of the row, or end in the row.
+3. What the array then has room for is noted in `Array.rows`; so is that of parameters (passes/layout.py).  Vectors
+   that go beyond the end of a row compute numbers that nobody reads (passes/vectorise.py).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ..ir.program import (
+    Array,
+    Index,
+    Load,
+    Operand,
+    Program,
+    Reference,
+    Rows,
+    Statement,
+    Target,
+    TargetChoice,
+    arrays_read,
+    arrays_written,
+    leaf_operands,
+    leaf_targets,
+    statements,
+)
+from .dependence import plain
+from .rewrite import rewrite_operands
+
+
+def pad(program: Program, lanes: int) -> None:
+    """Lengthen rows of scratch arrays to multiples of `lanes`, in place."""
+    indices: defaultdict[Array, set[Index | None]] = defaultdict(set)
+    found = [s for _, nodes in program.functions for s in statements(nodes)]
+    for statement in found:
+        _note(statement, indices)
+    pitch: dict[Array, int] = {}
+    for array, places in indices.items():
+        length = array.shape[-1] if array.space == "scratch" and array.shape else 0
+        longer = -(-length // lanes) * lanes
+        if longer > length > lanes // 2 and array.size % length == 0:
+            if all(index is not None and _row_of(index, length) is not None for index in places):
+                pitch[array] = longer
+    if pitch:
+        for statement in found:
+            _rewrite(statement, pitch)
+        for array, longer in pitch.items():
+            length, rows = array.shape[-1], array.size // array.shape[-1]
+            array.size = rows * longer
+            array.rows = (Rows(0, length, longer, rows),)
+
+
+def _note(statement: Statement, indices: defaultdict[Array, set[Index | None]]) -> None:
+    plainly: set[Array] = set()
+    for operand in statement.operands:
+        for part in leaf_operands(operand):
+            if isinstance(part, Load):
+                plainly.add(part.reference.array)
+                indices[part.reference.array].add(plain(part.reference.index))
+    for target in leaf_targets(statement.target):
+        if isinstance(target, Reference):
+            plainly.add(target.array)
+            indices[target.array].add(plain(target.index))
+    for array in (*arrays_read(statement), *arrays_written(statement)):
+        if array not in plainly:
+            indices[array].add(None)
+
+
+def _row_of(index: Index, length: int) -> int | None:
+    """The row that an access begins in, when it always stays inside one row."""
+    row, column = divmod(index.base, length)
+    inside = [c * (loop.count - 1) for loop, c in index.terms if c % length]
+    low = column + sum(span for span in inside if span < 0)
+    high = column + sum(span for span in inside if span > 0)
+    return row if 0 <= low and high < length else None
+
+
+def _rewrite(statement: Statement, pitch: dict[Array, int]) -> None:
+    def moved(reference: Reference) -> Reference:
+        array, index = reference
+        if array not in pitch:
+            return reference
+        length = array.shape[-1]
+        row, column = divmod(index.base, length)
+        terms = tuple((loop, c if c % length else c // length * pitch[array]) for loop, c in index.terms)
+        return Reference(array, Index(row * pitch[array] + column, terms))
+
+    def operand(part: Operand) -> Operand:
+        return Load(moved(part.reference)) if isinstance(part, Load) else part
+
+    def target(place: Target) -> Target:
+        if isinstance(place, Reference):
+            return moved(place)
+        if isinstance(place, TargetChoice):
+            return TargetChoice(place.loop, target(place.first), target(place.rest))
+        return place
+
+    rewrite_operands(statement, operand)
+    statement.target = target(statement.target)

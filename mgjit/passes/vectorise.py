@@ -1,0 +1,215 @@
+"""Execute nests by their plans: reorder the band, split the vector loop into lanes, jam.
+
+    for b: for j:                         for b in steps of 4: for j in steps of 16:
+        r[b,j] = c[j]                         lanes: r[b+0,j+0..7] = c[j+0..7] ... r[b+3,j+8..15] = c[j+8..15]
+        for i:                       ->       for i:
+            r[b,j] += w[i,j] * x[b,i]             lanes: r[b+0,j+0..7] += w[i,j+0..7] * x[b+0,i] ...
+        t[b,j] = relu(r[b,j])                 lanes: t[b+0,j+0..7] = relu(r[b+0,j+0..7]) ...
+
+1. Each nest at the top of a phase, and where that has no plan each nest inside it, gets its plan (passes/cost.py).
+2. What the plan packs is packed (passes/pack.py).
+3. The band gets the order of the plan.  Independent loops may be at any place in it.
+4. The vector loop is split into steps of so many lanes, and a rest in shorter vectors; the lanes become the
+   innermost loop around every stretch of statements that they change.  Statements that are the same for all lanes
+   are executed once.  Registers that would be used in another stretch become array elements.
+5. The steps and the rows are jammed (passes/jam.py).
+
+No sum changes its order: only iterations that have nothing to do with each other trade places.
+
+Source: R. Allen, K. Kennedy, "Optimizing Compilers for Modern Architectures", 2001, chapter 5; vectorising an outer
+loop: D. Nuzman, A. Zaks, "Outer-loop vectorization", PACT 2008.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from ..ir.program import (
+    Array,
+    Block,
+    Load,
+    Loop,
+    Node,
+    Program,
+    Statement,
+    arrays_written,
+    leaf_operands,
+    statements,
+)
+from .cost import Plan, Processor, Sharing, best_plan, pattern, pieces
+from .expand import Arrays, crossing_registers, expand_registers
+from .jam import jam, side_by_side
+from .nest import Nest, examine
+from .pack import Packer
+from .substitute import Substitution, copy_nodes
+
+
+def vectorise(program: Program, processor: Processor) -> None:
+    """Schedule every nest of a Program, in place."""
+    held = Arrays("lane")
+    numbers = [0]  # of packed arrays, whose names must differ in all functions
+    for _, nodes in program.functions:
+        nodes[:] = _Scheduler(processor, _sharing(nodes), held).nodes(nodes, Packer(processor.lanes, numbers))
+
+
+def _sharing(nodes: Sequence[Node]) -> Sharing:
+    """How many statements read the same elements in the same pattern."""
+    return Counter(
+        pattern(part.reference)
+        for statement in statements(nodes)
+        for operand in statement.operands
+        for part in leaf_operands(operand)
+        if isinstance(part, Load) and len(part.reference.index.terms) > 1
+    )
+
+
+class _Scheduler:
+    def __init__(self, processor: Processor, sharing: Sharing, held: Arrays) -> None:
+        self.processor, self.sharing, self.held = processor, sharing, held
+
+    def nodes(self, nodes: Sequence[Node], packer: Packer) -> list[Node]:
+        done: list[Node] = []
+        for node in nodes:
+            if isinstance(node, Loop):
+                done += self.nest(node, packer)
+            else:
+                if isinstance(node, Block):
+                    node.body = self.nodes(node.body, packer.inside(_written(node)))
+                done.append(node)
+            packer.forget(_written(node))
+        return done
+
+    def nest(self, loop: Loop, packer: Packer) -> list[Node]:
+        _, plan = best_plan(loop, self.processor, self.sharing)
+        if plan is not None:
+            nest = examine(loop)
+            assert nest is not None
+            if plan.vector is None or self._keep_crossing(loop, nest, plan.vector):
+                return self._execute(loop, nest, plan, packer)
+        loop.body = self.nodes(loop.body, packer.inside(_written(loop)))
+        return [loop]
+
+    # ---- 2 to 5 -------------------------------------------------------------------------------------
+
+    def _execute(self, loop: Loop, nest: Nest, plan: Plan, packer: Packer) -> list[Node]:
+        filling: list[Node] = []
+        if plan.vector is not None and plan.packed:
+            filling = packer.pack([loop], plan.vector, plan.packed)
+        copies = {one: Loop(one.count, [], one.reverse and one is not plan.vector) for one in plan.order}
+        nodes = copy_nodes(nest.body, Substitution(copies=copies))
+        for one in reversed(plan.order):
+            copies[one].body = nodes
+            nodes = [copies[one]]
+            if one is plan.vector:
+                if plan.padded:
+                    lanes = self.processor.lanes
+                    copies[one].count = -(-one.count // lanes) * lanes
+                nodes = _in_lanes(copies[one], self.processor.lanes, plan.vectors)
+            elif one is plan.rows:
+                nodes = jam(copies[one], plan.row_count)
+        return filling + nodes
+
+    def _keep_crossing(self, loop: Loop, nest: Nest, vector: Loop) -> bool:
+        """Make array elements of registers that different lanes need in another stretch; False when there are too many."""
+        varying = nest.varying(vector)
+        part_of = {s: number for number, run in enumerate(_runs(nest.body)) for s in run}
+        crossing = crossing_registers([loop], part_of) & varying
+        return not crossing or expand_registers([loop], (), part_of, crossing, self.held)
+
+
+def _written(node: Node) -> set[Array]:
+    return {array for statement in statements([node]) for array in arrays_written(statement)}
+
+
+def _runs(nodes: Sequence[Node]) -> list[list[Statement]]:
+    """All stretches of statements without a loop between them, below `nodes`."""
+    runs: list[list[Statement]] = []
+    current: list[Statement] = []
+    for node in nodes:
+        if isinstance(node, Loop):
+            runs += [current, *_runs(node.body)]
+            current = []
+        elif isinstance(node, Statement):
+            current.append(node)
+    return [run for run in [*runs, current] if run]
+
+
+# ---- 4: lanes ---------------------------------------------------------------------------------------------
+
+
+def _in_lanes(loop: Loop, lanes: int, vectors: int) -> list[Node]:
+    """The vector loop as steps of `vectors` vectors side by side, and the rest in one more step."""
+    steps = loop.count // lanes // vectors
+    outer = Loop(steps, []) if steps > 1 else None
+    done: list[Node] = []
+    if steps:
+        done = _step(loop.body, [(lanes, lanes * k) for k in range(vectors)], loop, outer, lanes * vectors)
+    if outer is not None:
+        outer.body = done
+        done = [outer]
+    start = steps * vectors * lanes
+    rest: list[tuple[int, int]] = []
+    for width, count in pieces(loop.count - start, lanes):
+        for _ in range(count):
+            rest.append((width, start))
+            start += width
+    return done + (_step(loop.body, rest, loop, None, 1) if rest else [])
+
+
+def _step(
+    body: Sequence[Node], vectors: Sequence[tuple[int, int]], loop: Loop, outer: Loop | None, stride: int
+) -> list[Node]:
+    """The body for some vectors, given as (lanes, first iteration), node by node."""
+    lanes = [Loop(width, [], lanes=True) if width > 1 else None for width, _ in vectors]
+    iterations = [
+        Substitution(loop, outer, stride, start, lane=lane) for (_, start), lane in zip(vectors, lanes)
+    ]
+    lane_of: dict[Statement, Loop] = {}
+    nodes = side_by_side(body, iterations)
+    around = {s: () for s in statements(nodes)}
+    nest = Nest([], [], [], set(), dict(around))
+    for lane in lanes:
+        if lane is not None:
+            lane_of.update(dict.fromkeys(nest.varying(lane), lane))
+    return _lanes_innermost(nodes, lane_of)
+
+
+def _lanes_innermost(nodes: Sequence[Node], lane_of: Mapping[Statement, Loop]) -> list[Node]:
+    """The nodes with a loop over the lanes around every stretch of statements that differ in them."""
+    done: list[Node] = []
+    run: list[Statement] = []
+
+    def close() -> None:
+        done.extend(_around(part, lane_of[part[0]]) for part in _by_lane(run, lane_of))
+        run.clear()
+
+    for node in nodes:
+        if isinstance(node, Loop):
+            close()
+            node.body = _lanes_innermost(node.body, lane_of)
+            done.append(node)
+        elif isinstance(node, Statement) and node in lane_of:
+            run.append(node)
+        else:
+            done.append(node)
+    close()
+    return done
+
+
+def _by_lane(run: Sequence[Statement], lane_of: Mapping[Statement, Loop]) -> list[list[Statement]]:
+    """A stretch in parts of one vector each; vectors have nothing to do with each other."""
+    parts: dict[Loop, list[Statement]] = {}
+    for statement in run:
+        parts.setdefault(lane_of[statement], []).append(statement)
+    return list(parts.values())
+
+
+def _around(run: Sequence[Statement], lane: Loop) -> Loop:
+    copy = lane.empty_copy()
+    substitution = Substitution(copies={lane: copy})
+    for statement in run:
+        statement.operands = tuple([substitution.operand(operand) for operand in statement.operands])
+        statement.target = substitution.target(statement.target)
+    copy.body = list(run)
+    return copy

