@@ -225,19 +225,3 @@ def injective(steps: Sequence[tuple[int, int]]) -> bool:
             return False
         reach += step * (count - 1)
     return True
-
-
-def registers_cross(body: Sequence[Node]) -> bool:
-    """Whether a register is used in another stretch of a body than where it is set; loops separate stretches."""
-    segment: dict[Statement, int] = {}
-    number = 0
-    for position, node in enumerate(body):
-        if isinstance(node, Loop) or (position and isinstance(body[position - 1], Loop)):
-            number += 1
-        for statement in statements([node]):
-            segment[statement] = number
-    return any(
-        isinstance(part, Register) and segment.get(part.statement, segment[statement]) != segment[statement]
-        for statement in statements(body)
-        for part in parts(statement)
-    )
