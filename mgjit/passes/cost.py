@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ..ir.program import Loop, Reference, Statement
-from .dependence import independent
+from .dependence import independent, plain
 from .nest import Nest, Use, examine, executions
 
 
@@ -196,7 +196,7 @@ def _has_room(use: Use, vector: Loop, lanes: int) -> bool:
     if step == 0:
         return True
     end = -(-vector.count // lanes) * lanes
-    return step == 1 and any(
+    return step == 1 and plain(index) is not None and any(
         rows.place <= index.base < rows.place + rows.pitch * rows.count
         and (index.base - rows.place) % rows.pitch == 0
         and vector.count == rows.used
