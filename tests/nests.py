@@ -55,7 +55,8 @@ class _Writer:
             Array("u", "scratch", 63, shape=(7, 9)),
             Array("v", "scratch", 17, shape=(17,)),
         ]
-        self.visible = [Array(name, space, 70) for name, space in (("p", "parameter"), ("g", "gradient"), ("s", "state"))]
+        spaces = (("p", "parameter"), ("g", "gradient"), ("s", "state"))
+        self.visible = [Array(name, space, 70) for name, space in spaces]
         self.inputs = [Array("x", "input", 90), Array("y", "input", 40)]
         self.constants = Array("constants", "constant", 8)
 
@@ -71,9 +72,8 @@ class _Writer:
     def fill(self, scratch: Array) -> Loop:
         """A loop that gives all elements of an array a number."""
         loop = Loop(scratch.size, [])
-        loop.body = [
-            Statement("copy", (Load(Reference(self.inputs[0], Index(0, ((loop, 1),)))),), Reference(scratch, Index(0, ((loop, 1),))))
-        ]
+        place = Index(0, ((loop, 1),))
+        loop.body = [Statement("copy", (Load(Reference(self.inputs[0], place)),), Reference(scratch, place))]
         return loop
 
     # ---- nodes ------------------------------------------------------------------------------------
@@ -110,7 +110,8 @@ class _Writer:
         made: list[Node] = []
         for _ in range(count):
             if self.draw.random() < 0.5:
-                statement = Statement(self.draw.choice(_UPDATES), (self.operand(loops, known),), self.target(loops), True)
+                operation = self.draw.choice(_UPDATES)
+                statement = Statement(operation, (self.operand(loops, known),), self.target(loops), update=True)
             else:
                 names, number = self.draw.choice(((_ONE_OPERAND, 1), (_TWO_OPERANDS, 2), (_TWO_OPERANDS, 2)))
                 operands = tuple(self.operand(loops, known) for _ in range(number))

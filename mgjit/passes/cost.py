@@ -146,9 +146,7 @@ def _operation(statement: Statement) -> float:
 # ---- 2 and 3: the cost of an order --------------------------------------------------------------------------
 
 
-def _plan(
-    nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Processor, sharing: Sharing
-) -> Plan:
+def _plan(nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Processor, sharing: Sharing) -> Plan:
     sums = [loop for loop in nest.band if loop not in free]
     best: Plan | None = None
     for rows in [None, *(loop for loop in free if loop is not vector)]:
@@ -196,13 +194,17 @@ def _has_room(use: Use, vector: Loop, lanes: int) -> bool:
     if step == 0:
         return True
     end = -(-vector.count // lanes) * lanes
-    return step == 1 and plain(index) is not None and any(
-        rows.place <= index.base < rows.place + rows.pitch * rows.count
-        and (index.base - rows.place) % rows.pitch == 0
-        and vector.count == rows.used
-        and end <= rows.pitch
-        and not any(c % rows.pitch for c in steps.values())
-        for rows in use.reference.array.rows
+    return (
+        step == 1
+        and plain(index) is not None
+        and any(
+            rows.place <= index.base < rows.place + rows.pitch * rows.count
+            and (index.base - rows.place) % rows.pitch == 0
+            and vector.count == rows.used
+            and end <= rows.pitch
+            and not any(c % rows.pitch for c in steps.values())
+            for rows in use.reference.array.rows
+        )
     )
 
 

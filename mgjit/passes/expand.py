@@ -65,7 +65,11 @@ def crossing_registers(nodes: Sequence[Node], part_of: Mapping[Statement, int]) 
 
 
 def expand_registers(
-    nodes: list[Node], around: Sequence[Loop], part_of: Mapping[Statement, int], crossing: set[Statement], arrays: Arrays
+    nodes: list[Node],
+    around: Sequence[Loop],
+    part_of: Mapping[Statement, int],
+    crossing: set[Statement],
+    arrays: Arrays,
 ) -> bool:
     """Give registers that cross an array, in place.
 

@@ -72,7 +72,7 @@ class Nest:
         return [node for node in walk(self.body) if isinstance(node, Loop)]
 
     def varying(self, loop: Loop) -> set[Statement]:
-        """The statements that are different in different iterations of `loop`, by what they read or where they write."""
+        """The statements that differ in different iterations of `loop`, by what they read or where they write."""
         found: set[Statement] = set()
         for statement in self.around:  # in order: a register's statement comes first
             for operand in statement.operands:

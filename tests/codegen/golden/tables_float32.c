@@ -43,11 +43,17 @@ static real power(real x, real y)
 
 typedef real real4 __attribute__((vector_size(4 * sizeof(real))));
 typedef integer mask4 __attribute__((vector_size(4 * sizeof(real))));
-static inline real4 choose_4(mask4 m, real4 a, real4 b) { return (real4)((m & (mask4)a) | (~m & (mask4)b)); }
+static inline real4 choose_4(mask4 m, real4 a, real4 b)
+{
+    return (real4)((m & (mask4)a) | (~m & (mask4)b));
+}
 
 typedef real real8 __attribute__((vector_size(8 * sizeof(real))));
 typedef integer mask8 __attribute__((vector_size(8 * sizeof(real))));
-static inline real8 choose_8(mask8 m, real8 a, real8 b) { return (real8)((m & (mask8)a) | (~m & (mask8)b)); }
+static inline real8 choose_8(mask8 m, real8 a, real8 b)
+{
+    return (real8)((m & (mask8)a) | (~m & (mask8)b));
+}
 
 typedef real memory_real4 __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real))));
 typedef unsigned char memory_unsigned_char4 __attribute__((vector_size(4 * sizeof(unsigned char)), aligned(sizeof(unsigned char))));
