@@ -195,6 +195,63 @@ class _Writer:
         return Mixed((self.scratch[2], self.inputs[1]), *self.entries(loops))
 
 
+class _ChainWriter(_Writer):
+    """Programs whose nests are loops over the same rows and columns, and work on the same matrices."""
+
+    def __init__(self, seed: int, plain: bool) -> None:
+        super().__init__(seed, plain)
+        self.rows, self.columns = self.draw.choice((2, 3, 4, 6)), self.draw.choice((2, 4, 5, 8, 9))
+        shape = (self.rows, self.columns)
+        self.scratch = [Array(name, "scratch", self.rows * self.columns, shape=shape) for name in "tu"]
+        self.scratch.append(Array("v", "scratch", 17, shape=(17,)))
+
+    def program(self) -> Program:
+        phases = [[self.chain() for _ in range(self.draw.choice((2, 3, 4)))] for _ in range(3)]
+        program = super().program()
+        fills: list[Node] = program.forward[: len(self.scratch)]
+        program.forward[:] = [*fills, *phases[0]]
+        program.backward, program.update = phases[1], phases[2]
+        return program
+
+    def chain(self) -> Node:
+        """A nest over rows, columns, and perhaps a loop that sums."""
+        row, column = Loop(self.rows, []), Loop(self.columns, [], reverse=self.draw.random() < 0.1)
+        total = Loop(self.draw.choice((1, 3, 5)), [], reverse=self.draw.random() < 0.3)
+        loops = [row, column] + ([total] if self.draw.random() < 0.4 else [])
+        if self.draw.random() < 0.3:
+            self.draw.shuffle(loops)
+        known: list[Statement] = []
+        body: list[Node] = []
+        for _ in range(self.draw.choice((1, 1, 2))):
+            body += self.chained(row, column, total if total in loops else None, known)
+        for loop in reversed(loops):
+            loop.body = body
+            body = [loop]
+        return loops[0]
+
+    def chained(self, row: Loop, column: Loop, total: Loop | None, known: list[Statement]) -> list[Node]:
+        """A statement about one element of a matrix, mostly."""
+        place = Reference(self.draw.choice([*self.scratch[:2], *self.visible]), self.element(row, column))
+        other = Load(Reference(self.draw.choice([*self.scratch[:2], *self.visible]), self.element(row, column)))
+        if total is None and self.draw.random() < 0.2:
+            return [Statement("copy", (Constant(0.0),), place)]
+        vector: Operand = Load(Reference(self.inputs[0], Index(0, ((total or row, self.columns), (column, 1)))))
+        if total is not None or self.draw.random() < 0.3:
+            return [Statement(self.draw.choice(("add", "subtract")), (self.draw.choice((vector, other)),), place, True)]
+        if known and self.draw.random() < 0.4:
+            vector = Register(self.draw.choice(known))
+        made = Statement(self.draw.choice(_TWO_OPERANDS), (other, vector), place)
+        known.append(made)
+        return [made]
+
+    def element(self, row: Loop, column: Loop) -> Index:
+        base = 0
+        if self.draw.random() < 0.1 and self.columns > 1:
+            row, column, base = row, Loop(1, []), self.draw.randrange(self.columns)
+        terms = ((row, self.columns), (column, 1))
+        return Index(base, tuple((loop, step) for loop, step in terms if loop.count > 1))
+
+
 def random_program(seed: int, plain: bool = False) -> Program:
     """The Program of a seed.
 
@@ -203,3 +260,8 @@ def random_program(seed: int, plain: bool = False) -> Program:
         plain: only affine accesses, which most passes can do more with.
     """
     return _Writer(seed, plain).program()
+
+
+def random_chain(seed: int) -> Program:
+    """The Program of a seed, whose nests are alike, so that they can be fused."""
+    return _ChainWriter(seed, plain=True).program()
