@@ -247,7 +247,7 @@ class _ChainWriter(_Writer):
     def element(self, row: Loop, column: Loop) -> Index:
         base = 0
         if self.draw.random() < 0.1 and self.columns > 1:
-            row, column, base = row, Loop(1, []), self.draw.randrange(self.columns)
+            column, base = Loop(1, []), self.draw.randrange(self.columns)
         terms = ((row, self.columns), (column, 1))
         return Index(base, tuple((loop, step) for loop, step in terms if loop.count > 1))
 
