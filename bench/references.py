@@ -34,8 +34,9 @@ FILES = {
 
 _COMMON = ("-O3", "-march=native", "-shared", "-fPIC", "-w", "-fvisibility=hidden", "-fno-math-errno")
 STRICT_FLAGS = (*_COMMON, "-fno-trapping-math", "-ffp-contract=off", "-fno-builtin-pow", "-fno-builtin-exp")
+_REORDER = ("-fassociative-math", "-fno-signed-zeros", "-freciprocal-math")
 #: -ffast-math less what changes the meaning of inf and nan in comparisons or the state of the processor.
-FAST_FLAGS = (*_COMMON, "-fno-trapping-math", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros", "-freciprocal-math")  # fmt: skip
+FAST_FLAGS = (*_COMMON, "-fno-trapping-math", "-ffp-contract=fast", *_REORDER)
 
 
 class Row(ctypes.Structure):
@@ -104,13 +105,12 @@ class Reference:
         """The losses of the next `count` steps, all in one function."""
         return self._run(self._library.reference_loop, count)
 
-    def prepared(self, count: int, loop: bool = False) -> Any:
-        """A function without arguments that runs `count` steps, with nothing but the foreign call in it."""
+    def prepared(self, count: int, loop: bool = False) -> tuple[Any, array[float]]:
+        """A function without arguments that runs `count` steps, nothing but a foreign call; and where losses go."""
         function = self._library.reference_loop if loop else self._library.reference_calls
         rows, losses = self._laid_out(count)
-        self._kept += [rows, losses]
         arguments = (ctypes.c_void_p(self._state), rows, ctypes.c_long(count), _address(losses))
-        return functools.partial(function, *arguments)
+        return functools.partial(function, *arguments), losses
 
     def parameters(self) -> list[float]:
         """In the order of `model.parameters()`."""

@@ -27,6 +27,7 @@ from typing import Any
 import mgjit
 from mgjit import nn
 from mgjit.cli import datasets
+from mgjit.errors import UnsupportedError
 from tests.workload import Instance
 
 Vector = list[Any]
@@ -97,7 +98,16 @@ class Workload:
 
 def compiled(instance: Instance, workload: Workload, **options: Any) -> Any:
     """The step of an instance, compiled with the workload's options; `options` win over them."""
-    return mgjit.compile(**{**workload.options, **options})(instance.step)
+    return mgjit.compile(**{**workload.options, "dtype": number_type(workload), **options})(instance.step)
+
+
+def number_type(workload: Workload) -> str:
+    """The dtype of the workload, or float64 in a version of mgjit that has no other; tables must say so."""
+    try:
+        mgjit.compile(dtype=workload.options["dtype"])
+    except UnsupportedError:
+        return "float64"
+    return str(workload.options["dtype"])
 
 
 # ---- parts of several steps ------------------------------------------------------------------------------

@@ -48,6 +48,7 @@ from .runtime.loop import reporting, run_rows
 from .runtime.turn import Turn
 from .trace.columns import bound_arguments, pack_rows, read_columns
 from .trace.guards import Guard
+from .trace.hints import power_hints
 from .trace.recorder import Trace
 from .trace.results import collect_results
 from .trace.signature import ArgumentPlan, plan_arguments
@@ -421,7 +422,9 @@ class CompiledStep(Generic[P, R]):
             started = perf_counter()
             traced = trace_call(self._call_with, plan, slots)
             seconds = perf_counter() - started
-            return Lowering(lower(traced.trace, _regions(plan), Processor(64 // plan.precision.size), self._options.code.grads), seconds, self.stats)
+            processor = Processor(64 // plan.precision.size)
+            lowered = lower(traced.trace, _regions(plan), processor, self._options.code.grads)
+            return Lowering(lowered, seconds, self.stats, power_hints(traced.trace))
 
     # ---- as a method, a copy, a pickle ------------------------------------------------------------------
 
@@ -455,6 +458,7 @@ class Lowering:
     lowered: Lowered
     trace_seconds: float
     stats: Stats
+    hints: list[str] = field(default_factory=list)
 
     @property
     def graph(self) -> str:
@@ -477,6 +481,7 @@ class Lowering:
         if self.stats.traces:
             lines.append(f"last build: cache {self.stats.cache}, C compiler {self.stats.compile_seconds:.3f} s")
         lines += [f"slower path: {note}" for note in lowered.notes]
+        lines += [f"could be faster: {hint}" for hint in self.hints]
         lines += [f"traced again: {reason}" for reason in self.stats.retraces]
         return "\n".join(lines)
 

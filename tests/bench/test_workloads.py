@@ -12,14 +12,23 @@ from bench import workloads
 from bench.workloads import Sources
 from tests.workload import Instance, compare, missing, run
 
+
+def short_documents() -> Instance:
+    """Two sequence lengths, small."""
+    instance = workloads.microgpt(Sources(), width=8, heads=2, calls=3)
+    names = ("ab", "x", "cd")
+    instance.calls = [(workloads.spelled(name), *call[1:]) for name, call in zip(names, instance.calls)]
+    return instance
+
+
 SMALL: dict[str, Callable[[], Instance]] = {
     "W1": lambda: workloads.xor(Sources()),
     "W2": lambda: workloads.moons(Sources(), batch=6, hidden=5),
     "W3": lambda: workloads.image(Sources(), hidden=3),
     "W4": lambda: workloads.image_batch(Sources(), batch=4, hidden=5, pixels=30),
     "W5": lambda: workloads.policy(Sources(), batch=3, hidden=6),
-    "W6": lambda: workloads.microgpt(Sources(), width=8, heads=2, calls=3),
-    "W6x16": lambda: workloads.microgpt_batch(Sources(), documents=2, letters=3, width=8, heads=2, calls=3),
+    "W6": short_documents,
+    "W6x16": lambda: workloads.microgpt_batch(Sources(), documents=2, letters=2, width=8, heads=2, calls=3),
 }
 
 

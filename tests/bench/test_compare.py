@@ -1,0 +1,74 @@
+"""What is compared, and the table that is made of it; nothing is timed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import compare
+from bench.compare import Entry, Result
+from bench.workloads import WORKLOADS
+
+PEER: Any = None  # no process is needed
+
+
+def entry(label: str, *seconds: float) -> Entry:
+    return Entry(label, label, PEER, 1, 0.5, seconds=list(seconds))
+
+
+def test_strict_forms_are_compared_exactly_and_others_within_a_tolerance() -> None:
+    strict, fast = WORKLOADS["W1"], WORKLOADS["W5"]
+    nearly = 1.0 + 1e-12
+    assert compare.difference("C by hand", strict, [1.0], [1.0]) == ""
+    assert "loss 2" in compare.difference("C by hand", strict, [1.0, 1.0], [1.0, nearly])
+    assert compare.difference("numpy", strict, [1.0], [nearly]) == ""
+    assert compare.difference("C by hand", fast, [1.0], [1.0001]) == ""
+    assert compare.difference("numpy", fast, [1.0], [1.01])
+    assert compare.difference("numpy", fast, [1.0], [float("nan")])
+
+
+def test_a_section_has_ratios_to_mgjit_and_to_c() -> None:
+    result = Result(
+        WORKLOADS["W1"], [entry("mgjit", 2e-6, 4e-6, 3e-6), entry("C by hand", 1.5e-6)], {"torch": "absent"}
+    )
+    text = "\n".join(compare.section(result))
+    assert "| C by hand | 1.50 | 0.5000 | 1.00 | 0.50 |" in text
+    assert "| mgjit | 3.00 | 1.00 | 2.00 | 0.50 |" in text
+    assert "- torch: absent" in text
+
+
+def test_a_section_without_c_has_no_ratio_to_it() -> None:
+    assert "| mgjit | 3.00 | 1.00 |  | 0.50 |" in compare.section(Result(WORKLOADS["W1"], [entry("mgjit", 3e-6)]))
+
+
+def test_the_python_backend_is_set_against_micrograd_of_the_same_interpreter() -> None:
+    entries = [entry("mgjit, Python backend", 1e-3), entry("micrograd", 0.5), entry("PyPy: micrograd", 0.1)]
+    assert compare.python_backend([Result(WORKLOADS["W3"], entries)])[4] == "| W3 | CPython | 500 |"
+    assert compare.python_backend([Result(WORKLOADS["W3"])]) == []
+
+
+def test_the_interpreter_is_the_one_given_or_that_of_the_environment_or_this_one(tmp_path: Path) -> None:
+    python = tmp_path / "jax" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch()
+    options = argparse.Namespace(environments=tmp_path, python_of={"torch": "elsewhere"})
+    assert compare.interpreter_of("torch", options) == "elsewhere"
+    assert compare.interpreter_of("jax", options) == str(python)
+    assert compare.interpreter_of("numba", options) == sys.executable
+    assert compare.interpreter_of("mgjit", options) == sys.executable
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(12345.6, "12,346"), (123.4, "123"), (12.345, "12.35"), (0.01234, "0.0123")]
+)
+def test_numbers_have_three_digits_or_so(value: float, text: str) -> None:
+    assert compare.number(value) == text
+
+
+def test_every_peer_has_a_file() -> None:
+    folder = Path(compare.__file__).parent / "peers"
+    assert {f"with_{name}.py" for name in compare.PEERS} == {path.name for path in folder.glob("with_*.py")}
