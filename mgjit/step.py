@@ -1,9 +1,11 @@
 """`@mgjit.compile` and the compiled step: from the arguments of a call to the kernel that runs it.
 
-1. Pack the arguments into the kernel of the last call; when their structure fits and no captured name has
+1. Once a kernel has been used a few times in a row, calls begin with a function that was generated for it
+   (runtime/fastcall.py), and which hands what it does not take to `_call`.
+2. Pack the arguments into the kernel of the last call; when their structure fits and no captured name has
    changed, one foreign call does the rest.
-2. Otherwise plan the arguments afresh and look for a kernel of that structure.
-3. Otherwise trace the call, build code for it, bind the parameters and state, and remember the kernel.
+3. Otherwise plan the arguments afresh and look for a kernel of that structure.
+4. Otherwise trace the call, build code for it, bind the parameters and state, and remember the kernel.
 
 A call that fails before the foreign call has changed nothing; the foreign call itself cannot fail.
 """
@@ -13,13 +15,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import threading
 import warnings
 from array import array
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Callable, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar, overload
 
 from . import settings
 from .build import Options, build
@@ -41,14 +42,17 @@ from .passes.layout import ParameterLayout
 from .passes.memory import InputRegion
 from .passes.pipeline import Lowered, lower
 from .runtime.buffers import ParameterStorage, bind
+from .runtime.fastcall import fast_call, is_short, is_worth_it
 from .runtime.kernel import Kernel
 from .runtime.loop import reporting, run_rows
+from .runtime.turn import Turn
 from .trace.columns import bound_arguments, pack_rows, read_columns
 from .trace.guards import Guard
+from .trace.hints import power_hints
 from .trace.recorder import Trace
 from .trace.results import collect_results
 from .trace.signature import ArgumentPlan, plan_arguments
-from .trace.tracer import is_tracing, trace_call
+from .trace.tracer import is_tracing, trace_call, tracing_threads
 
 try:
     from typing import ParamSpec
@@ -74,7 +78,7 @@ class Stats:
     """
 
     traces: int = 0
-    calls: int = 0
+    calls: int = 0  # lives in `counter`, see below
     records: int = 0
     loops: int = 0
     statements: int = 0
@@ -87,6 +91,23 @@ class Stats:
     compiler: str = ""
     kernels: list[str] = field(default_factory=list)
     retraces: list[str] = field(default_factory=list)
+
+    @property
+    def counter(self) -> array[int]:
+        """One element, `calls`, which compiled code increments."""
+        made: array[int] = self.__dict__.setdefault("_counter", array("q", [0]))
+        return made
+
+
+def _calls(stats: Stats) -> int:
+    return stats.counter[0]
+
+
+def _set_calls(stats: Stats, calls: int) -> None:
+    stats.counter[0] = calls
+
+
+Stats.calls = property(_calls, _set_calls)  # type: ignore[assignment]  # a field in all other respects
 
 
 @dataclass(frozen=True)
@@ -106,6 +127,13 @@ class CompiledStep(Generic[P, R]):
     __name__: str
     __qualname__: str
 
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    else:
+        # Python looks `__call__` up in the class. A slot lets each step have its own, which changes with its kernels.
+        __slots__ = ("__call__", "__dict__", "__weakref__")
+
     def __init__(self, function: Callable[P, R], options: StepOptions) -> None:
         functools.update_wrapper(self, function)
         self._attribute = self.__name__
@@ -118,32 +146,52 @@ class CompiledStep(Generic[P, R]):
             raise ArgumentError(f"static={sorted(unknown)} names no parameter of {function!r}")
         plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self._arity = len(parameters) if all(p.kind in plain for p in parameters) else -1
-        self._lock = threading.RLock()
+        self._turn = Turn()
         self.clear()
 
     def clear(self) -> None:
         """Forget all kernels and counts; parameters keep their values."""
-        with self._lock:
+        with self._turn:
             self._kernels: dict[Hashable, Kernel] = {}
             self._guards: dict[int, Guard] = {}
             self._slot_structures: set[Hashable] = set()
             self._last: Kernel | None = None
             self._pending: Kernel | None = None
             self._phase = ""
+            self._calls_before = 0
             self.stats = Stats()
+            self._choose_call(None)
 
     # ---- calling --------------------------------------------------------------------------------
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        """The general path of a call."""
         # The environment is asked until there is a kernel, not at every call: that alone would double its time.
         if is_tracing() or (self._last is None and settings.disabled()):
             return self._function(*args, **kwargs)
-        with self._lock:
+        with self._turn:
             self._phase = ""
+            before = self._last
             kernel = self._kernel_for(args, kwargs)
-            kernel.step()
-            self.stats.calls += 1
-            return kernel.finish()  # type: ignore[no-any-return]
+            kernel.timed_step()
+            self._count_calls(1)
+            result = kernel.finish()
+            if kernel is before and is_worth_it(kernel):
+                self._choose_call(kernel)
+            return result
+
+    def _choose_call(self, kernel: Kernel | None) -> None:
+        """Let calls begin with the path for a kernel that is likely to be the next one."""
+        call = None
+        if kernel is not None:
+            short = is_short(kernel, self._turn)
+            if short not in kernel.fast_calls:
+                kernel.fast_calls[short] = fast_call(
+                    self._function, kernel, self._guards[id(kernel)], self._signature, self._call, self._turn,
+                    self.stats.counter, tracing_threads,
+                )  # fmt: skip
+            call = kernel.fast_calls[short]
+        setattr(self, "__call__", call or self._call)  # noqa: B010 - a method, as far as type checkers know
 
     def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Only the forward phase: returns the result, changes no parameter and no gradient.
@@ -151,13 +199,13 @@ class CompiledStep(Generic[P, R]):
         What only a later phase computes is nan in the result.
         """
         self._refuse_in_trace("forward")
-        with self._lock:
+        with self._turn:
             self._phase = ""
             kernel = self._kernel_for(args, kwargs)
             for index in range(len(kernel.outputs)):
                 kernel.outputs[index] = float("nan")
             kernel.run["forward"]()
-            self._pending, self._phase = kernel, "forward"
+            self._pending, self._phase, self._calls_before = kernel, "forward", self.stats.calls
             return kernel.finish()  # type: ignore[no-any-return]
 
     def backward(self) -> None:
@@ -192,7 +240,7 @@ class CompiledStep(Generic[P, R]):
             IndexRangeError: a run-time index of some row is out of range.
         """
         self._refuse_in_trace("loop")
-        with self._lock:
+        with self._turn:
             self._phase = ""
             table = read_columns(self._signature, columns, named, self._options.static)
             if self._last is None and settings.disabled():
@@ -221,8 +269,8 @@ class CompiledStep(Generic[P, R]):
 
     def _continue(self, phase: str, after: str) -> None:
         self._refuse_in_trace(phase)
-        with self._lock:
-            if self._pending is None or self._phase != after:
+        with self._turn:
+            if self._pending is None or self._phase != after or self._calls_before != self.stats.calls:
                 raise PhaseError(
                     f"{user_location()}: .{phase}() continues .{after}(), which has not just been called. "
                     "Call step.forward(*args), then step.backward(), then step.update()."
@@ -368,13 +416,15 @@ class CompiledStep(Generic[P, R]):
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
         """Trace and lower the step for these arguments without building or running it."""
-        with self._lock:
+        with self._turn:
             plan = self._plan(self._bound(args, kwargs))
             slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
             started = perf_counter()
             traced = trace_call(self._call_with, plan, slots)
             seconds = perf_counter() - started
-            return Lowering(lower(traced.trace, _regions(plan), Processor(64 // plan.precision.size), self._options.code.grads), seconds, self.stats)
+            processor = Processor(64 // plan.precision.size)
+            lowered = lower(traced.trace, _regions(plan), processor, self._options.code.grads)
+            return Lowering(lowered, seconds, self.stats, power_hints(traced.trace))
 
     # ---- as a method, a copy, a pickle ------------------------------------------------------------------
 
@@ -408,6 +458,7 @@ class Lowering:
     lowered: Lowered
     trace_seconds: float
     stats: Stats
+    hints: list[str] = field(default_factory=list)
 
     @property
     def graph(self) -> str:
@@ -430,6 +481,7 @@ class Lowering:
         if self.stats.traces:
             lines.append(f"last build: cache {self.stats.cache}, C compiler {self.stats.compile_seconds:.3f} s")
         lines += [f"slower path: {note}" for note in lowered.notes]
+        lines += [f"could be faster: {hint}" for hint in self.hints]
         lines += [f"traced again: {reason}" for reason in self.stats.retraces]
         return "\n".join(lines)
 

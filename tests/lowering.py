@@ -27,51 +27,82 @@ from mgjit.passes.hoist import hoist
 from mgjit.passes.layout import choose_layout, cut_at_blocks
 from mgjit.passes.lift import lift
 from mgjit.passes.memory import InputRegion, Memory
+from mgjit.passes.merge import merge
+from mgjit.passes.pad import pad
 from mgjit.passes.phases import split_phases
 from mgjit.passes.powers import write_powers
 from mgjit.passes.reach import reach
 from mgjit.passes.reductions import find_reductions
 from mgjit.passes.registers import forward_copies, use_registers
 from mgjit.passes.roll import roll
-from mgjit.passes.simplify import delete_dead_statements
+from mgjit.passes.simplify import delete_dead_statements, forget_gradients
+from mgjit.passes.unroll import unroll
 from mgjit.passes.vectorise import vectorise
 from mgjit.trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.trace.signature import plan_arguments
 from mgjit.trace.tracer import trace_call
 
+#: A processor with vectors of eight numbers, and one without vectors.
+WIDE, SCALAR = Processor(lanes=8, registers=32), Processor(lanes=1, registers=12)
 
-def forward_all_copies(program: Program) -> None:
-    """The pass of that name, in all phases."""
+
+Stage = Callable[[Program, Memory], None]
+
+
+def _copies(program: Program) -> None:
     for _, phase in program.phases:
         forward_copies(phase)
 
 
-def simplify(program: Program) -> None:
-    """The last two passes."""
-    use_registers(program, across_loops=True)
-    delete_dead_statements(program)
+def stages(processor: Processor | None = WIDE, grads: bool = True) -> dict[str, Stage]:
+    """The passes between lifting and code generation, in the order of passes/pipeline.py.
+
+    Args:
+        processor: what is scheduled for; None leaves out padding and vectors.
+        grads: whether gradients can be read after a whole step.
+    """
+
+    def program_only(change: Callable[[Program], None]) -> Stage:
+        return lambda program, memory: change(program)
+
+    def tidy(when: str) -> dict[str, Stage]:
+        return {
+            f"registers {when}": program_only(lambda program: use_registers(program, across_loops=False)),
+            f"copies {when}": program_only(_copies),
+            f"dead statements {when}": program_only(delete_dead_statements),
+        }
+
+    found: dict[str, Stage] = {
+        "lift": lambda program, memory: None,
+        "reductions": find_reductions,
+        "unroll": program_only(unroll),
+        "merge": merge,
+        "differentiate": differentiate,
+        "phases": program_only(split_phases),
+        "powers": program_only(write_powers),
+        "first contributions": program_only(merge_first_contributions),
+        "blocks": program_only(cut_blocks),
+        **tidy("before"),
+        "distribute": program_only(distribute),
+        "more first contributions": program_only(merge_first_contributions),
+        **tidy("after"),
+        "fuse": program_only(lambda program: fuse(program, processor or Processor(lanes=1), whole_step=not grads)),
+        "hoist": program_only(hoist),
+        "dead statements": program_only(delete_dead_statements),
+    }
+    if processor is not None:
+        found["pad"] = program_only(lambda program: pad(program, processor.lanes))
+        found["vectorise"] = program_only(lambda program: vectorise(program, processor))
+    found["registers"] = program_only(lambda program: use_registers(program, across_loops=True))
+    found["share"] = program_only(share)
+    found["last dead statements"] = program_only(delete_dead_statements)
+    if not grads:
+        found["gradients"] = program_only(forget_gradients)
+    return found
 
 
-#: The passes between lifting and code generation, in the order of passes/pipeline.py.
-STAGES: dict[str, Callable[[Program, Memory], None]] = {
-    "lift": lambda program, memory: None,
-    "reductions": find_reductions,
-    "differentiate": differentiate,
-    "phases": lambda program, memory: split_phases(program),
-    "powers": lambda program, memory: write_powers(program),
-    "first contributions": lambda program, memory: merge_first_contributions(program),
-    "blocks": lambda program, memory: cut_blocks(program),
-    "registers": lambda program, memory: use_registers(program, across_loops=False),
-    "copies": lambda program, memory: forward_all_copies(program),
-    "dead statements": lambda program, memory: delete_dead_statements(program),
-    "distribute": lambda program, memory: distribute(program),
-    "fuse": lambda program, memory: fuse(program, Processor(lanes=1)),
-    "hoist": lambda program, memory: hoist(program),
-    "vectorise": lambda program, memory: vectorise(program, Processor()),
-    "registers at last": lambda program, memory: use_registers(program, across_loops=True),
-    "share": lambda program, memory: share(program),
-    "dead statements at last": lambda program, memory: delete_dead_statements(program),
-}
+#: The names of the passes that every Program goes through.
+STAGES = list(stages())
 
 
 def bits(number: float) -> bytes:
@@ -102,13 +133,30 @@ class Example:
         buffers = [InputRegion(node.place, node.size, node.format) for node in self.plan.buffers]
         self.regions = [InputRegion(0, self.plan.packed_size, precision.format), *buffers]
         self.memory = Memory(self.trace, self.regions)
+        self.grads = True
 
     def in_float32(self) -> Example:
         """The same call of a float32 step."""
         return Example(self.function, *self.arguments, precision=FLOAT32)
 
-    def lower(self, until: str = "simplify", rolled: bool = True, laid_out: bool = False) -> Program:
-        """The Program after the pass `until`; `laid_out` moves the new parameters, as passes/layout.py wants them."""
+    def lower(
+        self,
+        until: str = "",
+        rolled: bool = True,
+        laid_out: bool = False,
+        processor: Processor | None = WIDE,
+        grads: bool = True,
+    ) -> Program:
+        """The Program after the pass `until`, or after all of them.
+
+        Args:
+            until: of `STAGES`.
+            rolled: whether the trace is rolled first.
+            laid_out: move the new parameters, as passes/layout.py wants them.
+            processor: what is scheduled for.
+            grads: whether gradients can be read after a whole step.
+        """
+        self.grads = grads
         self.memory = memory = Memory(self.trace, self.regions)
         forest = roll(self.trace, self.reach.marks) if rolled else list(range(len(self.trace)))
         if laid_out:
@@ -121,7 +169,9 @@ class Example:
             forest = cut_at_blocks(forest, self.trace, layout, start, parameters.size)
             self.memory = memory = Memory(self.trace, self.regions, layout)
         program = lift(self.trace, forest, memory, self.reach)
-        for name, stage in STAGES.items():
+        passes = stages(processor, grads)
+        assert not until or until in passes, until
+        for name, stage in passes.items():
             stage(program, memory)
             if name == until:
                 break
@@ -157,7 +207,7 @@ class Example:
         return {array: part for kind, parts in found.items() for (_, array), part in zip(regions[kind], parts)}
 
     def run(self, program: Program) -> dict[Array, Any]:
-        """What the reference interpreter leaves in memory; fused nodes must leave the same."""
+        """What the reference interpreter leaves in memory; fused nodes must leave the same, gradients if wanted."""
         contents = self.contents()
         Interpreter(program, contents).run()
         if program.fused:
@@ -166,6 +216,8 @@ class Example:
             interpreter.execute(program.forward)
             interpreter.execute(program.fused)
             for array, content in contents.items():
+                if array.space == "gradient" and not self.grads:
+                    continue
                 assert [bits(x) for x in again[array]] == [bits(x) for x in content], array
         return contents
 

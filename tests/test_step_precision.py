@@ -222,6 +222,34 @@ def test_11_phases(single: Compile) -> None:
     assert results[0] == results[1]
 
 
+def test_17_loops_of_calls(single: Compile) -> None:
+    """Columns of lists and of buffers of any format give what one call after the other gives."""
+    count = 30
+    xs = [[0.1 * k, -0.7 + 0.01 * k] for k in range(count)]
+    ts, ns = array("d", [0.3 * k for k in range(count)]), [k % 3 for k in range(count)]
+    found = []
+    for in_one in (False, True):
+        w, moments = [Value(0.1), Value(0.2)], mgjit.state([0.1])
+
+        def train(x: Any, t: Any, n: Any, w: Any = w, moments: Any = moments) -> Any:
+            loss = (w[0] * x[0] + w[1] * x[1] - t * mgjit.take([0.1, 0.2, 0.3], n)) ** 2
+            w[0].grad = w[1].grad = 0.0
+            loss.backward()
+            moments[0] = 0.9 * moments[0] + t
+            for p in w:
+                p.data -= 0.01 * p.grad
+            return loss, t
+
+        step = single(train)
+        if in_one:
+            columns = step.loop(xs, ts, ns)
+        else:
+            columns = list(zip(*(step(*row) for row in zip(xs, ts, ns))))
+        numbers = [float(x) for column in columns for x in column]
+        found.append([bits(x) for x in [*numbers, *(p.data for p in w), *(p.grad for p in w), *moments]])
+    assert found[0] == found[1]
+
+
 # ---- around ----------------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from ..engine.precision import FLOAT64, Precision
 from ..ir.program import Array, Block, Choice, Load, Loop, Operand, Program, Reference, Register, Statement
 from ..passes.substitute import Substitution
 from .emitter import Emitter
-from .entries import LOOP
+from .entries import entries
 from .layout import Layout
 from .vectors import Vectors
 
@@ -131,9 +131,9 @@ def emit_c(program: Program, layout: Layout, mode: str = "strict", functions: fr
     parts = [*_prologue(program.precision), *unsigned, *vectors.source(), *parts]
     for name, _ in program.phases:
         parts.append(f"EXPORT int mgjit_{name}(void *const *m) {{ {name}(m); return 0; }}\n")
-    rest = "fused(m);" if program.fused else "backward(m); update(m);"
-    parts.append(f"EXPORT int mgjit_step(void *const *m) {{ forward(m); {rest} return 0; }}\n")
-    parts.append(LOOP)
+    step = "forward(m); " + ("fused(m);" if program.fused else "backward(m); update(m);")
+    parts.append(f"EXPORT int mgjit_step(void *const *m) {{ {step} return 0; }}\n")
+    parts.append(entries(layout, step))
     return "\n".join(parts)
 
 

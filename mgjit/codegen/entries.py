@@ -3,21 +3,97 @@
 `mgjit_loop` runs many steps.  Its argument has two pointers: the pointer block of the step, and numbers: how many
 rows are to be run, how many have been, how many pointers move, and for each of these its index in the block and the
 distance in bytes from one row to the next.
+
+`mgjit_call` takes the inputs of a call, because foreign functions cost least with few arguments that need no
+conversion: first the packed numbers, with the address of the pointer block, as a double, in front of them; then the
+buffers, null for those that are in the block already.  It counts the call and returns the first output.
+
+`mgjit_short_call` does so only if the gate of the step is open: a word that is 0.  Otherwise it does nothing and
+returns the negative nan, which it never returns as a result.  Two more pointers follow the slots of the step in the
+block: the gate and the counter.
 """
 
 from __future__ import annotations
 
-LOOP = """\
-EXPORT int mgjit_loop(void *const *m)
-{
-    void **const block = (void **)m[0];
-    long long *const plan = (long long *)m[1];
-    for (long long row = 0; row < plan[0]; row++) {
-        mgjit_step(block);
+from .layout import Layout, Slot
+
+#: More inputs than this are not passed as arguments.
+MOST_INPUTS = 32
+
+_LOOP = """\
+EXPORT int mgjit_loop(void *const *both)
+{{
+    void **const m = (void **)both[0];
+    long long *const plan = (long long *)both[1];
+    for (long long row = 0; row < plan[0]; row++) {{
+        {step}
         for (long long k = 3; k < 3 + 2 * plan[2]; k += 2)
-            block[plan[k]] = (char *)block[plan[k]] + plan[k + 1];
-    }
+            m[plan[k]] = (char *)m[plan[k]] + plan[k + 1];
+    }}
     plan[1] += plan[0];
     return 0;
-}
+}}
 """
+
+#: The bits of a nan are handled as integers, because fast arithmetic may assume that there is none.
+_CALLS = """\
+static double call(void **m, {parameters})
+{{
+{assignments}
+    ++*(long long *)m[{counter}];
+    {step}
+    return m[{output}] ? *(const real *)m[{output}] : 0.0;
+}}
+
+EXPORT double mgjit_call({parameters})
+{{
+    return call((void **)(long long)input0[0], {arguments});
+}}
+
+EXPORT double mgjit_short_call({parameters})
+{{
+    void **const m = (void **)(long long)input0[0];
+    union {{ double number; unsigned long long bits; }} result;
+    if (*(const long long *)m[{gate}]) {{
+        result.bits = 0xfff8000000000000ULL;
+        return result.number;
+    }}
+    result.number = call(m, {arguments});
+    if ((result.bits & 0x7fffffffffffffffULL) > 0x7ff0000000000000ULL)
+        result.bits = 0x7ff8000000000000ULL;
+    return result.number;
+}}
+"""
+
+
+def entries(layout: Layout, step: str) -> str:
+    """The C of the entries.
+
+    Args:
+        layout: of the pointer block.
+        step: C statements that run the step with the pointer block `m`.
+    """
+    loop = _LOOP.format(step=step)
+    inputs = input_slots(layout.slots)
+    if len(inputs) > MOST_INPUTS:
+        return loop
+    gate = len(layout.slots)
+    names = [f"input{number}" for number in range(len(inputs))]
+    assignments = [f"    m[{inputs[0]}] = (void *)(input0 + 1);"]
+    assignments += [f"    if ({name}) m[{slot}] = (void *){name};" for name, slot in zip(names[1:], inputs[1:])]
+    calls = _CALLS.format(
+        parameters=", ".join(["const double *input0", *(f"const void *{name}" for name in names[1:])]),
+        arguments=", ".join(names),
+        assignments="\n".join(assignments),
+        output=layout.slot_number("output"),
+        gate=gate,
+        counter=gate + 1,
+        step=step,
+    )
+    return f"{loop}\n{calls}"
+
+
+def input_slots(slots: list[Slot]) -> list[int]:
+    """The slots of the inputs: packed numbers first, then the buffers."""
+    found = [(slot.region, number) for number, slot in enumerate(slots) if slot.space == "input"]
+    return [number for _, number in sorted(found)]

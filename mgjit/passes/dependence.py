@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -153,8 +154,25 @@ def _pair_separate(a: Index, b: Index, loop: Loop, inside: set[Loop]) -> bool:
     low_b, high_b = _range(b, inside)
     if max(high_a, high_b) - min(low_a, low_b) < abs(step_a):
         return True
-    same = base_a == base_b and inner_a == inner_b
-    return same and injective([*inner_a, (step_a, loop.count)])
+    if base_a == base_b and inner_a == inner_b and injective([*inner_a, (step_a, loop.count)]):
+        return True
+    return _is_digit(abs(step_a), loop.count, base_a - base_b, [*inner_a, *((-c, count) for c, count in inner_b)])
+
+
+def _is_digit(step: int, count: int, difference: int, inner: Sequence[tuple[int, int]]) -> bool:
+    """Whether a loop is a digit of its own in the element number, between lower and higher ones.
+
+    Lower terms of the difference of two accesses stay within less than `step`; higher ones are multiples of a number
+    that all iterations of the loop, and the lower terms, do not reach.
+    """
+    higher = math.gcd(*(c for c, _ in inner if abs(c) >= step * count))
+    if higher:
+        difference = (difference + higher // 2) % higher - higher // 2
+    spans = [c * (other - 1) for c, other in inner if abs(c) < step * count]
+    low = difference + sum(span for span in spans if span < 0)
+    high = difference + sum(span for span in spans if span > 0)
+    reach = max(-low, high)
+    return reach < step and (not higher or step * (count - 1) + reach < higher)
 
 
 def never_meet(a: Index, b: Index, free: set[Loop] | None = None) -> bool:
@@ -207,19 +225,3 @@ def injective(steps: Sequence[tuple[int, int]]) -> bool:
             return False
         reach += step * (count - 1)
     return True
-
-
-def registers_cross(body: Sequence[Node]) -> bool:
-    """Whether a register is used in another stretch of a body than where it is set; loops separate stretches."""
-    segment: dict[Statement, int] = {}
-    number = 0
-    for position, node in enumerate(body):
-        if isinstance(node, Loop) or (position and isinstance(body[position - 1], Loop)):
-            number += 1
-        for statement in statements([node]):
-            segment[statement] = number
-    return any(
-        isinstance(part, Register) and segment.get(part.statement, segment[statement]) != segment[statement]
-        for statement in statements(body)
-        for part in parts(statement)
-    )

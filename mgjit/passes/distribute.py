@@ -21,9 +21,11 @@ Source: loop fission (distribution), D. Kuck et al., "Dependence graphs and comp
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from ..ir.program import (
+    Array,
     Block,
     Loop,
     Node,
@@ -45,8 +47,8 @@ from .substitute import Substitution, copy_nodes
 _CHEAP = frozenset({"add", "subtract", "multiply", "negate", "copy", "less", "less_equal", "relu"})
 _DEEPEST = 2
 
-#: Bodies of more nodes than this are not looked at: the cost grows with the square.
-_MOST_NODES = 48
+#: Bodies of more nodes than this are not looked at.
+_MOST_NODES = 2_000
 
 
 def distribute(program: Program) -> None:
@@ -204,35 +206,44 @@ def _registers(statement: Statement) -> list[Statement]:
 def _in_order(parts: list[list[Node]], loop: Loop) -> list[list[Node]]:
     """The parts in an order in which they may be executed one after the other; those that may not are joined."""
     count = len(parts)
-    after = [[False] * count for _ in range(count)]  # after[a][b]: b must not come before a
-    for first in range(count):
-        for later in range(first + 1, count):
-            if not separable(parts[first], parts[later], loop):
-                after[first][later] = after[later][first] = True
-            elif _conflict(parts[first], parts[later]) or _uses(parts[first], parts[later]):
-                after[first][later] = True
+    after = [0] * count  # bit b of after[a]: b must not come before a
+    for first, later in _connected_pairs(parts):
+        after[first] |= 1 << later
+        if not separable(parts[first], parts[later], loop):
+            after[later] |= 1 << first
     for middle in range(count):
-        for a in range(count):
-            if after[a][middle]:
-                after[a] = [x or y for x, y in zip(after[a], after[middle])]
+        bit, beyond = 1 << middle, after[middle]
+        after = [row | beyond if row & bit else row for row in after]
+    before = [sum(1 << a for a in range(count) if after[a] >> b & 1) for b in range(count)]
+    groups: dict[int, list[int]] = {}  # by the parts that go round in a circle together, as bits
+    for number in range(count):
+        groups.setdefault((after[number] & before[number]) | 1 << number, []).append(number)
     done: list[list[Node]] = []
-    placed: set[int] = set()
-    while len(placed) < count:
-        # The first part that nothing unplaced must come before, except what goes round in a circle with it.
-        number = next(
-            b
-            for b in range(count)
-            if b not in placed and all(a in placed or after[b][a] or not after[a][b] for a in range(count))
-        )
-        circle = [a for a in range(count) if a == number or (after[a][number] and after[number][a])]
-        done.append([node for a in circle for node in parts[a]])
-        placed.update(circle)
+    placed = 0
+    while groups:
+        bits = next(g for g, members in groups.items() if not any(before[a] & ~(placed | g) for a in members))
+        done.append([node for a in groups.pop(bits) for node in parts[a]])
+        placed |= bits
     return done
 
 
-def _uses(first: Sequence[Node], later: Sequence[Node]) -> bool:
-    own = set(statements(first))
-    return any(used in own for s in statements(later) for used in _registers(s))
+def _connected_pairs(parts: Sequence[Sequence[Node]]) -> list[tuple[int, int]]:
+    """Pairs of parts that have a register in common, or an array that one of them writes."""
+    touching: defaultdict[Array, list[tuple[int, bool]]] = defaultdict(list)
+    owner = {s: number for number, part in enumerate(parts) for s in statements(part)}
+    pairs: set[tuple[int, int]] = set()
+    for number, part in enumerate(parts):
+        written = {a for s in statements(part) for a in arrays_written(s)}
+        for array in written | {a for s in statements(part) for a in arrays_read(s)}:
+            touching[array].append((number, array in written))
+        for statement in statements(part):
+            users = {owner.get(used, number) for used in _registers(statement)}
+            pairs |= {(user, number) for user in users if user != number}
+    for accesses in touching.values():
+        writers = [number for number, writes in accesses if writes]
+        for number, _ in accesses:
+            pairs |= {(min(number, other), max(number, other)) for other in writers if other != number}
+    return sorted(pairs)
 
 
 def _poor_ones_together(parts: list[list[Node]]) -> list[list[Node]]:

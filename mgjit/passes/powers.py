@@ -6,16 +6,21 @@
 `x ** 1` is x for all numbers: the C library's error is far below half a unit of the last place, and x is one of its
 numbers.  (It stands in every backward pass of a squared error: the derivative of `x ** 2` is `2 * x ** 1.0`.)  The
 others are for float32 only, the formulas of `arithmetic.power_of_float32`; in float64 `pow` differs from them in last
-bits.
+bits, except that PyPy computes `x ** 2.0` as a product.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
+from ..engine.arithmetic import SQUARE_IS_PRODUCT
 from ..engine.precision import FLOAT64
 from ..ir.program import Block, Constant, Loop, Node, Operand, Program, Register, Statement
+
+#: Exponents of powers that are other operations.
+_OF_FLOAT32 = (2.0, 1.0, -1.0, 0.5)
+_OF_FLOAT64 = (2.0, 1.0) if SQUARE_IS_PRODUCT else (1.0,)
 
 _LARGEST = (2.0 - 2.0**-23) * 2.0**127
 
@@ -23,17 +28,17 @@ _LARGEST = (2.0 - 2.0**-23) * 2.0**127
 def write_powers(program: Program) -> None:
     """Rewrite a Program in place."""
     for _, nodes in program.phases:
-        nodes[:] = _written(nodes, program.precision is FLOAT64)
+        nodes[:] = _written(nodes, _OF_FLOAT64 if program.precision is FLOAT64 else _OF_FLOAT32)
 
 
-def _written(nodes: Sequence[Node], only_first: bool) -> list[Node]:
+def _written(nodes: Sequence[Node], exponents: Container[float]) -> list[Node]:
     done: list[Node] = []
     for node in nodes:
         if isinstance(node, (Loop, Block)):
-            node.body = _written(node.body, only_first)
+            node.body = _written(node.body, exponents)
         elif isinstance(node, Statement) and node.operation == "power" and not node.update:
             base, exponent = node.operands
-            if isinstance(exponent, Constant) and (exponent.value == 1.0 or not only_first):
+            if isinstance(exponent, Constant) and exponent.value in exponents:
                 done += _write(node, base, exponent.value)
         done.append(node)
     return done
@@ -47,7 +52,8 @@ def _write(statement: Statement, base: Operand, exponent: float) -> list[Stateme
         statement.operation, statement.operands = "copy", (base,)
     elif exponent == -1.0:
         statement.operation, statement.operands = "divide", (Constant(1.0), base)
-    elif exponent == 0.5:
+    else:
+        assert exponent == 0.5
         root = Statement("sqrt", (base,))
         positive = Statement("add", (Register(root), Constant(0.0)))
         infinite = Statement("less", (base, Constant(-_LARGEST)))

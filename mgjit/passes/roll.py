@@ -50,8 +50,8 @@ class Fold:
 #: A record position, or a loop.
 Item = Union[int, Fold]
 
-#: How many of the next items of the same shape propose a period.
-_CANDIDATES = 4
+#: How many of the next items of the same shape propose a period, and of those that are followed by equal shapes.
+_CANDIDATES, _LONG_CANDIDATES = 4, 16
 #: Long periods are proposed by so many equal shapes in a row instead of by one.
 _ALIKE = 8
 #: Loops of fewer iterations than 4 must cover at least this many records in an iteration.
@@ -100,12 +100,13 @@ class _Roller:
         """One scan for runs with a period of `shortest` to `longest` items; fold what is found."""
         shapes, found = self.shapes, []
         following = _next_alike(shapes) if shortest > _ALIKE else None
+        candidates = _CANDIDATES if following is None else _LONG_CANDIDATES
         k, last = 0, len(shapes) - fewest + 1
         while k < last:
             run = None
             tried = 0
             q = following[k] if following is not None else shapes.find(shapes[k], k + shortest, k + longest + 1)
-            while 0 <= q <= k + longest and tried < _CANDIDATES:
+            while 0 <= q <= k + longest and tried < candidates:
                 period = q - k
                 if period >= shortest:
                     tried += 1

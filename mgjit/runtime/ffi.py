@@ -88,6 +88,10 @@ class PointerBlock:
         """The address stored in entry `index`; 0 for none."""
         return self._addresses[index] or 0
 
+    def location(self) -> int:
+        """The address of the block itself."""
+        return _address(self._addresses)
+
 
 class Library:
     """An open shared object; its functions keep it open."""
@@ -120,6 +124,18 @@ class Library:
         bound = functools.partial(self._entry(name), block.pointer)
         bound.owners = (self, block)  # type: ignore[attr-defined]  # what the call reads must outlive it
         return bound
+
+    def caller(self, name: str, holds_gil: bool) -> Callable[..., float] | None:
+        """The C function `double name(...)` of pointers, each bytes or None; None on PyPy, which calls `bind` as fast.
+
+        Other Python threads wait if it holds the GIL.
+        """
+        opened = ctypes.PyDLL(self.path, handle=self._handle._handle) if holds_gil else self._handle
+        entry: Any = opened[name]
+        entry.restype = ctypes.c_double
+        entry.library = self  # what the call needs must outlive it
+        call: Callable[..., float] = entry
+        return call
 
 
 def address_of(buffer: Any) -> int:
@@ -218,6 +234,11 @@ if PYPY and not TYPE_CHECKING:
                 return self.library.load_function(_function, name)
             except KeyError as reason:
                 raise AttributeError(str(reason)) from None
+
+    def _no_caller(self, name, holds_gil):
+        return None
+
+    Library.caller = _no_caller
 
     def address_of(buffer):
         """The address of the first byte of anything with a contiguous buffer, writable or not."""

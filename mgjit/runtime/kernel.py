@@ -7,9 +7,11 @@
 from __future__ import annotations
 
 import base64
+import math
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any, Callable
 
 from ..codegen.layout import Layout, Slot
@@ -98,7 +100,7 @@ class Kernel:
         self.frame: Frame = plan.frame()
         self.outputs = zero_array(outputs, plan.precision)
         self.values = values
-        self._checks = checks
+        self.checks = checks
         self.parameters, self._states = parameters, states
         #: Whether a call has anything to do besides filling the frame.
         self.needs_accepting = bool(checks or plan.buffers or values is not None)
@@ -115,6 +117,11 @@ class Kernel:
         #: The buffer of each slot of the pointer block.
         self.buffers: list[Any] = [memory[slot.space][slot.region] for slot in code.slots]
         self._buffer_slots = [self.slot("input", region) for region in range(1, len(plan.buffers) + 1)]
+        #: The call path of this kernel, or None where there is only the general one; by whether it is short.
+        self.fast_calls: dict[bool, Callable[..., Any] | None] = {}
+        #: The shortest time that one call of the code has taken, and how many have been timed.
+        self.seconds_a_call = math.inf
+        self.timed_calls = 0
         #: How long a step takes in a loop, as far as it is known.
         self.seconds_a_row = 0.0
         if code.library is not None:
@@ -126,17 +133,26 @@ class Kernel:
         """The number of the slot of a region of memory."""
         return next(k for k, slot in enumerate(self.code.slots) if (slot.space, slot.region) == (space, region))
 
-    def pointer_block(self) -> ffi.PointerBlock:
-        """A new block of pointers at the kernel's memory."""
-        block = ffi.PointerBlock(len(self.buffers))
+    def pointer_block(self, more: int = 0) -> ffi.PointerBlock:
+        """A new block of pointers at the kernel's memory, and `more` empty ones."""
+        block = ffi.PointerBlock(len(self.buffers) + more)
         for number, buffer in enumerate(self.buffers):
             if buffer is not None and len(buffer):
                 block.set(number, buffer)
         return block
 
+    def call_block(self, gate: array[int], counter: array[int], own_output: bool) -> ffi.PointerBlock:
+        """A block for the entries that take their inputs as arguments (see codegen/entries.py)."""
+        block = self.pointer_block(more=2)
+        if own_output and self.outputs:
+            block.set(self.slot("output", 0), self.outputs[:])
+        block.set(len(self.buffers), gate)
+        block.set(len(self.buffers) + 1, counter)
+        return block
+
     def _start_native(self, library: ffi.Library) -> None:
         block = self.pointer_block()
-        self._set_buffer: Callable[[int, Any], None] = block.set
+        self.put_buffer: Callable[[int, Any], None] = block.set
         self.run: dict[str, Callable[[], Any]] = {name: library.bind(f"mgjit_{name}", block) for name in PHASES}
         self.step = self.run["step"]
 
@@ -150,10 +166,17 @@ class Kernel:
         def bound(function: Callable[[Any], None]) -> Callable[[], None]:
             return lambda: function(buffers)
 
-        self._set_buffer = set_buffer
+        self.put_buffer = set_buffer
         self.functions = load_python(self.code.source)
         self.run = {name: bound(function) for name, function in self.functions.items()}
         self.step = self.run["step"]
+
+    def timed_step(self) -> None:
+        """Run the step, and note how long that takes."""
+        started = perf_counter()
+        self.step()
+        self.seconds_a_call = min(self.seconds_a_call, perf_counter() - started)
+        self.timed_calls += 1
 
     def accept(self) -> None:
         """Take the arguments that are in the frame: check indices, pass buffers, copy Values in.
@@ -161,10 +184,10 @@ class Kernel:
         Raises:
             IndexRangeError: a run-time index is out of range; nothing has been written.
         """
-        for check in self._checks:
+        for check in self.checks:
             self._check(check)
         for number, buffer in zip(self._buffer_slots, self.frame.buffers):
-            self._set_buffer(number, buffer)
+            self.put_buffer(number, buffer)
         self.copy_in()
 
     def finish(self) -> Any:
@@ -192,7 +215,7 @@ class Kernel:
         Raises:
             IndexRangeError: one is out of range.
         """
-        for check in self._checks:
+        for check in self.checks:
             column = list(map(self.plan.precision.rounded, rows.input_column(check.input_index)))
             if not (all(map(float.is_integer, column)) and min(column) >= 0 and max(column) < check.count):
                 row = next(k for k, number in enumerate(column) if not _is_index(number, check.count))

@@ -23,7 +23,8 @@ MakeNumber = Callable[..., Any]
 
 #: Struct codes of buffer elements that a kernel can convert to its own numbers.
 ELEMENT_FORMATS = frozenset("bBhHiIlLqQfd?")
-_EXACT_INTEGERS = 2**53
+#: float64 holds all integers up to this one.
+EXACT_INTEGERS = 2**53
 
 
 class Frame:
@@ -74,7 +75,7 @@ class NumberNode(Node):
         elif kind is int:
             if not self.integer:
                 return False
-            if not -_EXACT_INTEGERS <= argument <= _EXACT_INTEGERS:
+            if not -EXACT_INTEGERS <= argument <= EXACT_INTEGERS:
                 check_exact([argument], self.path)
         else:
             return kind is not bool and self._pack_other(argument, frame)
@@ -110,20 +111,30 @@ class NumbersNode(Node):
         self._inner_lengths = [[length] * count for count, length in _counts_of_rows(shape)]
 
     def pack(self, argument: Any, frame: Frame) -> bool:
-        flat: Any = argument
-        if type(argument) is not self.kinds[0] or len(flat) != self.shape[0]:
+        flat = self.flatten(argument)
+        if flat is None:
             return False
         try:
-            for lengths in self._inner_lengths:
-                if list(map(len, flat)) != lengths:
-                    return False
-                flat = list(chain.from_iterable(flat))
-            if self.integer and set(map(type, flat)) != {int}:
-                return False
             self._format.pack_into(frame.packed, self._offset, *flat)
         except (struct.error, TypeError, OverflowError):
             return False
-        return not self.integer or is_exact(flat)
+        return True
+
+    def flatten(self, argument: Any) -> Any:
+        """The numbers in a row; None when `argument` has not this structure (elements may be no numbers even so)."""
+        flat: Any = argument
+        if type(argument) is not self.kinds[0] or len(flat) != self.shape[0]:
+            return None
+        try:
+            for lengths in self._inner_lengths:
+                if list(map(len, flat)) != lengths:
+                    return None
+                flat = list(chain.from_iterable(flat))
+        except TypeError:
+            return None
+        if self.integer and (set(map(type, flat)) != {int} or not is_exact(flat)):
+            return None
+        return flat
 
     def traced(self, make: MakeNumber) -> Any:
         places = iter(range(self.place, self.place + self._size))
@@ -138,7 +149,7 @@ class BufferNode(Node):
 
     def __init__(self, region: int, place: int, argument: Any, path: str) -> None:
         self.region, self.place, self.path = region, place, path
-        self.type = type(argument)
+        self.type, self.dtype = type(argument), getattr(argument, "dtype", None)
         self.format, self.shape = buffer_layout(argument, path)
         self.key = "buffer", self.type.__name__, self.format, self.shape
         self.size = 1
@@ -148,20 +159,28 @@ class BufferNode(Node):
         self._is_array = self.type is array
 
     def pack(self, argument: Any, frame: Frame) -> bool:
+        buffer = self.contiguous(argument)
+        frame.buffers[self.region] = buffer
+        return buffer is not None
+
+    def strides(self) -> tuple[int, ...]:
+        """Distances in bytes of the elements of a contiguous buffer, for each dimension."""
+        steps = [struct.calcsize(self.format)]
+        for length in reversed(self.shape[1:]):
+            steps.append(steps[-1] * length)
+        return tuple(reversed(steps))
+
+    def contiguous(self, argument: Any) -> Any:
+        """A contiguous buffer with the elements of `argument`; None when it has another structure."""
         if type(argument) is not self.type:
-            return False
+            return None
         if self._plain:
-            if len(argument) != self.size:
-                return False
-        elif self._is_array:
-            if argument.typecode != self.format or len(argument) != self.size:
-                return False
-        elif buffer_layout(argument, self.path) != (self.format, self.shape):
-            return False
-        elif not memoryview(argument).c_contiguous:
-            argument = memoryview(argument).tobytes()
-        frame.buffers[self.region] = argument
-        return True
+            return argument if len(argument) == self.size else None
+        if self._is_array:
+            return argument if argument.typecode == self.format and len(argument) == self.size else None
+        if buffer_layout(argument, self.path) != (self.format, self.shape):
+            return None
+        return argument if memoryview(argument).c_contiguous else memoryview(argument).tobytes()
 
     def traced(self, make: MakeNumber) -> Any:
         kinds = (TracedArray,) * len(self.shape)
@@ -347,13 +366,13 @@ def buffer_layout(argument: Any, path: str) -> tuple[str, tuple[int, ...]]:
 
 
 def is_exact(integers: Sequence[int]) -> bool:
-    return min(integers) >= -_EXACT_INTEGERS and max(integers) <= _EXACT_INTEGERS
+    return min(integers) >= -EXACT_INTEGERS and max(integers) <= EXACT_INTEGERS
 
 
 def check_exact(entries: Sequence[Any], path: str) -> None:
     """Raise an ArgumentValueError for an integer that float64 cannot hold."""
     for entry in entries:
-        if not isinstance(entry, float) and not -_EXACT_INTEGERS <= entry <= _EXACT_INTEGERS:
+        if not isinstance(entry, float) and not -EXACT_INTEGERS <= entry <= EXACT_INTEGERS:
             raise ArgumentValueError(
                 f"{user_location()}: argument {path} has the integer {str(entry)[:40]}, which float64 cannot hold "
                 "exactly (the limit is 2**53). Pass float(x) to accept rounding, or name it in static=."

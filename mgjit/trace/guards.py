@@ -16,7 +16,8 @@ and names that are computed (`getattr(x, name)`).  `step.clear()` makes the next
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from keyword import iskeyword
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -66,6 +67,39 @@ class Guard:
             if list(numbers) != meant:
                 return f"the numbers in the captured {path} have changed (pass them as an argument)"
         return ""
+
+    def conditions(
+        self,
+        name_of: Callable[[Any], str],
+        variable_of: Callable[[Any], str],
+        namespace: dict[str, Any],
+        hidden: Collection[str],
+    ) -> list[str]:
+        """Python expressions that all hold, and raise nothing, only if there is no difference.
+
+        They compare by identity, so they may also fail when there is none.
+
+        Args:
+            name_of: makes a name by which the expressions can refer to an object.
+            variable_of: makes the name of a variable that lives in a cell.
+            namespace: of the global variables that the expressions can refer to, unless their names are `hidden`.
+        """
+        found = []
+        for entries, name, meant, _ in self._namespaces:
+            if entries is namespace and name.isidentifier() and not iskeyword(name) and name not in hidden:
+                entry = name
+            elif type(entries) is dict and meant is not _MISSING:
+                entry = f"{name_of(entries)}[{name_of(name)}]"
+            else:
+                entry = f"{name_of(entries.get)}({name_of(name)}, {name_of(_MISSING)})"
+            found.append(f"{entry} is {name_of(meant)}")
+        for cell, _, meant, _ in self._cells:
+            content = variable_of(cell) if meant is not _MISSING else f"{name_of(_content)}({name_of(cell)})"
+            found.append(f"{content} is {name_of(meant)}")
+        for numbers, noted, _ in self._lists:
+            if type(numbers) is not tuple:
+                found.append(f"{name_of(list)}({name_of(numbers)}) == {name_of(noted)}")
+        return found
 
     # ---- 1 and 2: the code ------------------------------------------------------------------------
 

@@ -84,6 +84,7 @@ class Trace:
     adjoint_reads: list[tuple[int, int]] = field(default_factory=list)
     checks: list[IndexCheck] = field(default_factory=list)
     precision: Precision = FLOAT64
+    power_lines: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.op)
@@ -114,6 +115,13 @@ class Recorder:
         self._late: list[tuple[int, int]] = []
         self.adjoint_reads: list[tuple[int, int]] = []
         self.checks: list[IndexCheck] = []
+        self.power_lines: dict[tuple[int, int], str] = {}
+
+    def note_power(self) -> None:
+        """Remember where the power that was recorded last is written, the first one of its kind and exponent."""
+        exponent = self.b[-1]
+        if leaf_kind(exponent) == CONSTANT:
+            self.power_lines.setdefault((self.op[-1], exponent), user_location())
 
     # ---- leaves -------------------------------------------------------------------------------
 
@@ -299,6 +307,7 @@ class Recorder:
         return Trace(
             op, a, b, c, self.constants, self.layouts, parameters, self.bound_storages, self.states,
             len(self.local_values), self.outputs, self.adjoint_reads, self.checks, self.precision,
+            self.power_lines,
         )  # fmt: skip
 
     def _without_holes(

@@ -383,13 +383,28 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     def value_power(self: Any, exponent: Any) -> Any:
         if isinstance(exponent, Value):
             raise TypeError("Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a))")
-        return value_from(emit(ops.POWER, lift(self), lift(exponent)))
+        power = emit(ops.POWER, lift(self), operand := lift(exponent))
+        if operand not in exponents_of_values:
+            exponents_of_values.add(operand)
+            recorder.note_power()
+        return value_from(power)
+
+    def number_power(self: Any, exponent: Any) -> Any:
+        power = power_without_note(self, exponent)
+        if recorder.b[-1] not in exponents_of_numbers and power is not NotImplemented:
+            exponents_of_numbers.add(recorder.b[-1])
+            recorder.note_power()
+        return power
+
+    exponents_of_values: set[int] = set()
+    exponents_of_numbers: set[int] = set()
+    power_without_note = number_binary(ops.POWER, False)
 
     def value_divide(self: Any, other: Any) -> Any:
         if isinstance(other, Value):
             return self * other**-1
         if isinstance(other, TracedNumber):
-            return self * other**-1  # type: ignore[operator]
+            return self * power_without_note(other, -1)
         number = recorder.precision.rounded(recorder.constants[ops.leaf_index(constant(other))])
         return self * arithmetic.power(number, -1.0)
 
@@ -458,6 +473,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     for name, code in _NUMBER_BINARY.items():
         setattr(TracedNumber, f"__{name}__", number_binary(code, False))
         setattr(TracedNumber, f"__r{name}__", number_binary(code, True))
+    setattr(TracedNumber, "__pow__", number_power)  # noqa: B010 - as the others
     for name, code in _UNARY_METHODS.items():
         setattr(TracedValue, name, unary_on_value(code))
         setattr(TracedNumber, name, number_unary(code))

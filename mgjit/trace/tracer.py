@@ -23,7 +23,8 @@ from .traced import traced_types
 
 #: One trace at a time in a process: the engine's classes are instrumented while it runs.
 _trace_lock = threading.RLock()
-_tracing_threads: set[int] = set()
+#: The threads that are inside a trace.
+tracing_threads: set[int] = set()
 
 
 @dataclass
@@ -36,7 +37,7 @@ class TracedCall:
 
 def is_tracing() -> bool:
     """Whether this thread is inside a trace (a compiled step called there is recorded, not run)."""
-    return bool(_tracing_threads) and threading.get_ident() in _tracing_threads
+    return bool(tracing_threads) and threading.get_ident() in tracing_threads
 
 
 def trace_call(
@@ -56,11 +57,11 @@ def trace_call(
         if slots is not None:
             recorder.value_slots(plan.values, slots)
         types = traced_types(recorder)
-        _tracing_threads.add(threading.get_ident())
+        tracing_threads.add(threading.get_ident())
         try:
             with instrumented(recorder, types):
                 returned = call(plan.traced(types.input_number))
                 result = describe_result(returned, recorder, types)
         finally:
-            _tracing_threads.discard(threading.get_ident())
+            tracing_threads.discard(threading.get_ident())
     return TracedCall(recorder.finish(), result)

@@ -80,7 +80,7 @@ EXAMPLES = [dot, training, tables, functions]
 
 def source(made: Example) -> tuple[Program, Layout, str]:
     """The final Program of an example, its layout and its C."""
-    program = made.lower("simplify")
+    program = made.lower()
     layout = lay_out(program, made.memory)
     return program, layout, emit_c(program, layout)
 

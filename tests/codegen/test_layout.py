@@ -12,7 +12,7 @@ from tests.lowering import Example, numbers
 def test_01_slots() -> None:
     """Parameters, gradients, state, inputs, outputs, then what belongs to the code."""
     made = tables()
-    layout = lay_out(made.lower("simplify"), made.memory)
+    layout = lay_out(made.lower(), made.memory)
     assert layout.slots == [
         Slot("parameter", 0, "d"), Slot("gradient", 0, "d"), Slot("input", 0, "d"), Slot("input", 1, "B"),
         Slot("output", 0, "d"), Slot("constant", 0, "d"), Slot("table", 0, "i"), Slot("scratch", 0, "d"),
@@ -33,7 +33,7 @@ def test_02_scratch_arrays_do_not_overlap() -> None:
 def test_03_every_array_has_a_place() -> None:
     """Whatever a statement touches is in a slot or in scratch."""
     for made in (tables(), training()):
-        for stage in ("differentiate", "simplify"):
+        for stage in ("differentiate", ""):
             program = made.lower(stage)
             layout = lay_out(program, made.memory)
             used = {
@@ -65,5 +65,5 @@ def test_04_mixed_operands() -> None:
 def test_float32_slots() -> None:
     """Everything but tables and buffers of the caller."""
     made = tables().in_float32()
-    layout = lay_out(made.lower("simplify"), made.memory)
+    layout = lay_out(made.lower(), made.memory)
     assert [slot.format for slot in layout.slots] == ["f", "f", "f", "B", "f", "f", "i", "f"]

@@ -64,7 +64,7 @@ def long_code() -> Example:
 def test_01_the_same_numbers_as_the_interpreter(example: Callable[[], Example], dtype: str) -> None:
     """All memory, bit for bit."""
     made = example() if dtype == "float64" else example().in_float32()
-    program = made.lower("simplify")
+    program = made.lower()
     memory = made.contents()
     expected = made.run(program)
     layout = lay_out(program, made.memory)
@@ -77,7 +77,7 @@ def test_01_the_same_numbers_as_the_interpreter(example: Callable[[], Example], 
 def test_02_phases_make_the_step() -> None:
     """forward, backward, update in turn are `step`."""
     made = EXAMPLES[1]()
-    program = made.lower("simplify")
+    program = made.lower()
     layout = lay_out(program, made.memory)
     functions = load_python(emit_python(program, layout))
     parts, whole = made.contents(), made.contents()
@@ -91,7 +91,7 @@ def test_02_phases_make_the_step() -> None:
 def test_03_literals() -> None:
     """Infinities, nan and negative zero are valid Python."""
     made = Example(lambda x: (math.inf + x, x - math.inf, math.nan * x, x / -math.inf, x == -0.0), 0.5)
-    program = made.lower("simplify")
+    program = made.lower()
     text = emit_python(program, lay_out(program, made.memory))
     compile(text, "generated", "exec")
     assert "infinity" in text
@@ -102,7 +102,7 @@ def test_04_two_threads_round_in_memory_of_their_own() -> None:
     """A number that is being rounded is never seen by another call."""
     texts = []
     for made in (EXAMPLES[0](), EXAMPLES[0]().in_float32()):
-        program = made.lower("simplify")
+        program = made.lower()
         texts.append(emit_python(program, lay_out(program, made.memory)))
     assert "single" not in texts[0]
     assert texts[1].count("single = new_single()") == texts[1].count("def ") - 1  # all but `step`, which calls them

@@ -56,7 +56,7 @@ def test_01_short_code_is_left_alone() -> None:
 def test_02_long_code_is_cut() -> None:
     """Every function is of about the block size, and the Program still exact and well formed."""
     made = irregular(900)
-    for stage in ("blocks", "simplify"):
+    for stage in ("blocks", ""):
         program = made.lower(stage)
         assert any(isinstance(n, Block) for n in walk(program.forward))
         for _, nodes in program.phases:
@@ -67,6 +67,6 @@ def test_02_long_code_is_cut() -> None:
 def test_03_long_code_in_a_loop() -> None:
     """A long body of a loop is cut inside of the loop."""
     made = irregular(500, around=5)
-    program = made.lower("simplify")
+    program = made.lower()
     assert largest(program.forward) <= 3 * BLOCK_SIZE
     made.check(program)

@@ -149,6 +149,6 @@ def test_10_a_traced_step() -> None:
         return loss
 
     example = Example(step, numbers(6))
-    program = example.lower("dead statements at last")
+    program = example.lower()
     assert sum(1 for s in statements(program.forward) if s.operation == "power") == 1
     example.check(program)

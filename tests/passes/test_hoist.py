@@ -207,7 +207,7 @@ def test_10_traced_steps() -> None:
     assert all(isinstance(s.target, Reference) and s.target.array.size == 1 for s in once)
     assert any(s.target.array.size == 8 for s in statements(program.forward) if isinstance(s.target, Reference)
                and s.target.array.name.startswith("once"))  # fmt: skip
-    example.check(example.lower("dead statements at last"))
+    example.check(example.lower())
 
 
 def test_11_nothing_expensive() -> None:

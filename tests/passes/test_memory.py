@@ -64,7 +64,7 @@ def test_04_bound_storages_follow_new_parameters() -> None:
     made = Example(lambda x: sum(w * x for w in [*new, *old]), 0.5)
     sizes = [array.size for _, array in Memory(made.trace, [InputRegion(0, 1, "d")]).regions[PARAMETER]]
     assert sizes == [2, 4]
-    made.check(made.lower("simplify"))
+    made.check(made.lower())
 
 
 def test_05_holes_between_parameters() -> None:
@@ -81,4 +81,4 @@ def test_05_holes_between_parameters() -> None:
     apart = Example(lambda x: sum(w * x for w in far), 0.5)
     assert [array.size for _, array in apart.memory.regions[PARAMETER]] == [2]
     for one in (made, apart):
-        one.check(one.lower("simplify"))
+        one.check(one.lower())

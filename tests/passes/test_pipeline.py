@@ -9,8 +9,10 @@ import pytest
 
 import mgjit
 from mgjit import nn
+from mgjit.ir.printer import print_program
+from mgjit.passes.cost import Processor
 from mgjit.passes.pipeline import lower
-from tests.lowering import STAGES, Example, numbers, sgd
+from tests.lowering import SCALAR, STAGES, Example, numbers, sgd
 
 
 def perceptron() -> Example:
@@ -127,7 +129,7 @@ EXAMPLES = [perceptron, batch, recurrence, adam, passes_in_a_loop, tables, irreg
 
 
 @pytest.mark.parametrize("rolled", [True, False], ids=["rolled", "flat"])
-@pytest.mark.parametrize("stage", list(STAGES)[2:])
+@pytest.mark.parametrize("stage", STAGES[4:])
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_01_every_prefix_of_the_passes_is_exact(example: Callable[[], Example], stage: str, rolled: bool) -> None:
     """Each pass takes and leaves a Program that computes the undecorated step, bit for bit."""
@@ -144,6 +146,29 @@ def test_02_the_pipeline(example: Callable[[], Example]) -> None:
     assert lowered.statements > 0
     made.memory = lowered.memory
     made.check(lowered.program)
+
+
+PROCESSORS = [
+    SCALAR,
+    Processor(lanes=2, registers=16),
+    Processor(lanes=4, registers=16),
+    Processor(lanes=8, registers=32),
+    Processor(lanes=16, registers=32),
+]
+
+
+@pytest.mark.parametrize("grads", [True, False], ids=["gradients", "no gradients"])
+@pytest.mark.parametrize("processor", PROCESSORS, ids=lambda processor: f"{processor.lanes} lanes")
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_02_processors(example: Callable[[], Example], processor: Processor, grads: bool) -> None:
+    """Vectors of every width, with gradients that can be read and without: `lower`, and the stages that the tests know."""
+    made = example()
+    lowered = lower(made.trace, made.regions, processor, grads)
+    made.memory, made.grads = lowered.memory, grads
+    made.check(lowered.program)
+    again = example()
+    moved = lowered.memory.layout is not None
+    assert print_program(again.lower(laid_out=moved, processor=processor, grads=grads)) == print_program(lowered.program)
 
 
 def test_03_fallback_is_noted_and_exact() -> None:

@@ -6,13 +6,14 @@ import math
 
 import pytest
 
+from mgjit.engine.arithmetic import SQUARE_IS_PRODUCT, power
 from mgjit.engine.precision import FLOAT32, FLOAT64, Precision
 from mgjit.ir.interpreter import Interpreter
 from mgjit.ir.program import Array, Block, Constant, Loop, Program, Statement, statements
 from mgjit.ir.verify import verify
 from mgjit.passes.powers import write_powers
 from tests.handmade import around, at, define, load
-from tests.lowering import bits
+from tests.lowering import bits, numbers
 
 X, Y = Array("x", "input", 9), Array("y", "output", 9)
 NUMBERS = [0.0, -0.0, 1.5, -3.0, math.inf, -math.inf, math.nan, 2.0**-149, -(2.0**127)]
@@ -44,7 +45,7 @@ def test_01_other_operations_with_the_same_result(exponent: float, block: bool) 
     assert result(program) == expected
 
 
-@pytest.mark.parametrize(("exponent", "precision"), [(3.0, FLOAT32), (-2.0, FLOAT32), (2.0, FLOAT64), (0.5, FLOAT64)])
+@pytest.mark.parametrize(("exponent", "precision"), [(3.0, FLOAT32), (-2.0, FLOAT32), (3.0, FLOAT64), (0.5, FLOAT64)])
 def test_02_others_stay(exponent: float, precision: Precision) -> None:
     """Other exponents, and everything of float64."""
     program = powers(exponent, precision)
@@ -52,7 +53,22 @@ def test_02_others_stay(exponent: float, precision: Precision) -> None:
     assert [s.operation for s in statements(program.forward)] == ["power"]
 
 
-def test_03_exponents_that_are_not_constants_stay() -> None:
+def test_03_squares_of_float64() -> None:
+    """A product where the interpreter computes a product."""
+    program = powers(2.0, FLOAT64)
+    expected = result(program)
+    write_powers(program)
+    assert [s.operation for s in statements(program.forward)] == ["multiply" if SQUARE_IS_PRODUCT else "power"]
+    assert result(program) == expected
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**-1060, 1e300])
+def test_04_the_library_agrees_that_a_first_power_is_a_copy(scale: float) -> None:
+    for number in [*NUMBERS, *(scale * x for x in numbers(1_000))]:
+        assert bits(power(number, 1.0)) == bits(number)
+
+
+def test_05_exponents_that_are_not_constants_stay() -> None:
     """Their formula is chosen when they are known."""
     program = Program([Statement("power", (load(X), load(X)), at(Y))], precision=FLOAT32)
     write_powers(program)

@@ -126,3 +126,49 @@ def test_07_decorated_and_bound_functions() -> None:
     guards = [Guard(outer), Guard(Thing().method)]
     rate = 2.0
     assert all("rate" in guard.difference() for guard in guards)
+
+
+def test_08_conditions() -> None:
+    """The same questions as Python expressions; a difference makes one of them false or raises."""
+    numbers, rate = [1.0], 1.5
+    namespace: dict[str, Any] = {"__name__": "somewhere", "scale": 2.0, "x": 3.0, "for_": 4.0}
+    exec("def helper(y): return y * scale * x * for_", namespace)  # noqa: S102
+    helper = namespace["helper"]
+
+    def step(x: float) -> float:
+        return float(helper(x)) * numbers[0] * rate
+
+    guard = Guard(step)
+    named: dict[str, Any] = {}
+    cells: dict[str, Any] = {}
+
+    def name_of(thing: Any) -> str:
+        named[f"_{len(named)}"] = thing
+        return f"_{len(named) - 1}"
+
+    def variable_of(cell: Any) -> str:
+        cells[f"cell{len(cells)}"] = cell
+        return f"cell{len(cells) - 1}"
+
+    conditions = guard.conditions(name_of, variable_of, namespace, ["x"])
+    assert any(condition.startswith("scale is ") for condition in conditions)
+    assert not any(condition.startswith("x is ") for condition in conditions)
+
+    def hold() -> bool:
+        variables = {name: cell.cell_contents for name, cell in cells.items()}
+        return all(eval(condition, {**namespace, **named, **variables}) for condition in conditions)  # noqa: S307
+
+    assert hold()
+    for change, undo in (
+        (lambda: namespace.update(scale=3.0), lambda: namespace.update(scale=2.0)),
+        (lambda: namespace.update(x=1.0), lambda: namespace.update(x=3.0)),
+        (lambda: numbers.append(1.0), numbers.pop),
+    ):
+        kept = dict(namespace)
+        change()
+        assert not hold()
+        undo()
+        namespace.update(kept)
+        assert hold()
+    rate = 2.5
+    assert not hold()

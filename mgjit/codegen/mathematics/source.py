@@ -59,10 +59,13 @@ def vector_functions(
     narrow = [width for width in cut if width <= widest]
     wanted = [(_FAST_FLOAT[name], lanes) for name in own] + [(EXACT[name], narrow) for name in others]
     texts = [_PROTOTYPES, assemble([(TYPES, cut if others else lanes), *wanted])]
-    for name, width in [(name, width) for name in names for width in (lanes if name in own else cut)]:
+    for name in names:
         algorithm = f"fast_{name}_f@" if name in own else f"exact_{name}_@"
         linkage = "static __attribute__((noinline))" if name in called_often else "static inline"
-        texts.append(_function(kind, name, width, algorithm, linkage, width if name in own else widest))
+        for width in lanes if name in own else cut:
+            body = _body(kind, name, width, algorithm, half=name not in own and width > widest, lanes=lanes)
+            head = f"{linkage} {kind}@ {_name(name, width, lanes)}({_parameters(kind, name)}) {{"
+            texts += [for_lanes("\n".join([head, *body, "}", ""]), width)]
     return "\n".join(text for text in texts if text)
 
 
@@ -71,28 +74,37 @@ def _halvings(lanes: int, widest: int) -> list[int]:
     return [lanes] if lanes <= widest else [lanes, *_halvings(lanes // 2, widest)]
 
 
-def _function(kind: str, name: str, lanes: int, algorithm: str, linkage: str, widest: int) -> str:
-    """The function with the promised name, by its algorithm or by its halves."""
-    arguments = ("x", "y") if name == "power" else ("x",)
-    parameters = ", ".join(f"{kind}@ {argument}" for argument in arguments)
-    head = f"{linkage} {kind}@ {name}_@({parameters}) {{"
-    if lanes > widest:
-        return for_lanes("\n".join([head, *_halves(kind, name, lanes // 2, arguments), "}", ""]), lanes)
+def _name(name: str, width: int, lanes: Sequence[int]) -> str:
+    """The promised name of a function; another one where only wider vectors need it."""
+    return f"{name}_{width}" if width in lanes else f"part_of_{name}_{width}"
+
+
+def _arguments(name: str) -> tuple[str, ...]:
+    return ("x", "y") if name == "power" else ("x",)
+
+
+def _parameters(kind: str, name: str) -> str:
+    return ", ".join(f"{kind}@ {argument}" for argument in _arguments(name))
+
+
+def _body(kind: str, name: str, width: int, algorithm: str, half: bool, lanes: Sequence[int]) -> list[str]:
+    """What a function does: its algorithm, on float64 where that is the algorithm's, or itself for each half."""
+    arguments = _arguments(name)
+    if half:
+        return _halves(kind, _name(name, width // 2, lanes), width // 2, arguments)
     if kind == "float" and algorithm.startswith("exact"):
         wide = ", ".join(f"__builtin_convertvector({argument}, double@)" for argument in arguments)
-        result = f"__builtin_convertvector({algorithm}({wide}), float@)"
-    else:
-        result = f"{algorithm}({', '.join(arguments)})"
-    return for_lanes("\n".join([head, f"    return {result};", "}", ""]), lanes)
+        return [f"    return __builtin_convertvector({algorithm}({wide}), float@);"]
+    return [f"    return {algorithm}({', '.join(arguments)});"]
 
 
-def _halves(kind: str, name: str, half: int, arguments: Sequence[str]) -> list[str]:
-    """The body of a function that works on each half."""
+def _halves(kind: str, function: str, half: int, arguments: Sequence[str]) -> list[str]:
+    """The body of a function that calls another one for each half."""
     lines = [
         f"    union {{ {kind}@ whole; {kind}{half} half[2]; }} {argument}_cut = {{ {argument} }};"
         for argument in arguments
     ]
     for number in (0, 1):
         values = ", ".join(f"{argument}_cut.half[{number}]" for argument in arguments)
-        lines.append(f"    x_cut.half[{number}] = {name}_{half}({values});")
+        lines.append(f"    x_cut.half[{number}] = {function}({values});")
     return [*lines, "    return x_cut.whole;"]

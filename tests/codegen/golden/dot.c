@@ -78,15 +78,42 @@ EXPORT int mgjit_update(void *const *m) { update(m); return 0; }
 
 EXPORT int mgjit_step(void *const *m) { forward(m); backward(m); update(m); return 0; }
 
-EXPORT int mgjit_loop(void *const *m)
+EXPORT int mgjit_loop(void *const *both)
 {
-    void **const block = (void **)m[0];
-    long long *const plan = (long long *)m[1];
+    void **const m = (void **)both[0];
+    long long *const plan = (long long *)both[1];
     for (long long row = 0; row < plan[0]; row++) {
-        mgjit_step(block);
+        forward(m); backward(m); update(m);
         for (long long k = 3; k < 3 + 2 * plan[2]; k += 2)
-            block[plan[k]] = (char *)block[plan[k]] + plan[k + 1];
+            m[plan[k]] = (char *)m[plan[k]] + plan[k + 1];
     }
     plan[1] += plan[0];
     return 0;
+}
+
+static double call(void **m, const double *input0)
+{
+    m[2] = (void *)(input0 + 1);
+    ++*(long long *)m[8];
+    forward(m); backward(m); update(m);
+    return m[3] ? *(const real *)m[3] : 0.0;
+}
+
+EXPORT double mgjit_call(const double *input0)
+{
+    return call((void **)(long long)input0[0], input0);
+}
+
+EXPORT double mgjit_short_call(const double *input0)
+{
+    void **const m = (void **)(long long)input0[0];
+    union { double number; unsigned long long bits; } result;
+    if (*(const long long *)m[7]) {
+        result.bits = 0xfff8000000000000ULL;
+        return result.number;
+    }
+    result.number = call(m, input0);
+    if ((result.bits & 0x7fffffffffffffffULL) > 0x7ff0000000000000ULL)
+        result.bits = 0x7ff8000000000000ULL;
+    return result.number;
 }

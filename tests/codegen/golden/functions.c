@@ -33,7 +33,13 @@ extern double fabs(double);
 
 #define POWER(x, y) pow(x, y)
 
-static NOINLINE void forward_on(real *RESTRICT const p0, real *const t0, real *const t1, real *const t2, const real *RESTRICT const x0, real *const t3, real *const t4, real *const t5, real *const t6, real *const t7, real *const t8, real *const t9, real *const t10, real *const t11, real *const t12, real *const t13, real *const t14, real *const t15, real *const t16, real *const t17, real *const t19, const real *RESTRICT const constants, real *const t20, real *RESTRICT const y, const int *RESTRICT const table, real *const scratch)
+typedef real real4 __attribute__((vector_size(4 * sizeof(real))));
+typedef integer mask4 __attribute__((vector_size(4 * sizeof(real))));
+static inline real4 choose_4(mask4 m, real4 a, real4 b) { return (real4)((m & (mask4)a) | (~m & (mask4)b)); }
+
+typedef real memory_real4 __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real))));
+
+static NOINLINE void forward_on(real *RESTRICT const p0, real *const t0, real *const t1, real *const t2, const real *RESTRICT const x0, real *const t3, real *const t4, real *const t5, real *const t6, real *const t7, real *const t8, real *const t9, real *const t10, real *const t11, real *const t12, real *const t13, real *const t14, real *const t15, real *const t16, real *const t17, real *const t19, const real *RESTRICT const constants, real *const t20, real *const t21, real *RESTRICT const y, const int *RESTRICT const table, real *const scratch)
 {
     real v1 = p0[0] + p0[1];
     t0[0] = v1;
@@ -74,19 +80,21 @@ static NOINLINE void forward_on(real *RESTRICT const p0, real *const t0, real *c
     real v19 = (real)(0x1.999999999999ap-4 < x0[0]);
     real v20 = (v19 != 0.0 ? p0[0] : p0[1]);
     t19[0] = v20;
-    for (long i0 = 0; i0 < 6; i0++) {
-        real v21 = constants[table[i0]] * x0[0];
-        t20[i0] = v21;
-    }
-    for (long i1 = 0; i1 < 25; i1++) {
-        real v22 = scratch[table[i1 + 81]];
-        y[i1] = v22;
+    real v21 = constants[8] * x0[0];
+    t20[4] = v21;
+    real4 v22 = *(const memory_real4 *)&constants[4] * x0[0];
+    *(memory_real4 *)&t20[0] = v22;
+    real v23 = 0x1.999999999999ap-4 * x0[0];
+    t21[0] = v23;
+    for (long i0 = 0; i0 < 25; i0++) {
+        real v24 = scratch[table[i0 + 75]];
+        y[i0] = v24;
     }
 }
 
 static NOINLINE void forward(void *const *m)
 {
-    forward_on((real *)m[0], (real *)m[6] + 0, (real *)m[6] + 1, (real *)m[6] + 2, (const real *)m[2], (real *)m[6] + 3, (real *)m[6] + 4, (real *)m[6] + 5, (real *)m[6] + 6, (real *)m[6] + 7, (real *)m[6] + 8, (real *)m[6] + 9, (real *)m[6] + 10, (real *)m[6] + 11, (real *)m[6] + 12, (real *)m[6] + 13, (real *)m[6] + 14, (real *)m[6] + 15, (real *)m[6] + 16, (real *)m[6] + 17, (real *)m[6] + 18, (const real *)m[4], (real *)m[6] + 19, (real *)m[3], (const int *)m[5], (real *)m[6]);
+    forward_on((real *)m[0], (real *)m[6] + 0, (real *)m[6] + 1, (real *)m[6] + 2, (const real *)m[2], (real *)m[6] + 3, (real *)m[6] + 4, (real *)m[6] + 5, (real *)m[6] + 6, (real *)m[6] + 7, (real *)m[6] + 8, (real *)m[6] + 9, (real *)m[6] + 10, (real *)m[6] + 11, (real *)m[6] + 12, (real *)m[6] + 13, (real *)m[6] + 14, (real *)m[6] + 15, (real *)m[6] + 16, (real *)m[6] + 17, (real *)m[6] + 18, (const real *)m[4], (real *)m[6] + 19, (real *)m[6] + 24, (real *)m[3], (const int *)m[5], (real *)m[6]);
 }
 
 static NOINLINE void backward_on(void)
@@ -115,15 +123,42 @@ EXPORT int mgjit_update(void *const *m) { update(m); return 0; }
 
 EXPORT int mgjit_step(void *const *m) { forward(m); backward(m); update(m); return 0; }
 
-EXPORT int mgjit_loop(void *const *m)
+EXPORT int mgjit_loop(void *const *both)
 {
-    void **const block = (void **)m[0];
-    long long *const plan = (long long *)m[1];
+    void **const m = (void **)both[0];
+    long long *const plan = (long long *)both[1];
     for (long long row = 0; row < plan[0]; row++) {
-        mgjit_step(block);
+        forward(m); backward(m); update(m);
         for (long long k = 3; k < 3 + 2 * plan[2]; k += 2)
-            block[plan[k]] = (char *)block[plan[k]] + plan[k + 1];
+            m[plan[k]] = (char *)m[plan[k]] + plan[k + 1];
     }
     plan[1] += plan[0];
     return 0;
+}
+
+static double call(void **m, const double *input0)
+{
+    m[2] = (void *)(input0 + 1);
+    ++*(long long *)m[8];
+    forward(m); backward(m); update(m);
+    return m[3] ? *(const real *)m[3] : 0.0;
+}
+
+EXPORT double mgjit_call(const double *input0)
+{
+    return call((void **)(long long)input0[0], input0);
+}
+
+EXPORT double mgjit_short_call(const double *input0)
+{
+    void **const m = (void **)(long long)input0[0];
+    union { double number; unsigned long long bits; } result;
+    if (*(const long long *)m[7]) {
+        result.bits = 0xfff8000000000000ULL;
+        return result.number;
+    }
+    result.number = call(m, input0);
+    if ((result.bits & 0x7fffffffffffffffULL) > 0x7ff0000000000000ULL)
+        result.bits = 0x7ff8000000000000ULL;
+    return result.number;
 }

@@ -50,16 +50,15 @@ static NOINLINE void forward(void *const *m)
 
 static NOINLINE void backward_on(real *RESTRICT const t1, real *RESTRICT const g0, const real *RESTRICT const x0)
 {
-    real v1 = POWER(t1[0], 1.0);
-    real v2 = 2.0 * v1;
-    real v3 = v2 * 1.0;
-    real v4 = 0.0 + v3;
-    real v5 = v4;
-    real v6 = v4;
-    g0[1] = v6;
-    real v7 = x0[0] * v5;
-    real v8 = 0.0 + v7;
-    g0[0] = v8;
+    real v1 = 2.0 * t1[0];
+    real v2 = v1 * 1.0;
+    real v3 = 0.0 + v2;
+    real v4 = v3;
+    real v5 = v3;
+    g0[1] = v5;
+    real v6 = x0[0] * v4;
+    real v7 = 0.0 + v6;
+    g0[0] = v7;
 }
 
 static NOINLINE void backward(void *const *m)
@@ -92,15 +91,42 @@ EXPORT int mgjit_update(void *const *m) { update(m); return 0; }
 
 EXPORT int mgjit_step(void *const *m) { forward(m); backward(m); update(m); return 0; }
 
-EXPORT int mgjit_loop(void *const *m)
+EXPORT int mgjit_loop(void *const *both)
 {
-    void **const block = (void **)m[0];
-    long long *const plan = (long long *)m[1];
+    void **const m = (void **)both[0];
+    long long *const plan = (long long *)both[1];
     for (long long row = 0; row < plan[0]; row++) {
-        mgjit_step(block);
+        forward(m); backward(m); update(m);
         for (long long k = 3; k < 3 + 2 * plan[2]; k += 2)
-            block[plan[k]] = (char *)block[plan[k]] + plan[k + 1];
+            m[plan[k]] = (char *)m[plan[k]] + plan[k + 1];
     }
     plan[1] += plan[0];
     return 0;
+}
+
+static double call(void **m, const double *input0)
+{
+    m[2] = (void *)(input0 + 1);
+    ++*(long long *)m[8];
+    forward(m); backward(m); update(m);
+    return m[3] ? *(const real *)m[3] : 0.0;
+}
+
+EXPORT double mgjit_call(const double *input0)
+{
+    return call((void **)(long long)input0[0], input0);
+}
+
+EXPORT double mgjit_short_call(const double *input0)
+{
+    void **const m = (void **)(long long)input0[0];
+    union { double number; unsigned long long bits; } result;
+    if (*(const long long *)m[7]) {
+        result.bits = 0xfff8000000000000ULL;
+        return result.number;
+    }
+    result.number = call(m, input0);
+    if ((result.bits & 0x7fffffffffffffffULL) > 0x7ff0000000000000ULL)
+        result.bits = 0x7ff8000000000000ULL;
+    return result.number;
 }

@@ -17,10 +17,9 @@ def test_03_requirements_stand_first_and_once() -> None:
     table = Part(once=lambda: "table")
     helper = Part("helper@", requires=(table,))
     first, second = Part("first@", requires=(helper,)), Part("second@", requires=(helper, table))
-    text = assemble([first, second], [4, 2])
-    assert text.split("\n") == ["table", "helper2", "first2", "second2", "helper4", "first4", "second4"]
+    text = assemble([(first, [4, 2]), (second, [8, 4])])
+    assert text.split("\n") == ["table", "helper2", "helper4", "helper8", "first2", "first4", "second4", "second8"]
 
 
-def test_04_what_stands_before_is_left_out() -> None:
-    helper = Part("helper@")
-    assert assemble([Part("user@", requires=(helper,))], [2], without=(helper,)) == "user2"
+def test_04_what_nobody_wants_is_left_out() -> None:
+    assert assemble([(Part("some@"), []), (Part("other@"), [2])]) == "other2"

@@ -57,3 +57,11 @@ def test_05_fast_float32_pow_is_the_rounded_float64() -> None:
     results = evaluate("gcc", "power", x, y, dtype="float32", mode="fast", lanes=16)
     for a, b, result in zip(x, y, results):
         assert ulps_of_float32(result, arithmetic.power(a, b)) <= 0.51, (a.hex(), b.hex())
+
+
+def test_06_only_the_widths_asked_for_have_the_promised_names() -> None:
+    """The caller may have functions of its own for fewer lanes."""
+    text = vector_functions("float32", "strict", [4], ["tanh"])
+    assert "float4 tanh_4(float4 x)" in text
+    assert " tanh_2(" not in text
+    assert "part_of_tanh_2(" in text

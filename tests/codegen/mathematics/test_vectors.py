@@ -45,7 +45,8 @@ def rounded_once(a: float, b: float, c: float) -> float:
 @pytest.mark.parametrize("lanes", [2, 4, 8, 16])
 @pytest.mark.parametrize("family", ["gcc", "clang"])
 def test_01_operations(family: str, lanes: int, flags: str) -> None:
-    source = assemble([SELECT, ANY, FUSED, FUSED_FLOAT, LIMITED], [lanes]) + _CALLER.replace("@", str(lanes))
+    parts = (SELECT, ANY, FUSED, FUSED_FLOAT, LIMITED)
+    source = assemble([(part, [lanes]) for part in parts]) + _CALLER.replace("@", str(lanes))
     built = build.compile_shared(vector_compiler(family), source, optimisation=flags)
     draw = random.Random(lanes)
     block = ffi.PointerBlock(7)

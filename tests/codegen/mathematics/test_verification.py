@@ -87,3 +87,9 @@ def test_06_a_damaged_entry_is_compared_again(tmp_path: Path, monkeypatch: pytes
     before = build.compiler_runs
     assert verified(gcc, NATIVE, "exp", Store(tmp_path)) == outcome
     assert build.compiler_runs > before
+
+
+def test_07_a_power_that_is_not_the_library_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyPy's squares are products."""
+    monkeypatch.setattr(verification, "SQUARE_IS_PRODUCT", True)
+    assert not verified(vector_compiler("gcc"), NATIVE, "power", Store(memory_only=True))

@@ -1,0 +1,407 @@
+"""A call path for one kernel: a Python function, generated for the structure of its arguments.
+
+The general path asks the plan of the arguments, node by node, and the guard, entry by entry.  The generated function
+has all these questions in one condition, packs all numbers at once, and makes one foreign call:
+
+1. The condition: types and lengths of the arguments, ranges of run-time indices, captured names by identity.
+2. `struct` packs the numbers, behind the address of the pointer block, into bytes that only this call has.  Arguments
+   that are bytes are passed as they are; other buffers are put into the pointer block.
+3. A kernel that takes little time, has one result, and gets only bytes is called through `mgjit_short_call`: without
+   a lock, with the GIL.  Others are called with the lock of the step, without the GIL.  turn.py says why that is safe.
+4. What the C function returns is the first output; other results are built from the array of outputs.
+
+Whatever does not fulfil the condition, cannot be packed or is refused by the gate goes to the general path, which
+knows every case and every error.  A condition may therefore be too strict, but never too lax, and it must not be
+possible that what it has looked at changes before it is used: indices are taken from numbers, bytes and private lists.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import sys
+from array import array
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
+from textwrap import indent
+from types import CellType, FunctionType
+from typing import Any
+
+from ..codegen.entries import MOST_INPUTS
+from ..trace.arguments import (
+    BufferNode,
+    DataclassNode,
+    MappingNode,
+    Node,
+    NumberNode,
+    NumbersNode,
+    SequenceNode,
+    StaticNode,
+    ValueNode,
+)
+from ..trace.guards import Guard
+from ..trace.results import CompositeResult, ConstantResult, OutputResult
+from .ffi import PointerBlock
+from .kernel import Kernel
+from .turn import Turn
+
+#: A kernel that takes no longer may keep the GIL: waking another thread takes as long.
+_SHORT_SECONDS = 20e-6
+#: So many calls must have been timed before a kernel gets its function.
+_TIMED_CALLS = 3
+#: Lists up to this length are packed element by element.
+_FEW = 16
+#: Errors skip frames of files of the package.
+_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<generated call>")
+
+
+#: With more of them it takes longer to compile the function than it will save.
+_MOST_CONDITIONS = 500
+#: CPython compares integers up to this one quickly; greater ones take the general path.
+_QUICK_INTEGERS = 2**30 - 1
+#: What the function is called in its source; parameters may have the same name.
+_NAME = "call"
+
+
+class _Unsuitable(Exception):
+    """Calls of this structure stay on the general path."""
+
+
+def fast_call(
+    function: Callable[..., Any],
+    kernel: Kernel,
+    guard: Guard,
+    signature: Signature,
+    fallback: Callable[..., Any],
+    turn: Turn,
+    counter: array[int],
+    tracing: set[int],
+) -> Callable[..., Any] | None:
+    """The function, or None where there is only the general path.
+
+    Args:
+        function: of the step.
+        fallback: the general path; takes the arguments by position.
+        counter: is incremented by each call.
+        tracing: not empty while a trace is under way.
+    """
+    library = kernel.code.library
+    parameters = list(signature.parameters.values())
+    plain = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    if library is None or len(kernel.plan.buffers) >= MOST_INPUTS or any(p.kind not in plain for p in parameters):
+        return None
+    writer = _Writer(kernel, [parameter.name for parameter in parameters])
+    try:
+        for parameter, node in zip(parameters, kernel.plan.nodes):
+            writer.visit(node, parameter.name)
+    except _Unsuitable:
+        return None
+    if len(writer.conditions) > _MOST_CONDITIONS:
+        return None
+    namespace = getattr(function, "__globals__", {})
+    writer.conditions += guard.conditions(writer.name_of, writer.variable_of, namespace, writer.parameters)
+    writer.conditions.append(f"not {writer.name_of(tracing)}")
+    short = is_short(kernel, turn) and not writer.puts
+    if not short:
+        turn.expect_long_calls()
+    enter = library.caller("mgjit_short_call" if short else "mgjit_call", holds_gil=short)
+    if enter is None:
+        body, block = writer.body_without_addresses(turn, counter), None
+    else:
+        block = kernel.call_block(turn.gate, counter, own_output=short)
+        if int(float(block.location())) != block.location():
+            return None
+        body = writer.body(enter, block, turn, short)
+    source = writer.function(parameters, body, fallback)
+    made = _in_namespace(function.__name__, source, namespace, writer.names, writer.cells)
+    made.block = block  # type: ignore[attr-defined]  # known to the function by its address only
+    return made
+
+
+def is_worth_it(kernel: Kernel) -> bool:
+    """Whether there have been enough calls to generate a function."""
+    return kernel.timed_calls >= _TIMED_CALLS
+
+
+def is_short(kernel: Kernel, turn: Turn) -> bool:
+    """Whether calls may hold the GIL and need no lock, unless they have buffers to put into the block."""
+    has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
+    simple = isinstance(kernel.result, (OutputResult, ConstantResult))
+    return bool(has_gil and simple and kernel.seconds_a_call <= _SHORT_SECONDS and not turn.has_long_calls)
+
+
+def _in_namespace(
+    name: str, source: str, namespace: dict[str, Any], names: dict[str, Any], cells: dict[str, CellType]
+) -> Callable[..., Any]:
+    """The function that is defined by `source`, with these global variables; `names` and `cells` are its closure.
+
+    So it reads what the step captures as cheaply as the step does.
+    """
+    around = f"def make({', '.join([*names, *cells])}):\n{indent(source, '    ')}\n    return {_NAME}\n"
+    module: dict[str, Any] = {}
+    exec(compile(around, _FILE, "exec"), module)  # noqa: S102 - the point of this file
+    make = FunctionType(module["make"].__code__, namespace)
+    made = make(*names.values(), *cells.values())
+    closure = zip(made.__code__.co_freevars, made.__closure__ or ())
+    shared = tuple(cells.get(name, cell) for name, cell in closure)
+    code = made.__code__.replace(co_name=name)
+    found = FunctionType(code, namespace, name, made.__defaults__, shared)
+    found.__qualname__ = name  # this or the name of the code is in Python's messages
+    return found
+
+
+class _Writer:
+    """Writes the function.
+
+    Attributes:
+        names: the objects that it uses, by the names they have in it.
+        cells: the cells of variables that the step captures, by the names these have in it.
+        conditions: what must hold, in order; some give a name to a part of an argument.
+        unpackings: statements that take short lists apart.
+        numbers: expressions of the packed numbers, in the order of their places.
+        pointers: expressions of the buffers that are passed to C; "None" for those that are put into the block.
+        puts: slot and expression of the latter.
+        packing: expression of the packed numbers.
+    """
+
+    def __init__(self, kernel: Kernel, parameters: list[str]) -> None:
+        self.kernel, self.parameters = kernel, parameters
+        self.conditions: list[str] = []
+        self.unpackings: list[str] = []
+        self.numbers: list[str] = []
+        self.pointers: list[str] = ["None"] * len(kernel.plan.buffers)
+        self.puts: list[tuple[int, str]] = []
+        self.packing = ""
+        self._prefix = "_"
+        while any(name.startswith(self._prefix) for name in parameters):
+            self._prefix += "_"
+        self._locals = 0
+        self._name_of_id: dict[int, str] = {}
+        self.names: dict[str, Any] = {}
+        self.cells: dict[str, CellType] = {}
+        self._type, self._len = self.name_of(type), self.name_of(len)
+        self._counts = {check.input_index: check.count for check in reversed(kernel.checks)}
+
+    def own(self, name: str) -> str:
+        """A name that no parameter has."""
+        return self._prefix + name
+
+    def name_of(self, thing: Any) -> str:
+        """The global name of an object."""
+        name = self._name_of_id.get(id(thing))
+        if name is None:
+            name = self._name_of_id[id(thing)] = self.own(str(len(self._name_of_id)))
+            self.names[name] = thing  # which also keeps its id from being used again
+        return name
+
+    def variable_of(self, cell: CellType) -> str:
+        """The name of the variable in a cell."""
+        name = self.own(f"cell{len(self.cells)}")
+        self.cells[name] = cell
+        return name
+
+    # ---- 1: the arguments -------------------------------------------------------------------------
+
+    def visit(self, node: Node, place: str) -> None:
+        """Write the conditions for an argument, or a part of one, that is found at `place`."""
+        for kind, write in _WRITERS.items():
+            if isinstance(node, kind):
+                write(self, node, place)
+                return
+        raise _Unsuitable
+
+    def typed(self, place: str, kind: type) -> str:
+        """Require a type; returns a local name of what has it."""
+        if place.isidentifier():
+            self.conditions.append(f"{self._type}({place}) is {self.name_of(kind)}")
+            return place
+        local = self._new_local()
+        self.conditions.append(f"{self._type}({local} := {place}) is {self.name_of(kind)}")
+        return local
+
+    def _new_local(self) -> str:
+        self._locals += 1
+        return self.own(f"part{self._locals}")
+
+    def number(self, node: NumberNode, place: str) -> None:
+        local = self.typed(place, int if node.integer else float)
+        if node.place in self._counts:
+            self._index(node.place, local, node.integer)
+        elif node.integer:
+            self.conditions += [f"{local} >= {-_QUICK_INTEGERS}", f"{local} <= {_QUICK_INTEGERS}"]  # a chain is slower
+        self.numbers.append(local)
+
+    def _index(self, index: int, place: str, integer: bool) -> None:
+        self.conditions += [f"{place} >= 0", f"{place} < {self._counts[index]}"]
+        if not integer:
+            self.conditions.append(f"{place} % 1 == 0")
+
+    def numbers_in_rows(self, node: NumbersNode, place: str) -> None:
+        size = math.prod(node.shape)
+        checked = [k for k in range(size) if node.place + k in self._counts] if self._counts else []
+        if len(node.shape) > 1 or node.integer or checked:
+            flat = self._new_local()
+            self.conditions.append(f"({flat} := {self.name_of(node.flatten)}({place})) is not None")
+            if checked:
+                copy = self._new_local()
+                self.conditions.append(f"({copy} := {self.name_of(tuple)}({flat}))")
+                flat = copy
+            for k in checked:
+                self._index(node.place + k, f"{flat}[{k}]", node.integer)
+            self.numbers.append(f"*{flat}")
+            return
+        local = self.typed(place, node.kinds[0])
+        if size > _FEW:
+            self.conditions.append(f"{self._len}({local}) == {size}")
+            self.numbers.append(f"*{local}")
+            return
+        parts = [self._new_local() for _ in range(size)]
+        self.unpackings.append(f"{''.join(f'{part}, ' for part in parts)}= {local}")  # fails for another length
+        self.numbers += parts
+
+    def buffer(self, node: BufferNode, place: str) -> None:
+        checked = [k for k in range(node.size) if node.place + k in self._counts] if self._counts else []
+        if node.type is bytes:
+            local = self.typed(place, bytes)
+            self.conditions.append(f"{self._len}({local}) == {node.size}")
+            for k in checked:
+                self._index(node.place + k, f"{local}[{k}]", True)
+            self.pointers[node.region] = local
+            return
+        if checked:
+            raise _Unsuitable
+        if node.dtype is not None:
+            local = self.typed(place, node.type)
+            self.conditions.append(f"{local}.dtype is {self.name_of(node.dtype)}")
+            self.conditions.append(f"{local}.shape == {node.shape}")
+            self.conditions.append(f"{local}.strides == {node.strides()}")
+        else:
+            local = self._new_local()
+            self.conditions.append(f"({local} := {self.name_of(node.contiguous)}({place})) is not None")
+        self.puts.append((self.kernel.slot("input", node.region + 1), local))
+
+    def sequence(self, node: SequenceNode, place: str) -> None:
+        local = self.typed(place, node.kind)
+        self.conditions.append(f"{self._len}({local}) == {len(node.parts)}")
+        for k, part in enumerate(node.parts):
+            self.visit(part, f"{local}[{k}]")
+
+    def mapping(self, node: MappingNode, place: str) -> None:
+        local = self.typed(place, dict)
+        self.conditions.append(f"{self.name_of(list)}({local}) == {self.name_of(list(node.parts))}")
+        for key, part in node.parts.items():
+            self.visit(part, f"{local}[{self.name_of(key)}]")
+
+    def dataclass(self, node: DataclassNode, place: str) -> None:
+        local = self.typed(place, node.kind)
+        for name, part in node.parts.items():
+            self.visit(part, f"{local}.{name}")
+
+    def value(self, node: ValueNode, place: str) -> None:
+        if node.slot is not None:
+            raise _Unsuitable
+        self.conditions.append(f"{place} is {self.name_of(node.value)}")
+
+    def static(self, node: StaticNode, place: str) -> None:
+        if not node.by_value or node.argument is None or isinstance(node.argument, bool):
+            self.conditions.append(f"{place} is {self.name_of(node.argument)}")
+            return
+        local = self.typed(place, type(node.argument))
+        self.conditions.append(f"{local} == {self.name_of(node.argument)}")
+
+    # ---- 2 to 4: the function -----------------------------------------------------------------------
+
+    def function(self, parameters: Sequence[Parameter], body: Sequence[str], fallback: Callable[..., Any]) -> str:
+        """The source of the function."""
+        packed = self.own("packed")
+        condition = "\n            and ".join(self.conditions)
+        lines = [
+            f"def {_NAME}({self._head(parameters)}):",
+            "    try:",
+            "        if (",
+            f"            {condition}",
+            "        ):",
+            *(f"            {line}" for line in self.unpackings),
+            f"            {packed} = {self.packing}",
+            "        else:",
+            f"            {packed} = None",
+            f"    except {self.name_of(Exception)}:",
+            f"        {packed} = None",
+            f"    if {packed} is not None:",
+            *(f"        {line}" for line in body),
+            f"    return {self.name_of(fallback)}({', '.join(parameter.name for parameter in parameters)})",
+        ]
+        return "\n".join(lines)
+
+    def body(self, enter: Callable[..., float], block: PointerBlock, turn: Turn, short: bool) -> list[str]:
+        """What is done once the numbers are packed."""
+        packed, number = self.own("packed"), self.own("number")
+        form = struct.Struct(f"d{self.kernel.plan.packed_size}{self.kernel.plan.precision.format}")
+        numbers = ", ".join([self.name_of(float(block.location())), *self.numbers])
+        self.packing = f"{self.name_of(form.pack)}({numbers})"
+        call = f"{number} = {self.name_of(enter)}({', '.join([packed, *self.pointers])})"
+        if short:
+            accepted = f"{number} == {number} or {self.name_of(math.copysign)}(1.0, {number}) > 0.0"
+            return [call, f"if {accepted}:", f"    return {self._result(number)}"]
+        return [
+            f"with {self.name_of(turn.lock)}:",
+            *(f"    {self.name_of(block.set)}({slot}, {local})" for slot, local in self.puts),
+            f"    {call}",
+            f"    return {self._result(number)}",
+        ]
+
+    def body_without_addresses(self, turn: Turn, counter: array[int]) -> list[str]:
+        """The same for PyPy, where bytes have no address to keep: everything is put into the memory of the kernel."""
+        packed, kernel = self.own("packed"), self.kernel
+        self.packing = f"({''.join(f'{number}, ' for number in self.numbers)})"
+        frame, put = self.name_of(kernel.frame.packed), self.name_of(kernel.put_buffer)
+        passed = [(kernel.slot("input", k + 1), local) for k, local in enumerate(self.pointers) if local != "None"]
+        return [
+            f"with {self.name_of(turn.lock)}:",
+            f"    if {self.name_of(_store)}({frame}, {packed}):",
+            *(f"        {put}({slot}, {local})" for slot, local in [*passed, *self.puts]),
+            f"        {self.name_of(kernel.step)}()",
+            f"        {self.name_of(counter)}[0] += 1",
+            f"        return {self._result(f'{self.name_of(kernel.outputs)}[0]')}",
+        ]
+
+    def _head(self, parameters: Sequence[Parameter]) -> str:
+        parts = []
+        for parameter in parameters:
+            optional = parameter.default is not Parameter.empty
+            parts.append(f"{parameter.name}={self.name_of(parameter.default)}" if optional else parameter.name)
+        positional = sum(parameter.kind is Parameter.POSITIONAL_ONLY for parameter in parameters)
+        if positional:
+            parts.insert(positional, "/")
+        return ", ".join(parts)
+
+    def _result(self, number: str) -> str:
+        result = self.kernel.result
+        if isinstance(result, OutputResult):
+            return number if result.make is None else f"{self.name_of(result.make)}({number})"
+        if isinstance(result, ConstantResult):
+            return self.name_of(result.returned)
+        assert isinstance(result, CompositeResult)
+        return f"{self.name_of(result)}({self.name_of(self.kernel.outputs)})"
+
+
+def _store(packed: array[float], numbers: Sequence[Any]) -> bool:
+    try:
+        for place, number in enumerate(numbers):
+            packed[place] = number
+    except (TypeError, OverflowError):
+        return False
+    return True
+
+
+_WRITERS: dict[type, Callable[[_Writer, Any, str], None]] = {
+    NumberNode: _Writer.number,
+    NumbersNode: _Writer.numbers_in_rows,
+    BufferNode: _Writer.buffer,
+    SequenceNode: _Writer.sequence,
+    MappingNode: _Writer.mapping,
+    DataclassNode: _Writer.dataclass,
+    ValueNode: _Writer.value,
+    StaticNode: _Writer.static,
+}
