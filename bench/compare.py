@@ -9,7 +9,7 @@
    of mgjit, of the undecorated step and of strict C exactly, those of the others within a tolerance.  What differs is
    left out, with the reason.
 3. Then each is timed in turn, a few hundredths of a second each, and again from the start, `--repeats` times; the
-   medians are reported.
+   medians are reported, or the least times (`--least`) on a machine that does other work as well.
 4. The results go to `bench/RESULTS.md`, `.json`, and with matplotlib a picture beside them.
 """
 
@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,11 +79,12 @@ class Entry:
     first: float
     count: int = 1
     seconds: list[float] = field(default_factory=list)
+    summary: Callable[[Sequence[float]], float] = statistics.median
 
     @property
-    def median(self) -> float:
-        """Seconds a step."""
-        return statistics.median(self.seconds)
+    def time(self) -> float:
+        """Seconds a step: the median, or the least."""
+        return self.summary(self.seconds)
 
 
 @dataclass
@@ -95,8 +96,8 @@ class Result:
     skipped: dict[str, str] = field(default_factory=dict)
 
     def seconds(self, label: str) -> float | None:
-        """The median of an entry, if it is there."""
-        return next((entry.median for entry in self.entries if entry.label == label), None)
+        """A step of an entry, if it is there."""
+        return next((entry.time for entry in self.entries if entry.label == label), None)
 
 
 class Comparison:
@@ -106,7 +107,9 @@ class Comparison:
         self.options = options
         self.sources = Sources(options.path, options.names)
         self.folder = folder
-        self.core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+        self.core = options.core
+        if self.core is None and hasattr(os, "sched_getaffinity"):
+            self.core = max(os.sched_getaffinity(0))
         self.peers: dict[str, Peer] = {}
         self.versions: dict[str, str] = {}
         self.absent: dict[str, str] = {}
@@ -183,7 +186,9 @@ class Comparison:
                 result.skipped[prefix + form] = f"its losses differ: {wrong}"
                 continue
             round_to, first = opened["round_to"][form], opened["seconds"][form]
-            result.entries.append(Entry(prefix + form, form, self.peers[label], round_to, first))
+            entry = Entry(prefix + form, form, self.peers[label], round_to, first)
+            entry.summary = min if self.options.least else statistics.median
+            result.entries.append(entry)
         print(f"  {label}: opened in {time.perf_counter() - started:.1f} s", flush=True)
 
     def _restart(self, label: str) -> None:
@@ -207,7 +212,7 @@ class Comparison:
                 entry.count = math.ceil(wanted / entry.round_to) * entry.round_to
 
     def _time(self, entry: Entry, result: Result) -> None:
-        if entry.seconds and entry.median * entry.count > 0.5 and len(entry.seconds) >= 3:
+        if entry.seconds and entry.time * entry.count > 0.5 and len(entry.seconds) >= 3:
             return  # the slow ones: three times is enough
         try:
             entry.seconds.append(entry.peer.ask(300.0, do="time", form=entry.form, count=entry.count)["seconds"])
@@ -270,7 +275,8 @@ def report(comparison: Comparison, results: Sequence[Result], more: Sequence[str
     lines += [f"- {line}" for line in machine(comparison)]
     lines += [
         "",
-        "µs a step, medians. `/ mgjit` and `/ C`: as multiples of what mgjit and the C written by hand need.",
+        f"µs a step, {'the least' if comparison.options.least else 'medians'}. `/ mgjit` and `/ C`: as multiples of what",
+        "mgjit and the C written by hand need.",
         "`first step`: with tracing and compiling.",
         "",
     ]
@@ -313,12 +319,12 @@ def section(result: Result) -> list[str]:
     sample = workload.samples > 1
     lines += [f"| | µs a step |{' µs a sample |' if sample else ''} / mgjit | / C | first step, s |"]
     lines += ["|---|---|---|---|---|" + ("---|" if sample else "")]
-    for entry in sorted(result.entries, key=lambda entry: entry.median):
-        each = entry.median * 1e6
+    for entry in sorted(result.entries, key=lambda entry: entry.time):
+        each = entry.time * 1e6
         cells = [entry.label, number(each)]
         if sample:
             cells.append(number(each / workload.samples))
-        cells += [ratio(entry.median, base), ratio(entry.median, by_hand), f"{entry.first:.2f}"]
+        cells += [ratio(entry.time, base), ratio(entry.time, by_hand), f"{entry.first:.2f}"]
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", *(f"- {label}: {reason}" for label, reason in sorted(result.skipped.items())), ""]
     return lines
@@ -390,6 +396,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
     parser.add_argument("--repeats", type=int, default=9, help="how often each is timed (default 9)")
+    parser.add_argument("--least", action="store_true", help="report the least times instead of medians")
+    parser.add_argument("--core", type=int, help="the core to stay on; else the last one allowed")
     parser.add_argument("--environments", type=Path, metavar="DIR", help="made by --make-environments")
     parser.add_argument("--python-of", action="append", default=[], metavar="NAME=PATH", help="interpreter of one peer")
     parser.add_argument("--pypy", metavar="PATH", help="a PyPy with mgjit's requirements and micrograd")
@@ -431,7 +439,7 @@ def main() -> None:
         if not options.no_start_up:
             data = [text for name in ("path", "names") for text in start_up.given(name, getattr(options, name))]
             more += ["## Start", "", *start_up.report(data), ""]
-    picture = plot(options.output, [(r.workload.name, {e.label: e.median * 1e6 for e in r.entries}) for r in results])
+    picture = plot(options.output, [(r.workload.name, {e.label: e.time * 1e6 for e in r.entries}) for r in results])
     options.output.write_text(report(comparison, results, more, picture), encoding="utf-8")
     options.output.with_suffix(".json").write_text(json.dumps(raw(comparison, results), indent=1), encoding="utf-8")
     print(f"{options.output}, after {time.perf_counter() - started:.0f} s")

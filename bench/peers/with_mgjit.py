@@ -71,8 +71,6 @@ def _python(problem: Problem) -> Form:
     if problem.name in TOO_LARGE:
         raise Unsupported("far too slow for a batch of this size")
     instance = _instance(problem)
-    if problem.name == "W6":
-        instance.calls = [call for call in instance.calls if len(call[0]) == 8]
     return per_call(_step(instance, problem, backend="python"), instance.calls)
 
 

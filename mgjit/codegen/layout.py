@@ -17,6 +17,10 @@ from ..passes.memory import Memory
 from ..trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 
 
+#: Elements in a cache line, of the smallest kind; longer scratch arrays begin with one, as vectors like to.
+_LINE = 16
+
+
 class Slot(NamedTuple):
     """One pointer of the block: a memory space and the region in it; the format of its elements."""
 
@@ -112,6 +116,8 @@ def lay_out(program: Program, memory: Memory) -> Layout:
                 if used.space == "constant":
                     layout.slot_of[used] = constants
                 elif used.space == "scratch" and used not in layout.offset_of:
+                    if used.size >= _LINE:
+                        layout.scratch_size = -(-layout.scratch_size // _LINE) * _LINE
                     layout.offset_of[used] = layout.scratch_size
                     layout.scratch_size += used.size
     layout.scratch_size += 1

@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ..ir.program import Loop, Reference, Statement
-from .dependence import independent, plain
+from ..ir.program import Loop, Reference, Register, Statement
+from .dependence import independent
 from .nest import Nest, Use, examine, executions
 
 
@@ -32,22 +32,24 @@ class Processor:
     Attributes:
         lanes: numbers in a vector; 1 where the compiler knows no vectors.
         registers: vector registers.
+        fuses: whether a product and a sum are one operation (in fast mode, where that is allowed).
     """
 
     lanes: int = 8
     registers: int = 32
+    fuses: bool = False
 
 
 #: Operations that cost more than an addition.
 _EXPENSIVE = {"divide": 4.0, "sqrt": 5.0, "exp": 12.0, "log": 12.0, "tanh": 25.0, "power": 25.0}
 #: Operations that numbers which nobody reads, such as zeros, may make slow.
 _SPECIAL = frozenset({"log", "power"})
-_LOAD, _STRIDED, _CONVERSION = 0.5, 1.0, 1.0
-#: Cycles between two dependent additions.
-_LATENCY = 4.0
+_LOAD, _UNALIGNED, _STRIDED, _CONVERSION = 0.5, 0.75, 1.0, 1.0
+#: Operations that could be executed between two dependent additions.
+_LATENCY = 8.0
 #: A plan must be better than the present order by this factor.
 _GAIN = 0.9
-#: Each element of an array that is packed costs a load and a store elsewhere.
+#: Each element of an array that is packed costs a load and a store; each vector of them, where they are consecutive.
 _PACKING = 2.0
 #: Statements in a jammed body.
 _LARGEST_BODY = 320
@@ -146,7 +148,9 @@ def _operation(statement: Statement) -> float:
 # ---- 2 and 3: the cost of an order --------------------------------------------------------------------------
 
 
-def _plan(nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Processor, sharing: Sharing) -> Plan:
+def _plan(
+    nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Processor, sharing: Sharing
+) -> Plan:
     sums = [loop for loop in nest.band if loop not in free]
     best: Plan | None = None
     for rows in [None, *(loop for loop in free if loop is not vector)]:
@@ -194,34 +198,46 @@ def _has_room(use: Use, vector: Loop, lanes: int) -> bool:
     if step == 0:
         return True
     end = -(-vector.count // lanes) * lanes
-    return (
-        step == 1
-        and plain(index) is not None
-        and any(
-            rows.place <= index.base < rows.place + rows.pitch * rows.count
-            and (index.base - rows.place) % rows.pitch == 0
-            and vector.count == rows.used
-            and end <= rows.pitch
-            and not any(c % rows.pitch for c in steps.values())
-            for rows in use.reference.array.rows
-        )
+    return step == 1 and any(
+        rows.place <= index.base < rows.place + rows.pitch * rows.count
+        and (index.base - rows.place) % rows.pitch == 0
+        and vector.count == rows.used
+        and end <= rows.pitch
+        and not any(c % rows.pitch for c in steps.values())
+        for rows in use.reference.array.rows
     )
 
 
 def _worth_packing(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> list[Reference]:
-    """Reads of separate elements in the lanes of a vector that cost less as reads of a consecutive copy."""
+    """Reads of separate or unaligned elements in the lanes of a vector that cost less as reads of an aligned copy."""
     found: list[Reference] = []
     written = {use.reference.array for use in nest.uses if use.writes}
     for use in nest.uses:
-        steps = dict(use.reference.index.terms)
-        if plan.vector is None or steps.get(plan.vector, 0) in (0, 1) or use.reference.array in written:
-            continue
-        times = _times(use, plan)
-        elements = executions([loop for loop in use.loops if loop in steps])
-        copying = elements * _PACKING / max(1, sharing.get(pattern(use.reference), 1))
-        if times * _LOAD / processor.lanes + copying < times * _STRIDED:
-            found.append(use.reference)
+        now = _vector_access(use.reference, plan, processor)
+        if now > _LOAD / processor.lanes and use.reference.array not in written:
+            copying = _copying(use, plan, processor, sharing)
+            if _times(use, plan) * _LOAD / processor.lanes + copying < _times(use, plan) * now:
+                found.append(use.reference)
     return found
+
+
+def _vector_access(reference: Reference, plan: Plan, processor: Processor) -> float:
+    """The cost of an access for one iteration of the vector loop."""
+    steps = dict(reference.index.terms)
+    step = 0 if plan.vector is None else steps.pop(plan.vector, 0)
+    if step not in (0, 1):
+        return _STRIDED
+    lanes = processor.lanes
+    aligned = not step or not (reference.index.base % lanes or any(c % lanes for c in steps.values()))
+    return (_LOAD if aligned else _UNALIGNED) / lanes
+
+
+def _copying(use: Use, plan: Plan, processor: Processor, sharing: Sharing) -> float:
+    """The cost of packing what an access reads, as far as this nest has to pay for it."""
+    steps = dict(use.reference.index.terms)
+    elements = executions([loop for loop in use.loops if loop in steps])
+    each = _PACKING / processor.lanes if plan.vector and steps.get(plan.vector) == 1 else _PACKING
+    return elements * each / max(1, sharing.get(pattern(use.reference), 1))
 
 
 def _cost(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> float:
@@ -229,17 +245,14 @@ def _cost(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> flo
     total = sum(executions(loops) * share * _operation(s) for s, loops in nest.around.items())
     for use in nest.uses:
         times = _times(use, plan)
-        steps = dict(use.reference.index.terms)
-        step = 0 if plan.vector is None else steps.get(plan.vector, 0)
         conversion = _CONVERSION if use.reference.array.format not in "df" else 0.0
-        if step in (0, 1):
-            total += times * share * (_LOAD + conversion)
-        elif use.reference in plan.packed:
-            elements = executions([loop for loop in use.loops if loop in steps])
-            copying = elements * _PACKING / max(1, sharing.get(pattern(use.reference), 1))
-            total += times * share * _LOAD + copying
-        else:
+        access = _vector_access(use.reference, plan, processor)
+        if use.reference in plan.packed:
+            total += times * share * _LOAD + _copying(use, plan, processor, sharing)
+        elif access == _STRIDED:
             total += times * (_STRIDED + conversion)
+        else:
+            total += times * share * (access * processor.lanes + conversion)
     return total
 
 
@@ -261,11 +274,11 @@ def _side_by_side(nest: Nest, plan: Plan, processor: Processor) -> None:
     if inner is None:
         plan.rows = None  # nothing is shared, nothing waits
         return
-    block = _Block(nest, plan, inner)
+    block = _Block(nest, plan, inner, processor)
     rows = 1 if plan.rows is None else plan.rows.count
     groups = max(1, sum(count for lanes, count in vectors_of(plan, processor) if lanes == processor.lanes))
     limit = max(1, processor.registers * 3 // 4 // max(1, block.sums))
-    best, before = float("inf"), block.cost(1, 1) * rows * groups
+    best = float("inf")
     for row_count in range(1, min(rows, _MOST_SIDE_BY_SIDE, limit) + 1):
         for vectors in range(1, min(groups, _MOST_SIDE_BY_SIDE, limit // row_count) + 1):
             if len(nest.around) * vectors * row_count > _LARGEST_BODY and vectors * row_count > 1:
@@ -275,9 +288,9 @@ def _side_by_side(nest: Nest, plan: Plan, processor: Processor) -> None:
             )
             if total < best * 0.999:
                 best, plan.vectors, plan.row_count = total, vectors, row_count
-    # The rest of the nest keeps its cost; the innermost loop waits less.
+    # The rest of the nest keeps its cost; the innermost loop has that of the block.
     iterations = executions([loop for loop in _around(nest, inner) if loop not in (plan.rows, plan.vector)])
-    plan.cost += (best - before) * iterations + max(0.0, before * iterations - plan.cost)
+    plan.cost = max(0.0, plan.cost - block.counted * rows * groups * iterations) + best * iterations
     if plan.row_count == 1:
         plan.rows = None
 
@@ -307,31 +320,46 @@ def _innermost_sum(nest: Nest, plan: Plan) -> Loop | None:
 class _Block:
     """The cost of an iteration of the innermost loop, when several vectors and rows are side by side."""
 
-    def __init__(self, nest: Nest, plan: Plan, inner: Loop) -> None:
+    def __init__(self, nest: Nest, plan: Plan, inner: Loop, processor: Processor) -> None:
         members = [s for s, loops in nest.around.items() if self._last(loops, plan) is inner]
         by_vector = nest.varying(plan.vector) if plan.vector else set()
         by_row = nest.varying(plan.rows) if plan.rows else set()
-        self.operations = [(s in by_vector, s in by_row, _operation(s)) for s in members]
-        reads = {use.reference for use in nest.uses if use.statement in members}
+        fused = _fused(members) if processor.fuses else set()
+        self.operations = [(s in by_vector, s in by_row, _operation(s)) for s in members if s not in fused]
         self.sums = 0
         self.loads: list[tuple[bool, bool, float]] = []
-        for reference in reads:
+        for reference in {use.reference for use in nest.uses if use.statement in members}:
             steps = dict(reference.index.terms)
             if inner not in steps:
                 self.sums += any(u.writes and u.reference == reference for u in nest.uses)
                 continue
-            strided = plan.vector in steps and steps[plan.vector] != 1 and reference not in plan.packed
-            self.loads.append((plan.vector in steps, plan.rows in steps, 8.0 if strided else 1.0))
+            access = 0.0 if reference in plan.packed else _vector_access(reference, plan, processor)
+            weight = max(1.0, access * processor.lanes / _LOAD)
+            self.loads.append((plan.vector in steps, plan.rows in steps, weight))
+        #: What the cost of the nest has counted for one vector and one row.
+        self.counted = sum(map(_operation, members)) + _LOAD * sum(weight for _, _, weight in self.loads)
 
     @staticmethod
     def _last(loops: tuple[Loop, ...], plan: Plan) -> Loop:
         return [*plan.order, *(loop for loop in loops if loop not in plan.order)][-1]
 
     def cost(self, vectors: int, rows: int) -> float:
-        """In cycles: what takes longest of loads, operations and waiting for sums."""
+        """What takes longest of loads, operations and waiting for sums, in operations."""
 
         def total(parts: Sequence[tuple[bool, bool, float]]) -> float:
             return sum((vectors if v else 1) * (rows if r else 1) * weight for v, r, weight in parts)
 
         loads, operations = total(self.loads), total(self.operations)
-        return max(0.5 * loads, 0.5 * operations, _LATENCY) + 0.1 * loads
+        return max(loads, operations, _LATENCY) + 0.2 * loads
+
+
+def _fused(members: Sequence[Statement]) -> set[Statement]:
+    """Products that are only added to a sum."""
+    added = {
+        part.statement
+        for statement in members
+        if statement.update and statement.operation in ("add", "subtract")
+        for part in statement.operands
+        if isinstance(part, Register)
+    }
+    return {statement for statement in added if statement.operation == "multiply"}

@@ -20,7 +20,8 @@ def processor(compiler: Compiler, flags: Sequence[str], precision: Precision = F
         return Processor(lanes=1, registers=12)
     native = any(flag in ("-march=native", "-mcpu=native") for flag in flags)
     size, registers = _vectors_of_this_machine() if native else _baseline()
-    return Processor(lanes=size // precision.size, registers=registers)
+    fuses = native and "-ffp-contract=fast" in flags
+    return Processor(lanes=size // precision.size, registers=registers, fuses=fuses)
 
 
 def _baseline() -> tuple[int, int]:
