@@ -10,6 +10,7 @@ from array import array
 
 from mgjit.ir.program import (
     Array,
+    Block,
     Choice,
     Constant,
     Dynamic,
@@ -93,7 +94,9 @@ class _Writer:
         count = self.draw.choice([count for count in COUNTS if count * iterations <= _MOST_ITERATIONS])
         loop = Loop(count, [], reverse=self.draw.random() < 0.25)
         inside, seen = (*around, loop), list(known)
-        if depth == 1:
+        if not self.plain and self.draw.random() < 0.07:
+            loop.body = [Block(self.statements(inside, [], 2)), *self.statements(inside, seen, 1)]
+        elif depth == 1:
             loop.body = self.statements(inside, seen, self.draw.choice((1, 1, 2, 3)))
         else:
             kind = self.draw.random()
@@ -247,7 +250,7 @@ class _ChainWriter(_Writer):
     def element(self, row: Loop, column: Loop) -> Index:
         base = 0
         if self.draw.random() < 0.1 and self.columns > 1:
-            row, column, base = row, Loop(1, []), self.draw.randrange(self.columns)
+            column, base = Loop(1, []), self.draw.randrange(self.columns)
         terms = ((row, self.columns), (column, 1))
         return Index(base, tuple((loop, step) for loop, step in terms if loop.count > 1))
 

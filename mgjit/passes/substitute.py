@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..ir.program import (
+    Block,
     Choice,
     Index,
     Load,
@@ -106,6 +107,8 @@ def copy_nodes(nodes: Sequence[Node], substitution: Substitution) -> list[Node]:
             substitution.copies[node] = loop
             loop.body = copy_nodes(node.body, substitution)
             copies.append(loop)
+        elif isinstance(node, Block):
+            copies.append(Block(copy_nodes(node.body, substitution)))
         elif isinstance(node, Statement):
             operands = tuple(substitution.operand(operand) for operand in node.operands)
             copy = Statement(node.operation, operands, substitution.target(node.target), node.update, node.passes)

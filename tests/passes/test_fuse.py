@@ -1,4 +1,4 @@
-"""What joins the loops of the backward phase, what must not, and that both forms leave the same bits."""
+"""Which nests are executed together, which may not be, and that every bit stays."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ from mgjit.ir.program import (
     Register,
     Statement,
     TableEntry,
+    TargetChoice,
 )
 from mgjit.passes.fuse import fuse
 from tests.handmade import around, at, define, load, same_bits, update
-from tests.lowering import Example, numbers, sgd
+from tests.lowering import SCALAR, WIDE, Example, numbers, sgd
+from tests.nests import random_chain
 
 P, G = Array("p", "parameter", 40), Array("g", "gradient", 40)
 X, D, S = Array("x", "input", 40), Array("d", "input", 40), Array("s", "state", 40)
 
 
 def gradient(rows: int = 4, columns: int = 5) -> Loop:
-    """`for i: for j: g[i,j] = 0.0 + x[i] * d[j]`, without the zero."""
+    """`for i: for j: g[i,j] = x[i] * d[j]`."""
     i, j = Loop(rows, []), Loop(columns, [])
     return around(i, around(j, define(at(G, (i, columns), (j, 1)), "multiply", load(X, (i, 1)), load(D, (j, 1)))))
 
@@ -47,64 +49,107 @@ def descent(rows: int = 4, columns: int = 5, base: int = 0) -> Loop:
 
 
 def fused(backward: Sequence[Node], updating: Sequence[Node]) -> Program:
-    """The Program after the pass; whatever became of it has the same bits."""
+    """The Program after the pass: both the phases and what is fused have the bits of before.
+
+    Without vectors, nothing but the loops that nests go through decides what is worth it.
+    """
     program = Program([], list(backward), list(updating))
+    program.tables.extend([5, 3, 1, 2])
     before = print_program(program)
-    made = Program([], list(backward), list(updating))
-    fuse(made)
-    same_bits(program, fuse, fused=bool(made.fused))
-    assert print_program(program).startswith(before)  # the phases stay as they are
+    same_bits(program, lambda changed: fuse(changed, SCALAR, whole_step=True), fused=True)
+    again = Program([], list(backward), list(updating))
+    again.tables.extend([5, 3, 1, 2])
+    assert print_program(again) == before  # nodes are not changed in place
+    same_bits(again, lambda changed: fuse(changed, WIDE))
     return program
+
+
+def together(backward: Sequence[Node], updating: Sequence[Node]) -> bool:
+    """Whether there are fewer nodes in the step than in the phases of before."""
+    return len(fused(backward, updating).fused) < len(backward) + len(updating)
 
 
 def test_01_the_update_joins() -> None:
     """One nest with both statements; the phases on their own stay."""
     program = fused([gradient()], [descent()])
-    assert print_program(program).split("fused:\n")[1] == (
+    assert print_program(Program(program.fused)) == (
+        "forward:\n"
         "    for i in 0 .. 3:\n"
         "        for j in 0 .. 4:\n"
-        "            %2 = g[5*i + j] = multiply(x[i], d[j])\n"
+        "            %0 = g[5*i + j] = multiply(x[i], d[j])\n"
         "            p[5*i + j] = subtract(p[5*i + j], g[5*i + j])\n"
     )
+    assert len(program.backward) == len(program.update) == 1
 
 
-def test_02_partner_and_remainder() -> None:
+def test_02_as_in_the_docstring() -> None:
+    """What clears, what sums over another loop, and what updates; the sum keeps its order."""
+    i, j = Loop(4, []), Loop(5, [])
+    clear = around(i, around(j, define(at(G, (i, 5), (j, 1)), "copy", Constant(0.0))))
+    b, k, m = Loop(3, [], reverse=True), Loop(4, []), Loop(5, [])
+    term = update(at(G, (k, 5), (m, 1)), "add", load(X, (b, 4), (k, 1)))
+    program = fused([clear, around(b, around(k, around(m, term)))], [descent()])
+    assert print_program(Program(program.fused)) == (
+        "forward:\n"
+        "    for i in 0 .. 3:\n"
+        "        for j in 0 .. 4:\n"
+        "            %0 = g[5*i + j] = copy(0.0)\n"
+        "            for k in 2 .. 0:\n"
+        "                g[5*i + j] = add(g[5*i + j], x[4*k + i])\n"
+        "            p[5*i + j] = subtract(p[5*i + j], g[5*i + j])\n"
+    )
+    assert len(program.backward) == 1
+
+
+def test_03_partner_and_remainder() -> None:
     """What does not fuse comes after the backward phase, in order."""
     j = Loop(7, [])
     decay = around(j, update(at(S, (j, 1)), "multiply", Constant(0.5)))
     program = fused([gradient(), define(at(S, base=30), "copy", load(G, base=3))], [descent(), decay])
-    assert len(program.fused) == 3
-    assert isinstance(program.fused[1], Statement)
+    assert [type(node) for node in program.fused] == [Loop, Statement, Loop]
 
 
-def test_03_registers_inside_move_along() -> None:
+def test_04_registers_inside_move_along() -> None:
     """A register between statements that join names their copies."""
     i, j = Loop(4, []), Loop(5, [])
     place = [(i, 5), (j, 1)]
     scaled = Statement("multiply", (load(G, *place), Constant(0.1)))
     around(i, around(j, scaled, update(at(P, *place), "subtract", Register(scaled))))
-    assert len(fused([gradient()], [i]).fused) == 1
+    assert together([gradient()], [i])
 
 
-def test_04_other_shapes() -> None:
-    """Other counts, other elements, or other orders of iteration do not fuse."""
-    assert not fused([gradient()], [descent(5, 4)]).fused
-    assert not fused([gradient()], [descent(3, 5)]).fused
-    assert not fused([gradient()], [descent(base=1)]).fused
+def test_05_loops_in_another_order() -> None:
+    """Loops correspond by the elements they visit; independent ones may be in any order, and in any direction."""
+    j, i = Loop(5, [], reverse=True), Loop(4, [])
+    assert together([gradient()], [around(j, around(i, update(at(P, (i, 5), (j, 1)), "add", load(G, (i, 5), (j, 1)))))])
     i, j = Loop(5, []), Loop(5, [])
     transposed = around(i, around(j, update(at(P, (i, 5), (j, 1)), "subtract", load(G, (j, 5), (i, 1)))))
-    assert not fused([gradient(5, 5)], [transposed]).fused
+    assert together([gradient(5, 5)], [transposed])
 
 
-def test_05_nests_that_are_not_perfect() -> None:
-    """A statement between the loops keeps either nest out."""
-    extra = define(at(S), "copy", Constant(1.0))
+def test_06_other_shapes() -> None:
+    """Other counts, or other elements, do not fuse."""
+    assert not together([gradient()], [descent(5, 4)])
+    assert not together([gradient()], [descent(3, 5)])
+    assert not together([gradient()], [descent(base=1)])
+    i, j = Loop(4, []), Loop(5, [])
+    upside_down = around(i, around(j, update(at(P, (i, 5), (j, 1)), "subtract", load(G, (i, -5), (j, 1), base=15))))
+    assert not together([gradient()], [upside_down])
+
+
+def test_07_nothing_in_common() -> None:
+    """Nests that share no element gain nothing."""
+    i, j = Loop(4, []), Loop(5, [])
+    assert not together([gradient()], [around(i, around(j, update(at(S, (i, 5), (j, 1)), "multiply", load(X))))])
+
+
+def test_08_nests_that_are_not_perfect() -> None:
+    """A statement between the loops keeps a nest of two free loops out; one outer loop may still be shared."""
     nest = gradient()
-    nest.body.append(extra)
-    assert not fused([nest], [descent()]).fused
-    nest = descent()
-    nest.body.append(extra)
-    assert not fused([gradient()], [nest]).fused
+    nest.body.append(define(at(S, (nest, 1)), "copy", Constant(1.0)))
+    assert not together([nest], [descent()])
+    rows = Loop(4, [])
+    assert together([nest], [around(rows, update(at(S, (rows, 1)), "multiply", load(X, (rows, 1))))])
 
 
 @pytest.mark.parametrize(
@@ -116,59 +161,101 @@ def test_05_nests_that_are_not_perfect() -> None:
         define(at(S), "copy", Load(Reference(P, Index(0, (), TableEntry(0, ()))))),  # reads it from somewhere
     ],
 )
-def test_06_what_is_on_the_way(between: Statement) -> None:
-    """Nothing is passed that touches the same elements: at the end of the backward phase or in the update."""
+def test_09_what_is_on_the_way(between: Statement) -> None:
+    """Nothing is passed by the update that touches the same elements; the gradient may be passed instead."""
     for backward, updating in (([gradient(), between], [descent()]), ([gradient()], [between, descent()])):
-        program = Program([], list(backward), list(updating))
-        program.tables.append(5)
-        same_bits(program, fuse)
-        assert not program.fused
+        program = fused(backward, updating)
+        assert [type(node) for node in program.fused] in ([Statement, Loop], [Loop, Statement, Loop])
 
 
-def test_07_what_may_be_passed() -> None:
+def test_10_neither_may_pass() -> None:
+    """In between is what needs the gradient and changes the parameter."""
+    between = define(at(P, base=7), "copy", load(G, base=3))
+    assert not together([gradient(), between], [descent()])
+
+
+def test_11_what_may_be_passed() -> None:
     """Reads of what is read, and other elements of what is written."""
     for between in (define(at(S), "copy", load(G, base=3)), define(at(P, base=20), "copy", load(P, base=39))):
-        assert fused([gradient(), between], [descent()]).fused
-        assert fused([gradient()], [between, descent()]).fused
+        assert together([gradient(), between], [descent()])
+        assert together([gradient()], [between, descent()])
 
 
-def test_08_registers_from_outside() -> None:
-    """A number that is computed on the way is not there yet."""
+@pytest.mark.parametrize("chosen", [False, True])
+def test_12_registers_from_outside(chosen: bool) -> None:
+    """A number that is computed on the way is there first: the gradient moves behind it. A choice may hide it."""
     rate = Statement("multiply", (load(X, base=9), Constant(0.1)))
     i, j = Loop(4, []), Loop(5, [])
     place = [(i, 5), (j, 1)]
-    around(i, around(j, update(at(P, *place), "subtract", load(G, *place), Register(rate))))
-    i.body[0].body[0] = define(at(P, *place), "multiply", load(G, *place), Register(rate))  # type: ignore[union-attr]
-    assert not fused([gradient()], [rate, i]).fused
+    operand = Choice(j, Register(rate), Constant(2.0)) if chosen else Register(rate)
+    around(i, around(j, define(at(P, *place), "multiply", load(G, *place), operand)))
+    program = fused([gradient()], [rate, i])
+    assert [type(node) for node in program.fused] == [Statement, Loop]
 
 
-def test_09_the_partner_needs_the_old_parameter() -> None:
+def test_13_the_partner_needs_the_old_parameter() -> None:
     """A parameter that another iteration of the partner still reads keeps the update out; its own may."""
     for step, expected in ((5, True), (0, False)):
         i, j = Loop(4, []), Loop(5, [])
         nest = around(i, around(j, define(at(G, (i, 5), (j, 1)), "copy", load(P, (i, step), (j, 1)))))
-        assert bool(fused([nest], [descent()]).fused) is expected
+        assert together([nest], [descent()]) is expected
 
 
-def test_10_sums_blocks_and_choices() -> None:
-    """A gradient that is still being summed, a block, and what is chosen by a loop do not fuse."""
+def test_14_sums() -> None:
+    """A sum that is complete only after all rows may be shared over columns alone."""
     i, j = Loop(4, []), Loop(5, [])
     total = around(i, around(j, update(at(G, (j, 1)), "add", load(X, (i, 1)))))
     i2, j2 = Loop(4, []), Loop(5, [])
     use = around(i2, around(j2, define(at(P, (i2, 5), (j2, 1)), "copy", load(G, (j2, 1)))))
-    assert not fused([total], [use]).fused
+    assert not together([total], [use])
+    j3 = Loop(5, [])
+    assert together([total], [around(j3, define(at(P, (j3, 1)), "copy", load(G, (j3, 1))))])
+
+
+def test_15_blocks() -> None:
+    """Long code stays as it is."""
     blocks = Program([], [Block([define(at(S), "copy", Constant(1.0))]), gradient()], [descent()])
-    same_bits(blocks, fuse)
+    same_bits(blocks, lambda program: fuse(program, WIDE))
     assert not blocks.fused
+
+
+def test_16_choices() -> None:
+    """An operand chosen by a loop moves along; a target that is chosen keeps its nest."""
+    for base, expected in ((0, True), (-5, False)):  # of this row, or of the one before
+        i, j = Loop(4, []), Loop(5, [])
+        chosen = Choice(i, Constant(1.0), load(G, (i, 5), (j, 1), base=base))
+        nest = around(i, around(j, update(at(P, (i, 5), (j, 1)), "subtract", chosen)))
+        j.body.append(define(at(S, (i, 5), (j, 1)), "copy", load(G, (i, 5), (j, 1))))
+        assert together([gradient()], [nest]) is expected
     i, j = Loop(4, []), Loop(5, [])
-    chosen = Choice(i, load(G, (i, 5), (j, 1)), Constant(1.0))
-    around(i, around(j, update(at(P, (i, 5), (j, 1)), "subtract", chosen)))
-    assert not fused([gradient()], [i]).fused
+    target = TargetChoice(i, None, at(P, (i, 5), (j, 1)))
+    assert not together([gradient()], [around(i, around(j, update(target, "subtract", load(G, (i, 5), (j, 1)))))])
 
 
-def test_11_a_network() -> None:
+def test_17_inside_loops() -> None:
+    """Nests in a loop that itself stays are fused in it."""
+    t = Loop(3, [])
+    first, second = gradient(), descent()
+    program = Program([around(t, first, second, define(at(P), "copy", load(G, (t, 1))))])
+    same_bits(program, lambda changed: fuse(changed, WIDE))
+    outer = program.forward[0]
+    assert isinstance(outer, Loop)
+    assert len(outer.body) == 2
+
+
+def test_18_a_whole_step() -> None:
+    """`fused` is there when it gains something, or is asked for."""
+    for whole, expected in ((False, 0), (True, 2)):
+        program = Program([], [gradient(3, 3)], [descent(4, 5)])
+        same_bits(program, lambda changed, whole=whole: fuse(changed, WIDE, whole), fused=whole)
+        assert len(program.fused) == expected
+
+
+@pytest.mark.parametrize("processor", [SCALAR, WIDE], ids=["scalar", "vectors"])
+@pytest.mark.parametrize("laid_out", [True, False])
+def test_19_a_network(laid_out: bool, processor: Any) -> None:
     """Weights are updated where their gradients are computed."""
-    model = nn.MLP(5, [6, 1])
+    model = nn.MLP(5, [8, 1])
 
     def step(x: Any, rate: Any) -> Any:
         loss: mgjit.Value = model(x) ** 2
@@ -177,8 +264,14 @@ def test_11_a_network() -> None:
         sgd(model.parameters(), rate)
         return loss
 
-    for laid_out in (True, False):
-        made = Example(step, numbers(5), 0.1)
-        program = made.lower("fuse", laid_out=laid_out)
-        assert program.fused or not laid_out
-        made.check(program)
+    made = Example(step, numbers(5), 0.1)
+    program = made.lower("fuse", laid_out=laid_out, processor=processor)
+    assert program.fused or not laid_out
+    made.check(program)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_20_random_nests(seed: int) -> None:
+    """Nests over the same rows and columns, in the phases and in the whole step."""
+    for whole in (False, True):
+        same_bits(random_chain(seed), lambda program, whole=whole: fuse(program, WIDE, whole), fused=whole)

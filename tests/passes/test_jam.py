@@ -81,13 +81,13 @@ def test_04_one_step_needs_no_loop() -> None:
 def test_05_loops_in_loops() -> None:
     """Loops inside are shared at every depth."""
     j, i, k = Loop(4, []), Loop(3, [], reverse=True), Loop(2, [])
-    nest = around(
-        j, around(i, around(k, update(at(R, (j, 1)), "add", load(W, (j, 6), (i, 2), (k, 1)))), define(at(T, (j, 1)), "copy", load(R, (j, 1))))
-    )  # fmt: skip
+    total = around(i, around(k, update(at(R, (j, 1)), "add", load(W, (j, 6), (i, 2), (k, 1)))))
+    total.body.append(define(at(T, (j, 1)), "copy", load(R, (j, 1))))
+    nest = around(j, define(at(R, (j, 1)), "copy", Constant(0.0)), total)
     program = jammed(nest, 2)
     outer = program.forward[0]
     assert isinstance(outer, Loop)
-    shared = outer.body[0]
+    shared = outer.body[2]
     assert isinstance(shared, Loop)
     assert (shared.count, shared.reverse) == (3, True)
     assert [isinstance(node, Loop) for node in shared.body] == [True, False, False]

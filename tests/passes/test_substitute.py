@@ -6,6 +6,7 @@ import pytest
 
 from mgjit.ir.program import (
     Array,
+    Block,
     Choice,
     Constant,
     Dynamic,
@@ -118,3 +119,21 @@ def test_06_the_same_bits() -> None:
         program = Program([i])
         program.tables.extend([5, 3, 8, 1, 0, 2, 9, 4, 7, 6, 11, 10])
         same_bits(program, change)
+
+
+def test_07_blocks() -> None:
+    """A block is copied as a block, with what is in it."""
+
+    def copied(program: Program) -> None:
+        program.forward[:] = copy_nodes(program.forward, Substitution())
+
+    i = Loop(3, [])
+    program = Program(
+        [around(i, Block([define(at(P, (i, 1)), "negate", load(X, (i, 1)))]), define(at(P), "copy", load(X)))]
+    )
+    inner = i.body[0]
+    same_bits(program, copied)
+    loop = program.forward[0]
+    assert isinstance(loop, Loop)
+    assert isinstance(loop.body[0], Block)
+    assert loop.body[0] is not inner
