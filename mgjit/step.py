@@ -480,6 +480,9 @@ class Lowering:
         ]
         if self.stats.traces:
             lines.append(f"last build: cache {self.stats.cache}, C compiler {self.stats.compile_seconds:.3f} s")
+        else:
+            lines.append("not built yet: no compiler has run")
+        lines += [f"    {line}" for line in lowered.schedule]
         lines += [f"slower path: {note}" for note in lowered.notes]
         lines += [f"could be faster: {hint}" for hint in self.hints]
         lines += [f"traced again: {reason}" for reason in self.stats.retraces]

@@ -198,7 +198,7 @@ def _has_room(use: Use, vector: Loop, lanes: int) -> bool:
     if step == 0:
         return True
     end = -(-vector.count // lanes) * lanes
-    return step == 1 and any(
+    return step == 1 and plain(index) is not None and any(
         rows.place <= index.base < rows.place + rows.pitch * rows.count
         and (index.base - rows.place) % rows.pitch == 0
         and vector.count == rows.used
@@ -227,9 +227,9 @@ def _vector_access(reference: Reference, plan: Plan, processor: Processor) -> fl
     step = 0 if plan.vector is None else steps.pop(plan.vector, 0)
     if step not in (0, 1):
         return _STRIDED
-    lanes = processor.lanes
-    aligned = not step or not (reference.index.base % lanes or any(c % lanes for c in steps.values()))
-    return (_LOAD if aligned else _UNALIGNED) / lanes
+    width = processor.lanes if plan.vector is None else min(processor.lanes, plan.vector.count)
+    aligned = not step or not (reference.index.base % width or any(c % width for c in steps.values()))
+    return (_LOAD if aligned else _UNALIGNED) / processor.lanes
 
 
 def _copying(use: Use, plan: Plan, processor: Processor, sharing: Sharing) -> float:

@@ -84,6 +84,17 @@ def separable(first: Sequence[Node], second: Sequence[Node], loop: Loop) -> bool
     return True
 
 
+def may_meet(first: Sequence[Node], second: Sequence[Node]) -> bool:
+    """Whether one may write an element that the other accesses, in any iterations of any loops."""
+    one, other = _by_array(first), _by_array(second)
+    for array in one.keys() & other.keys():
+        mine, theirs = one[array], other[array]
+        for here, there in ((mine.writes, theirs.writes), (mine.writes, theirs.reads), (mine.reads, theirs.writes)):
+            if any(a is None or b is None or not never_meet(a, b) for a in here for b in there):
+                return True
+    return False
+
+
 class _Accesses:
     """How an array is accessed; the index None stands for an access that is not plain: not affine, or a choice."""
 
@@ -97,7 +108,7 @@ def _by_array(nodes: Sequence[Node]) -> dict[Array, _Accesses]:
     for statement in statements(nodes):
         target = statement.target
         if isinstance(target, Reference):
-            found[target.array].writes.add(plain(target.index))
+            found[target.array].writes.add(ranged(target.index))
         else:
             for array in arrays_written(statement):
                 found[array].writes.add(None)
@@ -106,11 +117,19 @@ def _by_array(nodes: Sequence[Node]) -> dict[Array, _Accesses]:
             for part in leaf_operands(operand):
                 if isinstance(part, Load):
                     plainly_read.add(part.reference.array)
-                    found[part.reference.array].reads.add(plain(part.reference.index))
+                    found[part.reference.array].reads.add(ranged(part.reference.index))
         for array in arrays_read(statement):
             if array not in plainly_read:
                 found[array].reads.add(None)
     return found
+
+
+def ranged(index: Index) -> Index | None:
+    """The index, a run-time part as a loop of its own that may be anywhere; None for one with a table."""
+    if index.table is not None or index.dynamic is None:
+        return plain(index)
+    anywhere = Loop(index.dynamic.count, [])
+    return Index(index.base, (*index.terms, (anywhere, index.dynamic.stride)))
 
 
 def plain(index: Index) -> Index | None:

@@ -38,7 +38,7 @@ from ..ir.program import (
     statements,
     walk,
 )
-from .dependence import independent, separable
+from .dependence import independent, may_meet, separable
 from .expand import Arrays, crossing_registers, expand_registers
 from .rewrite import registers_used, rewrite_operands
 from .substitute import Substitution, copy_nodes
@@ -199,9 +199,10 @@ def _in_order(parts: list[list[Node]], loop: Loop) -> list[list[Node]]:
     count = len(parts)
     after = [0] * count  # bit b of after[a]: b must not come before a
     for first, later in _connected_pairs(parts):
-        after[first] |= 1 << later
-        if not separable(parts[first], parts[later], loop):
-            after[later] |= 1 << first
+        if _uses(parts[first], parts[later]) or may_meet(parts[first], parts[later]):
+            after[first] |= 1 << later
+            if not separable(parts[first], parts[later], loop):
+                after[later] |= 1 << first
     for middle in range(count):
         bit, beyond = 1 << middle, after[middle]
         after = [row | beyond if row & bit else row for row in after]
@@ -216,6 +217,11 @@ def _in_order(parts: list[list[Node]], loop: Loop) -> list[list[Node]]:
         done.append([node for a in groups.pop(bits) for node in parts[a]])
         placed |= bits
     return done
+
+
+def _uses(first: Sequence[Node], later: Sequence[Node]) -> bool:
+    own = set(statements(first))
+    return any(used in own for s in statements(later) for used in registers_used(s))
 
 
 def _connected_pairs(parts: Sequence[Sequence[Node]]) -> list[tuple[int, int]]:

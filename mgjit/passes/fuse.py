@@ -41,7 +41,7 @@ from ..ir.program import (
     walk,
 )
 from .cost import Processor, best_plan
-from .dependence import independent, never_meet, parts, plain, separable
+from .dependence import independent, never_meet, parts, ranged, separable
 from .nest import band
 from .rewrite import registers_used
 from .substitute import Substitution, copy_nodes
@@ -240,13 +240,13 @@ def _accesses(nodes: Sequence[Node]) -> Iterator[tuple[Array, Index | None, bool
         for part in parts(statement):
             if isinstance(part, Load):
                 covered.add(part.reference.array)
-                yield part.reference.array, plain(part.reference.index), False
+                yield part.reference.array, ranged(part.reference.index), False
         target = statement.target
         if isinstance(target, Reference):
             covered.add(target.array)
-            yield target.array, plain(target.index), True
+            yield target.array, ranged(target.index), True
             if statement.update:
-                yield target.array, plain(target.index), False
+                yield target.array, ranged(target.index), False
         for array in arrays_read(statement):
             if array not in covered:
                 yield array, None, False

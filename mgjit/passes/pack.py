@@ -5,8 +5,8 @@
                           ->      for j: for i: packed[j,i] = p[16 i + j]
                                   for b: for i: for j: e[b,i] = e[b,i] + d[b,j] * packed[j,i]
 
-1. The array gets one element for every iteration of the loops that the access depends on, the vector loop last, and
-   room for whole vectors.
+1. The array gets one element for every iteration of the loops of the nest that the access depends on, the vector loop
+   last, and room for whole vectors.
 2. The copy is made right before the first nest that needs it; later ones that read the same elements in the same
    pattern use it as well, until something writes the array.
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..ir.program import Array, Index, Load, Loop, Node, Operand, Reference, Rows, Statement, Term, statements
+from ..ir.program import Array, Index, Load, Loop, Node, Operand, Reference, Rows, Statement, Term, statements, walk
 from .cost import pattern
 from .rewrite import rewrite_operands
 from .substitute import Substitution
@@ -51,6 +51,7 @@ class Packer:
             vector: the loop that gets consecutive places.
             reads: what to pack.
         """
+        inside = {node for node in walk(nest) if isinstance(node, Loop)}
         filling: list[Node] = []
         place: dict[Reference, Reference] = {}
         for reference in dict.fromkeys(reads):

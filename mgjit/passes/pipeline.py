@@ -45,6 +45,7 @@ class Lowered:
 
     Attributes:
         notes: what could not be expressed the fast way, for `explain()`.
+        schedule: how each nest is executed, a line each.
         seconds: by stage.
     """
 
@@ -54,6 +55,7 @@ class Lowered:
     loops: int = 0
     statements: int = 0
     notes: list[str] = field(default_factory=list)
+    schedule: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
 
 
@@ -121,9 +123,10 @@ def _lower(
     fuse(program, processor or Processor(lanes=1), whole_step=not grads)
     hoist(program)
     delete_dead_statements(program)
+    schedule: list[str] = []
     if processor is not None:
         pad(program, processor.lanes)
-        vectorise(program, processor)
+        schedule = vectorise(program, processor)
     scheduled = perf_counter()
     use_registers(program, across_loops=True)
     share(program)
@@ -139,6 +142,7 @@ def _lower(
         len(trace),
         loops=sum(1 for node in walk(nodes) if isinstance(node, Loop)),
         statements=count_statements(nodes),
+        schedule=schedule,
         seconds={
             "roll": rolled,
             "lift": lifted - started,

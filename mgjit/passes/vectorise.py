@@ -42,15 +42,20 @@ from .expand import Arrays, crossing_registers, expand_registers
 from .jam import jam, side_by_side
 from .nest import Nest, examine
 from .pack import Packer
+from .report import describe
 from .substitute import Substitution, copy_nodes
 
 
-def vectorise(program: Program, processor: Processor) -> None:
-    """Schedule every nest of a Program, in place."""
+def vectorise(program: Program, processor: Processor) -> list[str]:
+    """Schedule every nest of a Program, in place; says how, a line for each nest."""
     held = Arrays("lane")
     numbers = [0]  # of packed arrays, whose names must differ in all functions
-    for _, nodes in program.functions:
-        nodes[:] = _Scheduler(processor, _sharing(nodes), held).nodes(nodes, Packer(processor.lanes, numbers))
+    report = []
+    for name, nodes in program.functions:
+        scheduler = _Scheduler(processor, _sharing(nodes), held)
+        nodes[:] = scheduler.nodes(nodes, Packer(processor.lanes, numbers))
+        report += [f"{name}: {line}" for line in scheduler.report]
+    return report
 
 
 def _sharing(nodes: Sequence[Node]) -> Sharing:
@@ -67,6 +72,7 @@ def _sharing(nodes: Sequence[Node]) -> Sharing:
 class _Scheduler:
     def __init__(self, processor: Processor, sharing: Sharing, held: Arrays) -> None:
         self.processor, self.sharing, self.held = processor, sharing, held
+        self.report: list[str] = []
 
     def nodes(self, nodes: Sequence[Node], packer: Packer) -> list[Node]:
         done: list[Node] = []
@@ -82,8 +88,10 @@ class _Scheduler:
 
     def nest(self, loop: Loop, packer: Packer) -> list[Node]:
         _, plan = best_plan(loop, self.processor, self.sharing)
+        nest = examine(loop)
+        if plan is not None or not any(isinstance(node, Loop) for node in loop.body):  # else those inside say it
+            self.report.append(describe(loop, nest, plan, self.processor))
         if plan is not None:
-            nest = examine(loop)
             assert nest is not None
             if plan.vector is None or self._keep_crossing(loop, nest, plan.vector):
                 return self._execute(loop, nest, plan, packer)
