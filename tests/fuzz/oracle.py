@@ -2,24 +2,28 @@
 
 `reference(text)` gives a list of snapshots, one a call: the result, then `data` and `grad` of every parameter,
 then the state.  The other functions give the same for a compiled form of the step.  Ways whose name ends in 32 are
-float32 steps, and compared with the undecorated program over numbers that round themselves.
+float32 steps, and compared with the undecorated program over numbers that round themselves.  Ways whose name begins
+with "kept" are steps with `grads=False`, whose gradients are not compared.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 import struct
 import warnings
 from array import array
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import mgjit
 from mgjit.engine.precision import FLOAT32, FLOAT64, Precision, float32
 from mgjit.engine.state import zero_array
 from mgjit.ir.interpreter import Interpreter
+from mgjit.passes.cost import Processor
 from mgjit.passes.memory import InputRegion
-from mgjit.passes.pipeline import lower
+from mgjit.passes.pipeline import Lowered, lower
 from mgjit.runtime.buffers import ParameterStorage
 from mgjit.step import _bind_new
 from mgjit.trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
@@ -35,6 +39,10 @@ Call = Callable[[Any, tuple[Any, ...]], Any]
 
 #: What plain-number Python arithmetic raises where C has an answer; mgjit promises nothing for such steps.
 UNDEFINED = (ZeroDivisionError, OverflowError)
+
+
+#: Between calls, gradients that a step with `grads=False` has not written are not defined.
+_HOST_READS_GRADIENTS = re.compile(r"lambda values, states: .*\.grad")
 
 
 class Loaded(NamedTuple):
@@ -82,7 +90,11 @@ def bits(thing: Any) -> Any:
 
 
 def _run(
-    text: str, call: Callable[[Any], Callable[..., Any]], results: bool = True, dtype: str = "float64"
+    text: str,
+    call: Callable[[Any], Callable[..., Any]],
+    results: bool = True,
+    dtype: str = "float64",
+    gradients: bool = True,
 ) -> list[Snapshot]:
     program = load(text)
     functions = [call(step) for step in program.steps]
@@ -97,7 +109,7 @@ def _run(
             [
                 bits(result) if results else None,
                 bits([v.data for v in values]),
-                bits([v.grad for v in values]),
+                bits([v.grad for v in values]) if gradients else None,
                 bits([list(s) for s in program.states]),
             ]
         )
@@ -111,33 +123,38 @@ def _round_memory(values: list[Any], states: list[Any]) -> None:
         state[:] = [float32(number) for number in state]
 
 
-def reference(text: str, results: bool = True) -> list[Snapshot] | None:
+def reference(text: str, results: bool = True, gradients: bool = True) -> list[Snapshot] | None:
     """What the undecorated step does; None when Python raises where C does not."""
     try:
-        return _run(text, lambda step: step, results)
+        return _run(text, lambda step: step, results, gradients=gradients)
     except UNDEFINED:
         return None
 
 
-def single_reference(text: str, results: bool = True) -> list[Snapshot] | None:
+def single_reference(text: str, results: bool = True, gradients: bool = True) -> list[Snapshot] | None:
     """What the undecorated step does in float32."""
     with single_precision():
         try:
-            return _run(text, with_singles, results, "float32")
+            return _run(text, with_singles, results, "float32", gradients)
         except UNDEFINED:
             return None
 
 
 def expected(text: str, way: str) -> list[Snapshot] | None:
     """What a way of running a program must give; None when it cannot be compared."""
-    return (single_reference if way.endswith("32") else reference)(text, results=not way.startswith(_WITHOUT_RESULTS))
+    gradients = not way.startswith("kept")
+    if not gradients and (len(load(text).steps) > 1 or _HOST_READS_GRADIENTS.search(text)):
+        return None
+    undecorated = single_reference if way.endswith("32") else reference
+    return undecorated(text, results=not way.startswith(_WITHOUT_RESULTS), gradients=gradients)
 
 
 def compiled(text: str, **options: Any) -> list[Snapshot]:
     """What the compiled step does."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return _run(text, mgjit.compile(**options), dtype=options.get("dtype", "float64"))
+        call, gradients = mgjit.compile(**options), options.get("grads", True)
+        return _run(text, call, dtype=options.get("dtype", "float64"), gradients=gradients)
 
 
 def phased(text: str, **options: Any) -> list[Snapshot]:
@@ -173,16 +190,26 @@ def looped(text: str, **options: Any) -> list[Snapshot]:
     return _run(text, by_rows, False, options.get("dtype", "float64"))
 
 
-def interpreted(text: str, precision: Precision = FLOAT64) -> list[Snapshot]:
-    """What the reference interpreter makes of the Program."""
-    return _run(text, lambda step: _Interpreted(step, precision), dtype=precision.name)
+def interpreted(
+    text: str, precision: Precision = FLOAT64, processor: Processor | None = None, grads: bool = True
+) -> list[Snapshot]:
+    """What the reference interpreter makes of the Program.
+
+    Args:
+        text: the program.
+        precision: of its numbers.
+        processor: that the Program is scheduled for.
+        grads: whether gradients are compared.
+    """
+    lowering = partial(lower, processor=processor, grads=grads)
+    return _run(text, lambda step: _Interpreted(step, precision, lowering), dtype=precision.name, gradients=grads)
 
 
 class _Interpreted:
     """Calls a step by interpreting its Program: traced at the first call, then only run."""
 
-    def __init__(self, step: Any, precision: Precision) -> None:
-        self.step, self.precision = step, precision
+    def __init__(self, step: Any, precision: Precision, lowering: Callable[..., Lowered]) -> None:
+        self.step, self.precision, self.lowering = step, precision, lowering
         self.interpreter: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
@@ -194,7 +221,12 @@ class _Interpreted:
             self.slots.data[index], self.slots.grad[index] = value.data, value.grad
         for (_, region), content in zip(self.memory.regions[INPUT], [frame.packed, *frame.buffers]):
             self.interpreter.memory[region] = content
-        self.interpreter.run()
+        program = self.interpreter.program
+        if program.fused:
+            self.interpreter.execute(program.forward)
+            self.interpreter.execute(program.fused)
+        else:
+            self.interpreter.run()
         for index, value in enumerate(frame.values):
             value.data, value.grad = self.slots.data[index], self.slots.grad[index]
         return self.result(self.outputs)
@@ -207,7 +239,7 @@ class _Interpreted:
         trace, self.result = traced.trace, traced.result
         inputs = [InputRegion(0, self.plan.packed_size, self.precision.format)]
         inputs += [InputRegion(node.place, node.size, node.format) for node in self.plan.buffers]
-        lowered = lower(trace, inputs)
+        lowered = self.lowering(trace, inputs)
         self.memory = lowered.memory
         storages = _bind_new(trace, self.memory.layout) + [storage for _, storage in trace.bound_storages]
         for _, state in trace.states:
@@ -260,6 +292,20 @@ WAYS: dict[str, Callable[[str], list[Snapshot]]] = {
     "loop": lambda text: looped(text, compiler="tcc", cache=False),
     "loop-python": lambda text: looped(text, backend="python"),
     "loop32": lambda text: looped(text, compiler="tcc", cache=False, dtype="float32"),
+    # Without -march=native: vectors of two float64, or four float32.
+    "narrow": lambda text: compiled(text, compiler="gcc", cache=False, optimisation="-O2"),
+    "narrow-clang": lambda text: compiled(text, compiler="clang", cache=False, optimisation="-O2"),
+    "narrow32": lambda text: compiled(text, compiler="gcc", cache=False, optimisation="-O2", dtype="float32"),
+    **{
+        f"lanes-{lanes}": partial(interpreted, processor=Processor(lanes, registers))
+        for lanes, registers in ((2, 16), (4, 16), (8, 32), (16, 32))
+    },
+    "lanes-4-of-32": partial(interpreted, precision=FLOAT32, processor=Processor(4, 16)),
+    "lanes-16-of-32": partial(interpreted, precision=FLOAT32, processor=Processor(16, 32)),
+    "kept": lambda text: compiled(text, cache=False, grads=False),
+    "kept-tcc": lambda text: compiled(text, compiler="tcc", cache=False, grads=False),
+    "kept-lanes": partial(interpreted, processor=Processor(4, 16), grads=False),
+    "kept32": lambda text: compiled(text, cache=False, grads=False, dtype="float32"),
     "phases": lambda text: phased(text, backend="python"),
     "tcc32": lambda text: compiled(text, compiler="tcc", cache=False, dtype="float32"),
     "default32": lambda text: compiled(text, cache=False, dtype="float32"),
