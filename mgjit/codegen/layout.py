@@ -16,7 +16,6 @@ from ..ir.program import Array, Mixed, Program, TableEntry, TargetMixed, arrays_
 from ..passes.memory import Memory
 from ..trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 
-
 #: Elements in a cache line, of the smallest kind; longer scratch arrays begin with one, as vectors like to.
 _LINE = 16
 

@@ -148,9 +148,7 @@ def _operation(statement: Statement) -> float:
 # ---- 2 and 3: the cost of an order --------------------------------------------------------------------------
 
 
-def _plan(
-    nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Processor, sharing: Sharing
-) -> Plan:
+def _plan(nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Processor, sharing: Sharing) -> Plan:
     sums = [loop for loop in nest.band if loop not in free]
     best: Plan | None = None
     for rows in [None, *(loop for loop in free if loop is not vector)]:
@@ -193,6 +191,8 @@ def _share(plan: Plan, processor: Processor) -> float:
 def _has_room(use: Use, vector: Loop, lanes: int) -> bool:
     """Whether an access may go beyond the end of the vector loop, to the end of the last vector."""
     index = use.reference.index
+    if plain(index) is None:
+        return False
     steps = dict(index.terms)
     step = steps.pop(vector, 0)
     if step == 0:

@@ -23,7 +23,8 @@ from mgjit.engine.state import zero_array
 from mgjit.ir.program import Program
 from mgjit.passes.cost import Processor
 from mgjit.runtime import ffi
-from mgjit.toolchain import build, compilers
+from mgjit.toolchain import compilers
+from tests.codegen.native import compile_c, find, run_native, working
 from tests.lowering import SCALAR, WIDE, Example, bits, numbers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -130,26 +131,6 @@ def test_03_literals_have_no_decimal_rounding() -> None:
             assert bits(float.fromhex(text[:-1]) if "0x" in text else float(text[:-1])) == bits(single)
 
 
-def compile_c(compiler: compilers.Compiler, text: str) -> ffi.Library:
-    return ffi.load_bytes(build.compile_shared(compiler, text, optimisation="-O2").binary)
-
-
-def working() -> list[Any]:
-    """A parameter for each compiler family; those that are not installed are skipped by name."""
-    return [pytest.param(family, id=family) for family in ("gcc", "clang", "tcc")]
-
-
-def find(family: str) -> compilers.Compiler:
-    """The compiler of a family."""
-    try:
-        compiler = compilers.find(family)
-    except mgjit.errors.CompilerError:
-        compiler = None
-    if compiler is None:
-        pytest.skip(f"{family} is not installed")
-    return compiler
-
-
 @pytest.mark.parametrize("family", working())
 @pytest.mark.parametrize(("precision", "kind"), [(FLOAT64, "double"), (FLOAT32, "float")], ids=["double", "float"])
 def test_04_literals_survive_the_compiler(family: str, precision: Precision, kind: str) -> None:
@@ -171,20 +152,8 @@ def test_05_the_same_numbers_as_the_interpreter(example: Callable[[], Example], 
     """The compiled functions leave in memory what the reference interpreter does."""
     made = example() if dtype == "float64" else example().in_float32()
     program, layout, text = source(made, SCALAR if family == "tcc" else WIDE)
-    number = program.precision.format
-    library = compile_c(find(family), text)
-    memory = {a: array(a.format if a.space == "input" else number, c) for a, c in made.contents().items()}
     expected = made.run(program)
-    buffers = made.buffers(layout, program, memory)
-    block = ffi.PointerBlock(len(buffers))
-    kept = [
-        array("i" if k == len(buffers) - 2 else number, b) if isinstance(b, list) else b for k, b in enumerate(buffers)
-    ]
-    for number, buffer in enumerate(kept):
-        if buffer is not None and len(buffer):
-            block.set(number, buffer)
-    for name in ("forward", "backward", "update"):
-        library.function(f"mgjit_{name}")(block)
+    memory = run_native(made, program, layout, compile_c(find(family), text))
     for place, content in memory.items():
         assert [bits(x) for x in content] == [bits(x) for x in expected[place]], place
 

@@ -25,6 +25,7 @@ from mgjit.ir.program import (
     Statement,
     TableEntry,
     TargetChoice,
+    count_statements,
 )
 from mgjit.passes.fuse import fuse
 from tests.handmade import around, at, define, load, same_bits, update
@@ -33,6 +34,13 @@ from tests.nests import random_chain
 
 P, G = Array("p", "parameter", 40), Array("g", "gradient", 40)
 X, D, S = Array("x", "input", 40), Array("d", "input", 40), Array("s", "state", 40)
+
+
+@pytest.fixture(autouse=True)
+def whatever_it_costs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What may be fused is fused, but in tests of what it costs."""
+    if "costs" not in request.node.name:
+        monkeypatch.setattr("mgjit.passes.fuse.best_plan", lambda nest, processor: (0.0, None))
 
 
 def gradient(rows: int = 4, columns: int = 5) -> Loop:
@@ -49,14 +57,11 @@ def descent(rows: int = 4, columns: int = 5, base: int = 0) -> Loop:
 
 
 def fused(backward: Sequence[Node], updating: Sequence[Node]) -> Program:
-    """The Program after the pass: both the phases and what is fused have the bits of before.
-
-    Without vectors, nothing but the loops that nests go through decides what is worth it.
-    """
+    """The Program after the pass: both the phases and what is fused have the bits of before."""
     program = Program([], list(backward), list(updating))
     program.tables.extend([5, 3, 1, 2])
     before = print_program(program)
-    same_bits(program, lambda changed: fuse(changed, SCALAR, whole_step=True), fused=True)
+    same_bits(program, lambda changed: fuse(changed, WIDE, whole_step=True), fused=True)
     again = Program([], list(backward), list(updating))
     again.tables.extend([5, 3, 1, 2])
     assert print_program(again) == before  # nodes are not changed in place
@@ -253,7 +258,7 @@ def test_18_a_whole_step() -> None:
 
 @pytest.mark.parametrize("processor", [SCALAR, WIDE], ids=["scalar", "vectors"])
 @pytest.mark.parametrize("laid_out", [True, False])
-def test_19_a_network(laid_out: bool, processor: Any) -> None:
+def test_19_what_it_costs_in_a_network(laid_out: bool, processor: Any) -> None:
     """Weights are updated where their gradients are computed."""
     model = nn.MLP(5, [8, 1])
 
@@ -272,6 +277,13 @@ def test_19_a_network(laid_out: bool, processor: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_20_random_nests(seed: int) -> None:
-    """Nests over the same rows and columns, in the phases and in the whole step."""
+    """Nests over the same rows and columns, in the phases and in the whole step, whatever it costs."""
     for whole in (False, True):
         same_bits(random_chain(seed), lambda program, whole=whole: fuse(program, WIDE, whole), fused=whole)
+
+
+@pytest.mark.parametrize(("power", "expected"), [(1.0, True), (1.02, True), (1.1, False)])
+def test_21_what_it_costs(monkeypatch: pytest.MonkeyPatch, power: float, expected: bool) -> None:
+    """Nests stay apart when the one that they would make costs more than both."""
+    monkeypatch.setattr("mgjit.passes.fuse.best_plan", lambda nest, _: (count_statements([nest]) ** power, None))
+    assert together([gradient()], [descent()]) is expected

@@ -5,11 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 import mgjit
-from mgjit.ir.program import Program, Register, count_statements, statements
+from mgjit.ir.printer import print_program
+from mgjit.ir.program import (
+    Array,
+    Choice,
+    Constant,
+    Dynamic,
+    Index,
+    Load,
+    Loop,
+    Mixed,
+    Node,
+    Program,
+    Reference,
+    Register,
+    Statement,
+    TableEntry,
+    arrays_written,
+    count_statements,
+    statements,
+)
+from mgjit.ir.verify import verify
 from mgjit.passes.first_contributions import merge_first_contributions
 from mgjit.passes.registers import use_registers
-from mgjit.passes.simplify import delete_dead_statements
-from tests.lowering import Example, numbers
+from mgjit.passes.simplify import delete_dead_statements, forget_gradients
+from mgjit.passes.substitute import Substitution, copy_nodes
+from tests.handmade import around, at, define, load, result, update, visible
+from tests.lowering import Example, numbers, sgd
 
 
 def values(count: int, seed: int = 1) -> list[Any]:
@@ -117,4 +139,127 @@ def test_06_running_twice_changes_nothing() -> None:
     for part in (registers, delete_dead_statements):
         part(program)
     assert size(program) == before
+    made.check(program)
+
+
+# ---- gradients that nobody reads ------------------------------------------------------------------------------
+
+G, P, S = Array("g", "gradient", 40), Array("p", "parameter", 40), Array("s", "state", 40)
+T = Array("t", "scratch", 40)
+
+
+def forgotten(*nodes: Node, forward: tuple[Node, ...] = ()) -> Program:
+    """A step whose fused part is `nodes`, after the pass; parameters and state have the same bits."""
+    program = Program(list(forward), list(nodes), fused=list(copy_nodes(nodes, Substitution())))
+    program.tables.extend([3, 1, 2])
+    arrays = [array for array in (P, S) if array in visible(program)]
+
+    def run() -> list[list[bytes]]:
+        return [bits for seed in range(4) for bits in result(program, arrays, seed, fused=True)]
+
+    before = run()
+    forget_gradients(program)
+    verify(program)
+    assert run() == before
+    return program
+
+
+def gradient(row: int = 0) -> tuple[Loop, Statement]:
+    """`for i: %1 = exp(x[i]); g[i] = %1`, of a row of ten."""
+    i = Loop(10, [])
+    made = define(at(G, (i, 1), base=10 * row), "exp", load(S, (i, 1), base=20))
+    return around(i, made), made
+
+
+def test_10_assigned_and_not_read() -> None:
+    """The assignment goes, the number stays for who uses it; the phases keep theirs."""
+    i, made = gradient()
+    i.body.append(define(at(P, (i, 1)), "negate", Register(made)))
+    program = forgotten(i)
+    text = print_program(program)
+    assert print_program(Program(program.fused)) == (
+        "forward:\n    for i in 0 .. 9:\n        %0 = exp(s[i + 20])\n        %1 = p[i] = negate(%0)\n"
+    )
+    assert "g[i] = exp" in text.split("fused:\n")[0]
+
+
+def test_11_what_the_step_reads() -> None:
+    """In a later nest, in an update of the gradient, or in the forward phase of the next step."""
+    j = Loop(10, [])
+    read = around(j, define(at(P, (j, 1)), "negate", load(G, (j, 1))))
+    assert "g[i] = exp" in print_program(forgotten(gradient()[0], read)).split("fused:\n")[1]
+    j = Loop(10, [])
+    added = around(j, update(at(G, (j, 1)), "add", load(S, (j, 1))))
+    assert "g[i] = exp" in print_program(forgotten(gradient()[0], added)).split("fused:\n")[1]
+    early = define(at(P), "copy", load(G, base=3))
+    assert "g[i] = exp" in print_program(forgotten(gradient()[0], forward=(early,))).split("fused:\n")[1]
+
+
+def test_12_other_elements() -> None:
+    """A gradient that is read keeps its own assignment, not that of the others."""
+    j = Loop(10, [])
+    read = around(j, define(at(P, (j, 1)), "negate", load(G, (j, 1), base=10)))
+    text = print_program(forgotten(gradient(0)[0], gradient(1)[0], read)).split("fused:\n")[1]
+    assert "g[i + 10] = exp" in text
+    assert "g[i] =" not in text
+
+
+def test_13_read_from_anywhere() -> None:
+    """Through a table, by a run-time index, or as one of several arrays: all elements are read."""
+    reads = [
+        Load(Reference(G, Index(0, (), TableEntry(0, ())))),
+        Load(Reference(G, Index(0, (), None, Dynamic(Constant(2.0), 1, 9)))),
+        Mixed((G, S), TableEntry(1, ()), TableEntry(2, ())),
+        Choice(Loop(1, []), load(G, base=2), Constant(1.0)),
+    ]
+    for operand in reads:
+        read: Node = define(at(P), "copy", operand)
+        if isinstance(operand, Choice):
+            read = around(operand.loop, read)
+        assert "g[i] = exp" in print_program(forgotten(gradient()[0], read)).split("fused:\n")[1]
+
+
+def test_14_sums_of_gradients() -> None:
+    """An update whose result nobody reads goes with what it adds to."""
+    i = Loop(10, [])
+    total = around(i, update(at(G, (i, 1)), "add", load(S, (i, 1))))
+    text = print_program(forgotten(total, define(at(P), "copy", load(S))))
+    assert "add" in text.split("fused:\n")[0]
+    assert "add" in text.split("fused:\n")[1]  # it reads what it adds to
+    once = print_program(forgotten(define(at(G), "copy", Constant(0.0)), define(at(P), "copy", load(S))))
+    assert "g[" not in once.split("fused:\n")[1]
+
+
+def test_15_a_step_without_gradients() -> None:
+    """Parameters and results are those of the step; gradients of the fused part are not written."""
+    model = mgjit.nn.MLP(5, [8, 4])
+
+    def step(x: Any, rate: Any) -> Any:
+        loss = sum(y * y for y in model(x))
+        model.zero_grad()
+        loss.backward()
+        sgd(model.parameters(), rate)
+        return loss
+
+    made = Example(step, numbers(5), 0.1)
+    program = made.lower(laid_out=True, grads=False)
+    assert program.fused
+    assert not any(array.space == "gradient" for s in statements(program.fused) for array in arrays_written(s))
+    assert any(array.space == "gradient" for s in statements(program.backward) for array in arrays_written(s))
+    made.check(program)
+
+
+def test_16_gradients_that_accumulate() -> None:
+    """Without zero_grad the step reads what the last one left: nothing may be forgotten."""
+    w = values(8)
+
+    def step(x: Any, rate: Any) -> Any:
+        loss = sum(p * x for p in w) ** 2
+        loss.backward()
+        sgd(w, rate)
+        return loss
+
+    made = Example(step, 0.7, 0.1)
+    program = made.lower(grads=False)
+    assert any(array.space == "gradient" for s in statements(program.fused) for array in arrays_written(s))
     made.check(program)

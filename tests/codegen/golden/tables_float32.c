@@ -83,7 +83,7 @@ static NOINLINE void forward_on(real *RESTRICT const p0, const unsigned char *RE
 
 static NOINLINE void forward(void *const *m)
 {
-    forward_on((real *)m[0], (const unsigned char *)m[3], (real *)m[7] + 0, (real *)m[7] + 8, (const real *)m[2], (real *)m[4], (const int *)m[6]);
+    forward_on((real *)m[0], (const unsigned char *)m[3], (real *)m[7] + 0, (real *)m[7] + 16, (const real *)m[2], (real *)m[4], (const int *)m[6]);
 }
 
 static NOINLINE void backward_on(void)
