@@ -329,7 +329,9 @@ def invariant_accumulators(loop: Loop, vectors: bool) -> list[tuple[Reference, L
         for statement in [node] if lane is None else lane.body:
             if isinstance(statement, Statement) and statement.update and isinstance(statement.target, Reference):
                 index = statement.target.index
-                fixed = index.table is None and index.dynamic is None and all(other is not loop for other, _ in index.terms)
+                fixed = (
+                    index.table is None and index.dynamic is None and all(other is not loop for other, _ in index.terms)
+                )
                 kept = statement.target.array.space not in ("input", "constant", "output")
                 if fixed and kept:
                     found.setdefault(statement.target.array, []).append((statement.target, lane))

@@ -25,7 +25,6 @@ from ..ir.program import (
     Node,
     Operand,
     Reference,
-    Register,
     Statement,
     arrays_read,
     arrays_written,

@@ -35,12 +35,11 @@ from ..ir.program import (
     Statement,
     arrays_read,
     arrays_written,
-    leaf_operands,
     statements,
 )
 from .dependence import independent, separable
 from .expand import Arrays, crossing_registers, expand_registers
-from .rewrite import rewrite_operands
+from .rewrite import registers_used, rewrite_operands
 from .substitute import Substitution, copy_nodes
 
 #: Operations that are rather repeated than kept in memory, in chains of at most so many.
@@ -120,7 +119,7 @@ def _connected(body: Sequence[Node]) -> list[list[Node]]:
     for node in body:
         assert isinstance(node, Statement)
         mine: list[Node] = []
-        for used in _registers(node):
+        for used in registers_used(node):
             other = part_of.get(used)
             if other is not None and other is not mine:
                 mine += other
@@ -145,7 +144,7 @@ def _repeat_cheap_ones(loop: Loop) -> None:
             statement.target is None
             and statement.operation in _CHEAP
             and not any(array in written for array in arrays_read(statement))
-            and all(used in cheap or used not in own for used in _registers(statement))
+            and all(used in cheap or used not in own for used in registers_used(statement))
         )
 
     def use(operand: Operand) -> Operand:
@@ -169,7 +168,7 @@ def _repeat_cheap_ones(loop: Loop) -> None:
 
 
 def _depth(statement: Statement, cheap: dict[Statement, Statement]) -> int:
-    return 1 + max((_depth(used, cheap) for used in _registers(statement) if used in cheap), default=0)
+    return 1 + max((_depth(used, cheap) for used in registers_used(statement) if used in cheap), default=0)
 
 
 def _without_conflicts(parts: list[list[Node]]) -> list[list[Node]]:
@@ -189,15 +188,6 @@ def _conflict(one: Sequence[Node], other: Sequence[Node]) -> bool:
     written = [{a for s in statements(part) for a in arrays_written(s)} for part in (one, other)]
     read = [{a for s in statements(part) for a in arrays_read(s)} for part in (one, other)]
     return bool(written[0] & (written[1] | read[1]) or written[1] & read[0])
-
-
-def _registers(statement: Statement) -> list[Statement]:
-    return [
-        part.statement
-        for operand in statement.operands
-        for part in leaf_operands(operand)
-        if isinstance(part, Register)
-    ]
 
 
 # ---- 2 and 3: what stays together -----------------------------------------------------------------------------
@@ -237,7 +227,7 @@ def _connected_pairs(parts: Sequence[Sequence[Node]]) -> list[tuple[int, int]]:
         for array in written | {a for s in statements(part) for a in arrays_read(s)}:
             touching[array].append((number, array in written))
         for statement in statements(part):
-            users = {owner.get(used, number) for used in _registers(statement)}
+            users = {owner.get(used, number) for used in registers_used(statement)}
             pairs |= {(user, number) for user in users if user != number}
     for accesses in touching.values():
         writers = [number for number, writes in accesses if writes]

@@ -30,8 +30,7 @@ from ..ir.program import (
     Term,
     statements,
 )
-from .dependence import parts
-from .rewrite import rewrite_operands, with_surroundings
+from .rewrite import registers_used, rewrite_operands, with_surroundings
 
 #: Arrays of more elements than this are not made.
 _MOST_ELEMENTS = 1 << 20
@@ -58,17 +57,19 @@ class Arrays:
 def crossing_registers(nodes: Sequence[Node], part_of: Mapping[Statement, int]) -> set[Statement]:
     """Statements whose registers are used in another part."""
     return {
-        part.statement
+        used
         for statement in statements(nodes)
-        for part in parts(statement)
-        if isinstance(part, Register)
-        and part.statement in part_of
-        and part_of[part.statement] != part_of.get(statement, -1)
+        for used in registers_used(statement)
+        if used in part_of and part_of[used] != part_of.get(statement, -1)
     }
 
 
 def expand_registers(
-    nodes: list[Node], around: Sequence[Loop], part_of: Mapping[Statement, int], crossing: set[Statement], arrays: Arrays
+    nodes: list[Node],
+    around: Sequence[Loop],
+    part_of: Mapping[Statement, int],
+    crossing: set[Statement],
+    arrays: Arrays,
 ) -> bool:
     """Give registers that cross an array, in place.
 

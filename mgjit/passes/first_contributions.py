@@ -129,6 +129,8 @@ def _visits_the_same(clear: _Access, later: _Access) -> bool:
     statement = later.statement
     if later.place is None or not (later.writes and statement.update and statement.operation == "add"):
         return False
+    if any(array in arrays_written(statement) for operand in statement.operands for array in operand_arrays(operand)):
+        return False  # it adds what was cleared
     shared = [a for a, b in zip(clear.loops, later.loops) if a is b]
     mine, theirs = _shape(clear, shared), _shape(later, shared)
     return mine == theirs and mine is not None
@@ -189,4 +191,5 @@ def _begins_or_adds(statement: Statement) -> bool:
     if statement.update:
         return statement.operation == "add"
     first = statement.operands[0]
-    return isinstance(first, Constant) and str(first.value) in ("0.0", "1.0")
+    begins = isinstance(first, Constant) and str(first.value) in ("0.0", "1.0")
+    return begins and statement.operation in ("copy", "add")

@@ -33,7 +33,6 @@ from ..ir.program import (
     Node,
     Program,
     Reference,
-    Register,
     Statement,
     arrays_read,
     arrays_written,
@@ -44,6 +43,7 @@ from ..ir.program import (
 from .cost import Processor, best_plan
 from .dependence import independent, never_meet, parts, plain, separable
 from .nest import band
+from .rewrite import registers_used
 from .substitute import Substitution, copy_nodes
 
 #: Nests with more statements are not joined.
@@ -270,4 +270,4 @@ def _may_pass(moved: Sequence[Node], others: Sequence[Node]) -> bool:
 
 
 def _register_connects(one: set[Statement], other: set[Statement]) -> bool:
-    return any(isinstance(part, Register) and part.statement in other for s in one for part in parts(s))
+    return any(used in other for s in one for used in registers_used(s))

@@ -42,7 +42,9 @@ def merge(program: Program, memory: Memory) -> None:
     """Merge arrays of a Program that has not been differentiated yet, in place."""
     nodes = program.forward
     kept = {result for result, _ in memory.adjoint_reads}
-    kept |= {a for s in statements(nodes) for t in leaf_targets(s.target) if not isinstance(t, Reference) for a in t.arrays if a}
+    for target in (target for s in statements(nodes) for target in leaf_targets(s.target)):
+        if not isinstance(target, Reference):
+            kept |= {array for array in target.arrays if array is not None}
     groups = [group for group in _groups(nodes) if not kept.intersection(group)]
     place: dict[Array, tuple[Array, int]] = {}
     for group in groups:

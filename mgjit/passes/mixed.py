@@ -26,7 +26,7 @@ def entries_of(mixed: Mixed, tables: Sequence[int]) -> Entries:
 
 def _read(entry: TableEntry, loops: Sequence[Loop], tables: Sequence[int]) -> list[int]:
     steps = dict(entry.terms)
-    ranges = [range(0, steps.get(loop, 0) * loop.count, steps[loop]) if loop in steps else (0,) * loop.count for loop in loops]
+    ranges = [[steps.get(loop, 0) * i for i in range(loop.count)] for loop in loops]
     return [tables[entry.offset + sum(iteration)] for iteration in product(*ranges)]
 
 

@@ -26,7 +26,6 @@ from ..ir.program import (
     TargetMixed,
     leaf_operands,
     leaf_targets,
-    statements,
     walk,
 )
 from .rewrite import with_surroundings
@@ -73,7 +72,7 @@ class Nest:
         return [node for node in walk(self.body) if isinstance(node, Loop)]
 
     def varying(self, loop: Loop) -> set[Statement]:
-        """The statements that are different in different iterations of `loop`, by what they read or where they write."""
+        """The statements that differ in different iterations of `loop`, by what they read or where they write."""
         found: set[Statement] = set()
         for statement in self.around:  # in order: a register's statement comes first
             for operand in statement.operands:
@@ -100,6 +99,8 @@ def examine(loop: Loop) -> Nest | None:
     fixed: set[Loop] = set()
     for statement, inside in around.items():
         fixed |= set(_not_affine(statement))
+        if _addresses_by_register(statement):
+            fixed |= set(inside)
         uses += [Use(statement, reference, inside, False) for reference in _reads(statement)]
         target = statement.target
         if isinstance(target, Reference):
@@ -131,6 +132,15 @@ def _not_affine(statement: Statement) -> Iterator[Loop]:
         yield statement.target.loop
 
 
+def _addresses_by_register(statement: Statement) -> bool:
+    """Whether a run-time index is a number that has just been computed, which may differ in every iteration."""
+    loads = [p for operand in statement.operands for p in leaf_operands(operand) if isinstance(p, Load)]
+    indices = [load.reference.index for load in loads]
+    indices += [target.index for target in leaf_targets(statement.target) if isinstance(target, Reference)]
+    numbers = [index.dynamic.operand for index in indices if index.dynamic is not None]
+    return any(isinstance(part, Register) for number in numbers for part in leaf_operands(number))
+
+
 def _of_operand(operand: Operand) -> Iterator[Loop]:
     if isinstance(operand, Choice):
         yield operand.loop
@@ -146,8 +156,8 @@ def _of_index(index: Index) -> Iterator[Loop]:
     if index.table is not None:
         yield from (loop for loop, _ in index.table.terms)
     if index.dynamic is not None:
+        yield from _of_operand(index.dynamic.operand)
         for part in leaf_operands(index.dynamic.operand):
-            yield from _of_operand(part)
             if isinstance(part, Load):
                 yield from (loop for loop, _ in part.reference.index.terms)
 

@@ -55,7 +55,8 @@ class Packer:
         place: dict[Reference, Reference] = {}
         for reference in dict.fromkeys(reads):
             steps = dict(reference.index.terms)
-            others = sorted((loop for loop in steps if loop is not vector), key=lambda loop: (-steps[loop], -loop.count))
+            others = [loop for loop in steps if loop is not vector]
+            others.sort(key=lambda loop: (-steps[loop], -loop.count))
             key = pattern(reference), (steps[vector], vector.count), tuple(loop.count for loop in others)
             array = self._valid.get(key)
             if array is None:
@@ -65,7 +66,9 @@ class Packer:
             place[reference] = _element(array, others, vector)
 
         def replace(operand: Operand) -> Operand:
-            return Load(place[operand.reference]) if isinstance(operand, Load) and operand.reference in place else operand
+            if isinstance(operand, Load) and operand.reference in place:
+                return Load(place[operand.reference])
+            return operand
 
         for statement in statements(nest):
             rewrite_operands(statement, replace)

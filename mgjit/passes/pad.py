@@ -44,9 +44,9 @@ def pad(program: Program, lanes: int) -> None:
     for array, places in indices.items():
         length = array.shape[-1] if array.space == "scratch" and array.shape else 0
         longer = -(-length // lanes) * lanes
-        if longer > length > lanes // 2 and array.size % length == 0:
-            if all(index is not None and _row_of(index, length) is not None for index in places):
-                pitch[array] = longer
+        uneven = longer > length > lanes // 2 and array.size % length == 0
+        if uneven and all(index is not None and _row_of(index, length) is not None for index in places):
+            pitch[array] = longer
     if pitch:
         for statement in found:
             _rewrite(statement, pitch)
@@ -78,7 +78,7 @@ def _row_of(index: Index, length: int) -> int | None:
     inside = [c * (loop.count - 1) for loop, c in index.terms if c % length]
     low = column + sum(span for span in inside if span < 0)
     high = column + sum(span for span in inside if span > 0)
-    return row if 0 <= low and high < length else None
+    return row if low >= 0 and high < length else None
 
 
 def _rewrite(statement: Statement, pitch: dict[Array, int]) -> None:

@@ -32,8 +32,8 @@ from .phases import split_phases
 from .powers import write_powers
 from .reach import Reach, reach
 from .reductions import find_reductions
-from .roll import Item, roll
 from .registers import forward_copies, use_registers
+from .roll import Item, roll
 from .simplify import delete_dead_statements, forget_gradients
 from .unroll import unroll
 from .vectorise import vectorise

@@ -15,6 +15,7 @@ from ..ir.program import (
     Node,
     Operand,
     Reference,
+    Register,
     Statement,
     Target,
     TargetChoice,
@@ -50,6 +51,21 @@ def rewrite_operands(statement: Statement, function: Callable[[Operand], Operand
     """Apply `function` to every operand of a statement, in place."""
     statement.operands = tuple([map_operand(operand, function) for operand in statement.operands])
     statement.target = map_target(statement.target, function)
+
+
+def registers_used(statement: Statement) -> Iterator[Statement]:
+    """The statements whose registers a statement uses: in operands, alternatives, and run-time indices."""
+    found: list[Statement] = []
+
+    def note(operand: Operand) -> Operand:
+        if isinstance(operand, Register):
+            found.append(operand.statement)
+        return operand
+
+    for operand in statement.operands:
+        map_operand(operand, note)
+    map_target(statement.target, note)
+    yield from found
 
 
 def with_surroundings(

@@ -21,7 +21,6 @@ from ..ir.program import (
     Operand,
     Program,
     Reference,
-    Register,
     Statement,
     arrays_read,
     arrays_written,
@@ -29,7 +28,7 @@ from ..ir.program import (
     statements,
 )
 from .dependence import never_meet, plain
-from .rewrite import map_operand, map_target
+from .rewrite import map_operand, map_target, registers_used
 
 VISIBLE = frozenset({"parameter", "gradient", "state", "output"})
 
@@ -58,9 +57,8 @@ def delete_dead_statements(program: Program) -> None:
         for array in arrays_read(statement):
             for writer in writers.pop(array, ()):
                 need(writer)
-        for operand in _all_operands(statement):
-            if isinstance(operand, Register):
-                need(operand.statement)
+        for used in registers_used(statement):
+            need(used)
     dead = {s for _, nodes in program.functions for s in statements(nodes)} - useful
     for _, nodes in program.functions:
         nodes[:] = without(nodes, dead)
@@ -109,7 +107,7 @@ def forget_gradients(program: Program) -> None:
             if not statement.update:
                 statement.target = None
             dead.add(statement)
-    used = {used.statement for s in statements(program.fused) for used in _all_operands(s) if isinstance(used, Register)}
+    used = {used for s in statements(program.fused) for used in registers_used(s)}
     program.fused = without(program.fused, dead - used)
 
 

@@ -111,7 +111,7 @@ class _Scheduler:
         return filling + nodes
 
     def _keep_crossing(self, loop: Loop, nest: Nest, vector: Loop) -> bool:
-        """Make array elements of registers that different lanes need in another stretch; False when there are too many."""
+        """Keep registers that different lanes need in another stretch in arrays; False when there are too many."""
         varying = nest.varying(vector)
         part_of = {s: number for number, run in enumerate(_runs(nest.body)) for s in run}
         crossing = crossing_registers([loop], part_of) & varying
@@ -162,13 +162,10 @@ def _step(
 ) -> list[Node]:
     """The body for some vectors, given as (lanes, first iteration), node by node."""
     lanes = [Loop(width, [], lanes=True) if width > 1 else None for width, _ in vectors]
-    iterations = [
-        Substitution(loop, outer, stride, start, lane=lane) for (_, start), lane in zip(vectors, lanes)
-    ]
+    iterations = [Substitution(loop, outer, stride, start, lane=lane) for (_, start), lane in zip(vectors, lanes)]
     lane_of: dict[Statement, Loop] = {}
     nodes = side_by_side(body, iterations)
-    around = {s: () for s in statements(nodes)}
-    nest = Nest([], [], [], set(), dict(around))
+    nest = Nest([], [], [], set(), dict.fromkeys(statements(nodes), ()))
     for lane in lanes:
         if lane is not None:
             lane_of.update(dict.fromkeys(nest.varying(lane), lane))

@@ -21,9 +21,10 @@ from mgjit.codegen.layout import Layout, lay_out
 from mgjit.engine.precision import FLOAT32, FLOAT64, PRECISIONS, Precision, float32
 from mgjit.engine.state import zero_array
 from mgjit.ir.program import Program
+from mgjit.passes.cost import Processor
 from mgjit.runtime import ffi
 from mgjit.toolchain import build, compilers
-from tests.lowering import Example, bits, numbers
+from tests.lowering import SCALAR, WIDE, Example, bits, numbers
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -78,9 +79,9 @@ def functions() -> Example:
 EXAMPLES = [dot, training, tables, functions]
 
 
-def source(made: Example) -> tuple[Program, Layout, str]:
+def source(made: Example, processor: Processor = WIDE) -> tuple[Program, Layout, str]:
     """The final Program of an example, its layout and its C."""
-    program = made.lower()
+    program = made.lower(processor=processor)
     layout = lay_out(program, made.memory)
     return program, layout, emit_c(program, layout)
 
@@ -169,7 +170,7 @@ def test_04_literals_survive_the_compiler(family: str, precision: Precision, kin
 def test_05_the_same_numbers_as_the_interpreter(example: Callable[[], Example], family: str, dtype: str) -> None:
     """The compiled functions leave in memory what the reference interpreter does."""
     made = example() if dtype == "float64" else example().in_float32()
-    program, layout, text = source(made)
+    program, layout, text = source(made, SCALAR if family == "tcc" else WIDE)
     number = program.precision.format
     library = compile_c(find(family), text)
     memory = {a: array(a.format if a.space == "input" else number, c) for a, c in made.contents().items()}

@@ -74,7 +74,5 @@ def test_04_names() -> None:
 def test_05_memory_of_one_kind() -> None:
     """The error names both, the place, and what to do."""
     require_precision("a parameter", FLOAT32, FLOAT32)
-    with pytest.raises(
-        PrecisionError, match=r"test_precision\.py:\d+: a state of a float64 .* float32 .*deepcopy"
-    ):
+    with pytest.raises(PrecisionError, match=r"test_precision\.py:\d+: a state of a float64 .* float32 .*deepcopy"):
         require_precision("a state", FLOAT64, FLOAT32)

@@ -27,6 +27,9 @@ from mgjit.trace.signature import plan_arguments
 from mgjit.trace.tracer import trace_call
 from tests.single import single_precision, with_singles
 
+#: Ways whose results belong to a part of a call, or are columns.
+_WITHOUT_RESULTS = ("phases", "loop")
+
 Snapshot = list[Any]
 Call = Callable[[Any, tuple[Any, ...]], Any]
 
@@ -127,7 +130,7 @@ def single_reference(text: str, results: bool = True) -> list[Snapshot] | None:
 
 def expected(text: str, way: str) -> list[Snapshot] | None:
     """What a way of running a program must give; None when it cannot be compared."""
-    return (single_reference if way.endswith("32") else reference)(text, results=not way.startswith("phases"))
+    return (single_reference if way.endswith("32") else reference)(text, results=not way.startswith(_WITHOUT_RESULTS))
 
 
 def compiled(text: str, **options: Any) -> list[Snapshot]:
@@ -151,6 +154,23 @@ def phased(text: str, **options: Any) -> list[Snapshot]:
         return call
 
     return _run(text, by_phases, False, options.get("dtype", "float64"))
+
+
+def looped(text: str, **options: Any) -> list[Snapshot]:
+    """Each call as a loop of one row; without results, which are columns."""
+
+    def by_rows(step: Any) -> Callable[..., None]:
+        compiled_step = mgjit.compile(**options)(step)
+
+        def call(*arguments: Any) -> None:
+            if arguments:
+                compiled_step.loop(*([argument] for argument in arguments))
+            else:
+                compiled_step()
+
+        return call
+
+    return _run(text, by_rows, False, options.get("dtype", "float64"))
 
 
 def interpreted(text: str, precision: Precision = FLOAT64) -> list[Snapshot]:
@@ -237,6 +257,9 @@ WAYS: dict[str, Callable[[str], list[Snapshot]]] = {
     "clang": lambda text: compiled(text, compiler="clang", cache=False),
     "python": lambda text: compiled(text, backend="python"),
     "interpreter": interpreted,
+    "loop": lambda text: looped(text, compiler="tcc", cache=False),
+    "loop-python": lambda text: looped(text, backend="python"),
+    "loop32": lambda text: looped(text, compiler="tcc", cache=False, dtype="float32"),
     "phases": lambda text: phased(text, backend="python"),
     "tcc32": lambda text: compiled(text, compiler="tcc", cache=False, dtype="float32"),
     "default32": lambda text: compiled(text, cache=False, dtype="float32"),

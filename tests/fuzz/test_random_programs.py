@@ -16,7 +16,7 @@ from tests.fuzz.programs import programs, random_program
 
 pytestmark = pytest.mark.fuzz
 
-DEFAULT_EXAMPLES = {"c": 60, "python": 60, "interpreter": 30, "phases": 30, "float32": 30}
+DEFAULT_EXAMPLES = {"c": 60, "python": 60, "interpreter": 30, "phases": 30, "float32": 30, "loop-python": 20}
 
 #: The oracle of float32 adds numbers with a `sum` of its own from Python 3.12 on, which is not compensated.
 FLOAT32 = pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python's sum of floats is compensated")
@@ -49,7 +49,7 @@ def test_compiled(request: pytest.FixtureRequest) -> None:
     run(request, "c", "tcc" if shutil.which("tcc") else "default")
 
 
-@pytest.mark.parametrize("way", ["python", "interpreter", "phases"])
+@pytest.mark.parametrize("way", ["python", "interpreter", "phases", "loop-python"])
 def test_without_a_compiler(request: pytest.FixtureRequest, way: str) -> None:
     run(request, way, way)
 

@@ -19,7 +19,6 @@ from mgjit.ir.program import (
     Mixed,
     Operand,
     Reference,
-    Statement,
     TableEntry,
     TargetChoice,
 )
@@ -239,7 +238,7 @@ def test_14_injective(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_15_accesses_that_never_meet(seed: int) -> None:
-    """Against brute force, with all loops free and with one that is in the same iteration for both; not always refused."""
+    """Against brute force, with all loops free, and with one in the same iteration for both."""
     draw = random.Random(seed)
     found = {True: 0, False: 0}
     for _ in range(300):

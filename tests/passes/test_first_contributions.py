@@ -8,6 +8,7 @@ from mgjit.ir.printer import print_program
 from mgjit.ir.program import Array, Choice, Constant, Index, Load, Loop, Node, Operand, Program, Reference, TableEntry
 from mgjit.passes.first_contributions import merge_first_contributions
 from tests.handmade import around, at, define, load, same_bits, update
+from tests.nests import random_chain, random_program
 
 G, H = Array("g", "gradient", 30), Array("h", "gradient", 30)
 X, P = Array("x", "input", 30), Array("p", "parameter", 30)
@@ -154,3 +155,16 @@ def test_11_only_scratch_and_gradients() -> None:
     i, j = Loop(6, []), Loop(6, [])
     first = around(i, define(at(P, (i, 1)), "copy", ZERO))
     assert not merged(first, around(j, update(at(P, (j, 1)), "add", load(X, (j, 1)))))
+
+
+def test_90_a_sum_of_itself() -> None:
+    """What is added is what was cleared."""
+    i = Loop(6, [])
+    assert not merged(clear(), around(i, update(at(G, (i, 1)), "add", load(G, (i, 1)))))
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_91_random_nests(seed: int) -> None:
+    """Clearings among all that else may happen to an array."""
+    for program in (random_chain(seed), random_program(seed)):
+        same_bits(program, merge_first_contributions)

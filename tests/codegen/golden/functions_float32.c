@@ -43,66 +43,79 @@ static real power(real x, real y)
 
 typedef real real4 __attribute__((vector_size(4 * sizeof(real))));
 typedef integer mask4 __attribute__((vector_size(4 * sizeof(real))));
-static inline real4 choose_4(mask4 m, real4 a, real4 b) { return (real4)((m & (mask4)a) | (~m & (mask4)b)); }
+static inline real4 choose_4(mask4 m, real4 a, real4 b)
+{
+    return (real4)((m & (mask4)a) | (~m & (mask4)b));
+}
+
+typedef real real8 __attribute__((vector_size(8 * sizeof(real))));
+typedef integer mask8 __attribute__((vector_size(8 * sizeof(real))));
+static inline real8 choose_8(mask8 m, real8 a, real8 b)
+{
+    return (real8)((m & (mask8)a) | (~m & (mask8)b));
+}
 
 typedef real memory_real4 __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real))));
+typedef real memory_real8 __attribute__((vector_size(8 * sizeof(real)), aligned(sizeof(real))));
 
-static NOINLINE void forward_on(real *RESTRICT const p0, real *const t0, real *const t1, real *const t2, const real *RESTRICT const x0, real *const t3, real *const t4, real *const t5, real *const t6, real *const t7, real *const t8, real *const t9, real *const t10, real *const t11, real *const t12, real *const t13, real *const t14, real *const t15, real *const t16, real *const t17, real *const t19, const real *RESTRICT const constants, real *const t20, real *const t21, real *RESTRICT const y, const int *RESTRICT const table, real *const scratch)
+static NOINLINE void forward_on(real *RESTRICT const p0, real *RESTRICT const t0, const real *RESTRICT const x0, const real *RESTRICT const constants, real *RESTRICT const y)
 {
     real v1 = p0[0] + p0[1];
     t0[0] = v1;
     real v2 = p0[0] - p0[1];
-    t1[0] = v2;
+    t0[1] = v2;
     real v3 = p0[0] * p0[1];
-    t2[0] = v3;
+    t0[2] = v3;
     real v4 = x0[0] / 3.0f;
-    t3[0] = v4;
+    t0[3] = v4;
     real v5 = POWER(p0[0], 0x1.4000000000000p+1f);
-    t4[0] = v5;
+    t0[4] = v5;
     real v6 = -(p0[0]);
-    t5[0] = v6;
+    t0[5] = v6;
     real v7 = ABSOLUTE(p0[1]);
-    t6[0] = v7;
+    t0[6] = v7;
     real v8 = (p0[0] < 0.0f ? 0.0f : p0[0]);
-    t7[0] = v8;
+    t0[7] = v8;
     real v9 = exp(p0[0]);
-    t8[0] = v9;
+    t0[8] = v9;
     real v10 = log(p0[0]);
-    t9[0] = v10;
+    t0[9] = v10;
     real v11 = tanh(p0[0]);
-    t10[0] = v11;
+    t0[10] = v11;
     real v12 = SQUARE_ROOT(p0[0]);
-    t11[0] = v12;
+    t0[11] = v12;
     real v13 = (p0[1] > p0[0] ? p0[1] : p0[0]);
-    t12[0] = v13;
+    t0[12] = v13;
     real v14 = (p0[1] < p0[0] ? p0[1] : p0[0]);
-    t13[0] = v14;
+    t0[13] = v14;
     real v15 = (real)(p0[0] < x0[0]);
-    t14[0] = v15;
+    t0[14] = v15;
     real v16 = (real)(p0[0] <= x0[0]);
-    t15[0] = v16;
+    t0[15] = v16;
     real v17 = (real)(x0[0] == 1.0f);
-    t16[0] = v17;
+    t0[16] = v17;
     real v18 = (real)(x0[0] != 1.0f);
-    t17[0] = v18;
+    t0[17] = v18;
     real v19 = (real)(0x1.99999a0000000p-4f < x0[0]);
     real v20 = (v19 != 0.0f ? p0[0] : p0[1]);
-    t19[0] = v20;
+    t0[18] = v20;
     real v21 = constants[8] * x0[0];
-    t20[4] = v21;
+    t0[23] = v21;
     real4 v22 = *(const memory_real4 *)&constants[4] * x0[0];
-    *(memory_real4 *)&t20[0] = v22;
+    *(memory_real4 *)&t0[19] = v22;
     real v23 = 0x1.99999a0000000p-4f * x0[0];
-    t21[0] = v23;
-    for (long i0 = 0; i0 < 25; i0++) {
-        real v24 = scratch[table[i0 + 75]];
-        y[i0] = v24;
+    t0[24] = v23;
+    for (long i0 = 0; i0 < 3; i0++) {
+        real8 v24 = *(memory_real8 *)&t0[8 * i0];
+        *(memory_real8 *)&y[8 * i0] = v24;
     }
+    real v25 = v23;
+    y[24] = v25;
 }
 
 static NOINLINE void forward(void *const *m)
 {
-    forward_on((real *)m[0], (real *)m[6] + 0, (real *)m[6] + 1, (real *)m[6] + 2, (const real *)m[2], (real *)m[6] + 3, (real *)m[6] + 4, (real *)m[6] + 5, (real *)m[6] + 6, (real *)m[6] + 7, (real *)m[6] + 8, (real *)m[6] + 9, (real *)m[6] + 10, (real *)m[6] + 11, (real *)m[6] + 12, (real *)m[6] + 13, (real *)m[6] + 14, (real *)m[6] + 15, (real *)m[6] + 16, (real *)m[6] + 17, (real *)m[6] + 18, (const real *)m[4], (real *)m[6] + 19, (real *)m[6] + 24, (real *)m[3], (const int *)m[5], (real *)m[6]);
+    forward_on((real *)m[0], (real *)m[6] + 0, (const real *)m[2], (const real *)m[4], (real *)m[3]);
 }
 
 static NOINLINE void backward_on(void)

@@ -43,36 +43,47 @@ static real power(real x, real y)
 
 typedef real real4 __attribute__((vector_size(4 * sizeof(real))));
 typedef integer mask4 __attribute__((vector_size(4 * sizeof(real))));
-static inline real4 choose_4(mask4 m, real4 a, real4 b) { return (real4)((m & (mask4)a) | (~m & (mask4)b)); }
+static inline real4 choose_4(mask4 m, real4 a, real4 b)
+{
+    return (real4)((m & (mask4)a) | (~m & (mask4)b));
+}
+
+typedef real real8 __attribute__((vector_size(8 * sizeof(real))));
+typedef integer mask8 __attribute__((vector_size(8 * sizeof(real))));
+static inline real8 choose_8(mask8 m, real8 a, real8 b)
+{
+    return (real8)((m & (mask8)a) | (~m & (mask8)b));
+}
 
 typedef real memory_real4 __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real))));
 typedef unsigned char memory_unsigned_char4 __attribute__((vector_size(4 * sizeof(unsigned char)), aligned(sizeof(unsigned char))));
+typedef real memory_real8 __attribute__((vector_size(8 * sizeof(real)), aligned(sizeof(real))));
 static inline real4 exp_4(real4 x) { real4 y; for (int k = 0; k < 4; k++) y[k] = exp(x[k]); return y; }
 static inline real4 tanh_4(real4 x) { real4 y; for (int k = 0; k < 4; k++) y[k] = tanh(x[k]); return y; }
 
-static NOINLINE void forward_on(real *RESTRICT const p0, const unsigned char *RESTRICT const x1, real *const t1, real *const t3, real *const t4, const real *RESTRICT const x0, real *const t5, real *RESTRICT const y, const int *RESTRICT const table, real *const scratch)
+static NOINLINE void forward_on(real *RESTRICT const p0, const unsigned char *RESTRICT const x1, real *RESTRICT const t1, real *RESTRICT const t4, const real *RESTRICT const x0, real *RESTRICT const y, const int *RESTRICT const table)
 {
     real4 v1 = *(memory_real4 *)&p0[0] * __builtin_convertvector(*(const memory_unsigned_char4 *)&x1[0], real4);
     real4 v2 = exp_4(v1);
     *(memory_real4 *)&t1[0] = v2;
     real4 v3 = *(memory_real4 *)&p0[0] * 0x1.0000000000000p-1f;
     real4 v4 = tanh_4(v3);
-    *(memory_real4 *)&t3[0] = v4;
+    *(memory_real4 *)&t1[4] = v4;
     for (long i0 = 0; i0 < 8; i0++) {
-        real v5 = scratch[table[i0 + 50]] * p0[table[i0 + 16]];
+        real v5 = t1[table[i0 + 42]] * p0[table[i0 + 16]];
         t4[i0] = v5;
     }
     real v6 = p0[1 * (long)(x0[0])];
-    t5[0] = v6;
-    for (long i1 = 0; i1 < 9; i1++) {
-        real v7 = scratch[table[i1 + 67]];
-        y[i1] = v7;
-    }
+    t4[8] = v6;
+    real8 v7 = *(memory_real8 *)&t4[0];
+    *(memory_real8 *)&y[0] = v7;
+    real v8 = v6;
+    y[8] = v8;
 }
 
 static NOINLINE void forward(void *const *m)
 {
-    forward_on((real *)m[0], (const unsigned char *)m[3], (real *)m[7] + 0, (real *)m[7] + 4, (real *)m[7] + 8, (const real *)m[2], (real *)m[7] + 16, (real *)m[4], (const int *)m[6], (real *)m[7]);
+    forward_on((real *)m[0], (const unsigned char *)m[3], (real *)m[7] + 0, (real *)m[7] + 8, (const real *)m[2], (real *)m[4], (const int *)m[6]);
 }
 
 static NOINLINE void backward_on(void)

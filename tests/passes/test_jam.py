@@ -1,0 +1,114 @@
+"""Iterations side by side: steps, rests, loops inside that are shared, and that every sum keeps its order."""
+
+from __future__ import annotations
+
+import pytest
+
+from mgjit.ir.printer import print_program
+from mgjit.ir.program import Array, Choice, Constant, Loop, Program, Register, Statement, count_statements
+from mgjit.passes.jam import jam, side_by_side
+from mgjit.passes.substitute import Substitution
+from tests.handmade import around, at, define, load, same_bits, update
+
+W, X, B, T = (Array(name, "parameter", 120) for name in "wxbt")
+R = Array("r", "scratch", 40)
+
+
+def layer(rows: int = 11, columns: int = 3, reverse: bool = False) -> Loop:
+    """A layer whose sums live in scratch memory."""
+    j, i = Loop(rows, [], reverse), Loop(columns, [])
+    return around(
+        j,
+        define(at(R, (j, 1)), "copy", load(B, (j, 1))),
+        around(i, update(at(R, (j, 1)), "add", load(W, (j, columns), (i, 1)))),
+        define(at(T, (j, 1)), "relu", load(R, (j, 1))),
+    )
+
+
+def jammed(nest: Loop, factor: int) -> Program:
+    """A Program of the nest alone, jammed."""
+
+    def change(program: Program) -> None:
+        program.forward[:] = jam(nest, factor)
+
+    program = Program([nest])
+    same_bits(program, change)
+    return program
+
+
+def test_01_as_in_the_docstring() -> None:
+    """Every node for two iterations before the next; the rest by itself."""
+    assert print_program(jammed(layer(5), 2)) == (
+        "forward:\n"
+        "    for i in 0 .. 1:\n"
+        "        %0 = r[2*i] = copy(b[2*i])\n"
+        "        %1 = r[2*i + 1] = copy(b[2*i + 1])\n"
+        "        for j in 0 .. 2:\n"
+        "            r[2*i] = add(r[2*i], w[6*i + j])\n"
+        "            r[2*i + 1] = add(r[2*i + 1], w[6*i + j + 3])\n"
+        "        %4 = t[2*i] = relu(r[2*i])\n"
+        "        %5 = t[2*i + 1] = relu(r[2*i + 1])\n"
+        "    %6 = r[4] = copy(b[4])\n"
+        "    for i in 0 .. 2:\n"
+        "        r[4] = add(r[4], w[i + 12])\n"
+        "    %8 = t[4] = relu(r[4])\n"
+    )
+
+
+@pytest.mark.parametrize("factor", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 8, 9, 16, 17])
+def test_02_counts(rows: int, factor: int) -> None:
+    """Below, at and above the factor: all iterations, once, and no loop of a single step."""
+    program = jammed(layer(rows, 6), factor)
+    steps, rest = divmod(rows, factor)
+    loops = [node for node in program.forward if isinstance(node, Loop) and node.count == steps and steps > 1]
+    if factor > 1:
+        assert len(loops) == (steps > 1)
+        assert count_statements(program.forward) == 3 * (factor * (steps > 0) + rest)
+
+
+def test_03_downwards() -> None:
+    """The direction of a loop of independent iterations means nothing."""
+    assert print_program(jammed(layer(9, reverse=True), 4)) == print_program(jammed(layer(9), 4))
+
+
+def test_04_one_step_needs_no_loop() -> None:
+    """Exactly as many iterations as side by side: constant places."""
+    program = jammed(layer(4), 4)
+    assert [isinstance(node, Loop) for node in program.forward] == [False] * 4 + [True] + [False] * 4
+
+
+def test_05_loops_in_loops() -> None:
+    """Loops inside are shared at every depth."""
+    j, i, k = Loop(4, []), Loop(3, [], reverse=True), Loop(2, [])
+    nest = around(
+        j, around(i, around(k, update(at(R, (j, 1)), "add", load(W, (j, 6), (i, 2), (k, 1)))), define(at(T, (j, 1)), "copy", load(R, (j, 1))))
+    )  # fmt: skip
+    program = jammed(nest, 2)
+    outer = program.forward[0]
+    assert isinstance(outer, Loop)
+    shared = outer.body[0]
+    assert isinstance(shared, Loop)
+    assert (shared.count, shared.reverse) == (3, True)
+    assert [isinstance(node, Loop) for node in shared.body] == [True, False, False]
+
+
+def test_06_registers_and_choices_of_other_loops() -> None:
+    """Registers name the copies of their own iteration; a loop that is shared goes on choosing."""
+    j, i = Loop(5, []), Loop(3, [])
+    made = Statement("exp", (load(X, (j, 1)),))
+    uses = define(at(T, (j, 1)), "multiply", Register(made), load(B, (j, 1)))
+    chosen = update(at(R, (j, 1), base=10), "add", Choice(i, Register(made), load(X, (i, 1))))
+    clear = define(at(R, (j, 1), base=10), "copy", Constant(0.0))
+    last = define(at(T, (j, 1), base=20), "copy", load(R, (j, 1), base=10))
+    text = print_program(jammed(around(j, made, uses, clear, around(i, chosen), last), 2))
+    assert text.count("if j == 0") == 2
+    assert text.count("if i == 0") == 1  # of the rest
+
+
+def test_07_lanes_stay_whole() -> None:
+    """A loop over lanes is one operation: each iteration has its own."""
+    j, lane = Loop(4, []), Loop(2, [], lanes=True)
+    body = [around(lane, define(at(T, (j, 2), (lane, 1)), "copy", load(X, (j, 2), (lane, 1))))]
+    nodes = side_by_side(body, [Substitution(j, None, 1, number) for number in range(4)])
+    assert [isinstance(node, Loop) and node.lanes for node in nodes] == [True] * 4
