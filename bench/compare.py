@@ -275,8 +275,8 @@ def report(comparison: Comparison, results: Sequence[Result], more: Sequence[str
     lines += [f"- {line}" for line in machine(comparison)]
     lines += [
         "",
-        f"µs a step, {'the least' if comparison.options.least else 'medians'}. `/ mgjit` and `/ C`: as multiples of what",
-        "mgjit and the C written by hand need.",
+        f"µs a step, {'the least' if comparison.options.least else 'medians'}.",
+        "`/ mgjit` and `/ C`: as multiples of what mgjit and the C written by hand need.",
         "`first step`: with tracing and compiling.",
         "",
     ]

@@ -41,4 +41,4 @@ def plot(beside: Path, panels: Sequence[tuple[str, Mapping[str, float]]]) -> str
 
 
 def _colour(label: str) -> str:
-    return next((colour for start, colour in COLOURS if label.startswith(start)), OTHERS)
+    return next((colour for part, colour in COLOURS if part in label), OTHERS)

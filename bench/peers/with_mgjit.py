@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import tempfile
+from array import array
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable
 
@@ -61,10 +63,20 @@ def _loop(problem: Problem) -> Form:
         raise Unsupported(".loop needs rows of one structure")
 
     def loop(rows: list[tuple[Any, ...]]) -> Any:
-        columns = [list(column) for column in zip(*rows)]
+        columns = [_column(column) for column in zip(*rows)]
         return lambda: step.loop(*columns)
 
     return in_loop(loop, instance.calls)
+
+
+def _column(values: Sequence[Any]) -> Any:
+    """Numbers, or rows of numbers, in contiguous memory, as the other peers get theirs."""
+    first = values[0]
+    if isinstance(first, (int, float)):
+        return array("d" if isinstance(first, float) else "B", values)
+    kind = {list: "d", bytes: "B"}.get(type(first)) or first.typecode
+    flat = array(kind, (number for row in values for number in row))
+    return memoryview(flat).cast("B").cast(kind, [len(values), len(first)])
 
 
 def _python(problem: Problem) -> Form:

@@ -16,7 +16,7 @@ BLOCK_SIZE = 200
 
 def cut_blocks(program: Program) -> None:
     """Cut every body of more than two blocks' worth of statements, in place."""
-    for _, nodes in program.phases:
+    for _, nodes in program.functions:
         nodes[:] = _cut(nodes)
 
 

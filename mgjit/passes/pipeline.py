@@ -115,7 +115,6 @@ def _lower(
     write_powers(program)
     differentiated = perf_counter()
     merge_first_contributions(program)
-    cut_blocks(program)
     _tidy(program)
     distribute(program)
     merge_first_contributions(program)  # more of them are by themselves in their loops now
@@ -123,6 +122,7 @@ def _lower(
     fuse(program, processor or Processor(lanes=1), whole_step=not grads)
     hoist(program)
     delete_dead_statements(program)
+    cut_blocks(program)
     schedule: list[str] = []
     if processor is not None:
         pad(program, processor.lanes)

@@ -81,7 +81,7 @@ class _Scheduler:
                 done += self.nest(node, packer)
             else:
                 if isinstance(node, Block):
-                    node.body = self.nodes(node.body, packer.inside(_written(node)))
+                    node.body = self.nodes(node.body, packer)
                 done.append(node)
             packer.forget(_written(node))
         return done
