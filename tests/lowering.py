@@ -81,7 +81,6 @@ def stages(processor: Processor | None = WIDE, grads: bool = True) -> dict[str, 
         "phases": program_only(split_phases),
         "powers": program_only(write_powers),
         "first contributions": program_only(merge_first_contributions),
-        "blocks": program_only(cut_blocks),
         **tidy("before"),
         "distribute": program_only(distribute),
         "more first contributions": program_only(merge_first_contributions),
@@ -89,6 +88,7 @@ def stages(processor: Processor | None = WIDE, grads: bool = True) -> dict[str, 
         "fuse": program_only(lambda program: fuse(program, processor or Processor(lanes=1), whole_step=not grads)),
         "hoist": program_only(hoist),
         "dead statements": program_only(delete_dead_statements),
+        "blocks": program_only(cut_blocks),
     }
     if processor is not None:
         found["pad"] = program_only(lambda program: pad(program, processor.lanes))

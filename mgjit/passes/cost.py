@@ -198,13 +198,17 @@ def _has_room(use: Use, vector: Loop, lanes: int) -> bool:
     if step == 0:
         return True
     end = -(-vector.count // lanes) * lanes
-    return step == 1 and plain(index) is not None and any(
-        rows.place <= index.base < rows.place + rows.pitch * rows.count
-        and (index.base - rows.place) % rows.pitch == 0
-        and vector.count == rows.used
-        and end <= rows.pitch
-        and not any(c % rows.pitch for c in steps.values())
-        for rows in use.reference.array.rows
+    return (
+        step == 1
+        and plain(index) is not None
+        and any(
+            rows.place <= index.base < rows.place + rows.pitch * rows.count
+            and (index.base - rows.place) % rows.pitch == 0
+            and vector.count == rows.used
+            and end <= rows.pitch
+            and not any(c % rows.pitch for c in steps.values())
+            for rows in use.reference.array.rows
+        )
     )
 
 

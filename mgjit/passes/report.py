@@ -1,6 +1,6 @@
 """How each nest was scheduled, in words, for `explain()`.
 
-    forward: 100 x 16 (16) into r6, t7: 8 lanes along the loop of 16, 2 vectors x 10 rows at a time, packed: p0
+forward: 100 x 16 (16) into r6, t7: 8 lanes along the loop of 16, 2 vectors x 10 rows at a time, packed: p0
 """
 
 from __future__ import annotations

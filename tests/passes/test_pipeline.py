@@ -10,9 +10,11 @@ import pytest
 import mgjit
 from mgjit import nn
 from mgjit.ir.printer import print_program
+from mgjit.ir.program import Block, walk
 from mgjit.passes.cost import Processor
 from mgjit.passes.pipeline import lower
-from tests.lowering import SCALAR, STAGES, Example, numbers, sgd
+from tests.lowering import SCALAR, STAGES, WIDE, Example, numbers, sgd
+from tests.passes.test_blocks import irregular as irregular_code
 
 
 def perceptron() -> Example:
@@ -207,3 +209,14 @@ def test_04_size_does_not_grow_with_the_model() -> None:
         return lower(made.trace, made.regions).statements
 
     assert statements(1) == statements(4) < 400
+
+
+@pytest.mark.parametrize("processor", [SCALAR, WIDE], ids=["scalar", "vectors"])
+def test_05_long_code(processor: Processor) -> None:
+    """Code that is cut into blocks, by the same passes as well."""
+    made = irregular_code(900)
+    lowered = lower(made.trace, made.regions, processor)
+    made.memory = lowered.memory
+    made.check(lowered.program)
+    assert any(isinstance(node, Block) for node in walk(lowered.program.forward))
+    assert print_program(irregular_code(900).lower(processor=processor)) == print_program(lowered.program)
