@@ -155,6 +155,8 @@ class CompiledStep(Generic[P, R]):
             self._kernels: dict[Hashable, Kernel] = {}
             self._guards: dict[int, Guard] = {}
             self._slot_structures: set[Hashable] = set()
+            self._family: dict[Hashable, Kernel] = {}
+            self._chosen: Kernel | None = None
             self._last: Kernel | None = None
             self._pending: Kernel | None = None
             self._phase = ""
@@ -169,14 +171,17 @@ class CompiledStep(Generic[P, R]):
         # The environment is asked until there is a kernel, not at every call: that alone would double its time.
         if is_tracing() or (self._last is None and settings.disabled()):
             return self._function(*args, **kwargs)
+        member = self._family.get(_lengths(args)) if self._family and not kwargs else None
+        if member is not None and member is not self._chosen and member.fast_calls:
+            self._choose_call(member)  # it comes back here when the arguments are not quite what it was made for
+            return self.__call__(*args)
         with self._turn:
             self._phase = ""
-            before = self._last
             kernel = self._kernel_for(args, kwargs)
             kernel.timed_step()
             self._count_calls(1)
             result = kernel.finish()
-            if kernel is before and is_worth_it(kernel):
+            if is_worth_it(kernel):
                 self._choose_call(kernel)
             return result
 
@@ -191,6 +196,7 @@ class CompiledStep(Generic[P, R]):
                     self.stats.counter, tracing_threads,
                 )  # fmt: skip
             call = kernel.fast_calls[short]
+        self._chosen = kernel
         setattr(self, "__call__", call or self._call)  # noqa: B010 - a method, as far as type checkers know
 
     def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -301,11 +307,20 @@ class CompiledStep(Generic[P, R]):
             reason = self._guards[id(kernel)].difference()
             if not reason:
                 return kernel
+        member = self._family.get(_lengths(arguments))
+        if member is not None and member is not kernel and self._fits(member, arguments):
+            self._last = member
+            return member
         kernel = self._look_up(arguments, reason)
         if not kernel.plan.pack(arguments, kernel.frame):
             raise ArgumentError(f"{user_location()}: the arguments changed while the step was traced.")
-        self._last = kernel
+        self._last = self._family[_lengths(arguments)] = kernel
         return kernel
+
+    def _fits(self, kernel: Kernel, arguments: Sequence[Any]) -> bool:
+        """Whether a kernel that is still known is for these arguments; they are in its frame then."""
+        guard = self._guards.get(id(kernel))
+        return guard is not None and self._packs(kernel, arguments) and not guard.difference()
 
     def _packs(self, kernel: Kernel, arguments: Any) -> bool:
         packed = kernel.plan.pack(arguments, kernel.frame)
@@ -487,6 +502,15 @@ class Lowering:
         lines += [f"could be faster: {hint}" for hint in self.hints]
         lines += [f"traced again: {reason}" for reason in self.stats.retraces]
         return "\n".join(lines)
+
+
+def _lengths(arguments: Sequence[Any]) -> Hashable:
+    """What tells the members of a family of structures apart most often, and is quick to find."""
+    return tuple([len(a) if type(a) in _WITH_LENGTH else type(a) for a in arguments])
+
+
+#: Arguments of these types, in different lengths, make a family of kernels.
+_WITH_LENGTH = frozenset({list, tuple, bytes, bytearray, array})
 
 
 def _regions(plan: ArgumentPlan) -> list[InputRegion]:

@@ -344,6 +344,8 @@ class _CEmitter(Emitter):
         text = f"*(const {memory} *)&{self.reference(_in_lane(reference, lane, 0))}"
         if array.format in _LONG_INTEGERS:
             text = f"__builtin_convertvector({text}, {self.vectors.memory_type(lane.count, 'double')})"
+        if array.format in "bBhH?":  # through int: gcc converts small integers to floats one by one
+            text = f"__builtin_convertvector({text}, {self.vectors.memory_type(lane.count, 'int')})"
         return f"__builtin_convertvector({text}, {self.vectors.type(lane.count)})"
 
     def _vector_place(self, target: Reference, lane: Loop) -> str:

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from ..ir.program import (
@@ -106,6 +107,7 @@ def _use_registers(nodes: Sequence[Node], known: _Known, across_loops: bool) -> 
 def forward_copies(nodes: Sequence[Node]) -> None:
     """Replace registers that only hold what memory still holds by loads, so that their users are independent."""
     copied: dict[Statement, Operand] = {}
+    holders: defaultdict[Array, set[Statement]] = defaultdict(set)  # whose copies come from an array
 
     def replace(operand: Operand) -> Operand:
         return copied.get(operand.statement, operand) if isinstance(operand, Register) else operand
@@ -116,8 +118,13 @@ def forward_copies(nodes: Sequence[Node]) -> None:
         elif isinstance(node, Statement):
             rewrite_operands(node, replace)
         changed = {array for statement in statements([node]) for array in arrays_written(statement)}
-        copied = {s: operand for s, operand in copied.items() if not changed & set(operand_arrays(operand))}
+        for array in changed & holders.keys():
+            for statement in holders.pop(array):
+                copied.pop(statement, None)
         if isinstance(node, Statement) and node.operation == "copy" and not node.update:
             source = node.operands[0]
-            if isinstance(source, (Load, Constant)) and not changed & set(operand_arrays(source)):
+            sources = set(operand_arrays(source))
+            if isinstance(source, (Load, Constant)) and not changed & sources:
                 copied[node] = source
+                for array in sources:
+                    holders[array].add(node)
