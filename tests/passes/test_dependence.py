@@ -86,12 +86,12 @@ def test_04_interleaved_columns() -> None:
 
 
 def test_05_other_loops_of_the_same_shape() -> None:
-    """Two inner loops of one shape are the same function; of another count they are compared by range."""
+    """Inner loops of one shape are the same function; others leave the remainder that tells iterations apart."""
     for count in (5, 6):
         j, i, k = Loop(4, []), Loop(5, []), Loop(count, [])
         first = around(i, define(at(P, (j, 1), (i, 4)), "copy", ONE))
         second = around(k, update(at(P, (j, 1), (k, 4)), "add", ONE))
-        assert independent(around(j, first, second)) is (count == 5)
+        assert independent(around(j, first, second))
 
 
 def test_06_loops_around() -> None:
@@ -201,8 +201,8 @@ def test_12_parts_that_only_read() -> None:
         two = define(at(X, (j, 1), base=50), "copy", load(P))
         if number != 3:  # Mixed reads x as well, which the other part writes
             assert separable([one], [two], j)
-        # The elements that a choice may read are known, and others than those.
-        assert separable([one], [define(at(P, (j, 1), base=70), "copy", ONE)], j) is (number == 2)
+        # The elements that a choice or a run-time index may read are known, and others than those.
+        assert separable([one], [define(at(P, (j, 1), base=70), "copy", ONE)], j) is (number in (1, 2))
         assert not separable([one], [define(at(P, (j, 1), base=1), "copy", ONE)], j)
     assert separable([update(at(P), "add", ONE)], [update(at(P, base=1), "add", ONE)], j)
     assert not separable([Block([])], [update(at(P), "add", ONE)], j)
