@@ -70,7 +70,7 @@ def _cut(nodes: Sequence[Node], elements: _Elements) -> list[Node]:
         size += count_statements([node])
         if isinstance(node, Statement):
             open_until = max(open_until, last_use.get(node, 0))
-        if size >= 2 * BLOCK_SIZE or size >= BLOCK_SIZE and open_until <= position:
+        if size >= 2 * BLOCK_SIZE or (size >= BLOCK_SIZE and open_until <= position):
             blocks.append(Block(current))
             current, size = [], 0
     if current:
