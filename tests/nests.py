@@ -59,13 +59,13 @@ class _Writer:
         spaces = (("p", "parameter"), ("g", "gradient"), ("s", "state"))
         self.visible = [Array(name, space, 70) for name, space in spaces]
         self.inputs = [Array("x", "input", 90), Array("y", "input", 40)]
-        self.constants = Array("constants", "constant", 8)
+        self.constants = Array("constants", "constant", 24)
 
     def program(self) -> Program:
         """A few nests in each phase."""
         phases = [[node for _ in range(self.draw.choice((1, 2, 3))) for node in self.nest()] for _ in range(3)]
         program = Program([*(self.fill(array) for array in self.scratch), *phases[0]], *phases[1:])
-        program.constants = array("d", [float(number) for number in range(self.constants.size)])
+        program.constants = array("d", [float(number * 5 % 8) for number in range(self.constants.size)])
         program.tables.extend(self.draw.randrange(self.scratch[2].size) for _ in range(_TABLE))
         program.tables.extend(self.draw.randrange(2) for _ in range(_TABLE))
         return program
@@ -144,11 +144,13 @@ class _Writer:
         array = self.draw.choice([*self.scratch, *self.visible, *self.visible])
         place = Reference(array, self.index(array, loops))
         kind = self.draw.random()
-        if self.plain or not loops or kind > 0.08:
+        if self.plain or not loops or kind > 0.1:
             return place
         if kind < 0.05:
             other = None if self.draw.random() < 0.3 else Reference(self.visible[0], self.index(self.visible[0], loops))
             return TargetChoice(self.draw.choice(loops), *self.draw.choice(((place, other), (other, place))))
+        if kind < 0.065:
+            return Reference(self.visible[0], self.index_at_run_time(loops))
         return TargetMixed((self.visible[0], self.visible[1]), *self.entries(loops))
 
     def index(self, array: Array, loops: tuple[Loop, ...]) -> Index:
@@ -186,11 +188,17 @@ class _Writer:
 
     def at_run_time(self, loops: tuple[Loop, ...]) -> Operand:
         array = self.draw.choice((self.visible[0], self.inputs[0]))
-        number: Operand = Load(Reference(self.constants, Index(self.draw.randrange(8))))
-        if loops and self.draw.random() < 0.5:
+        return Load(Reference(array, self.index_at_run_time(loops)))
+
+    def index_at_run_time(self, loops: tuple[Loop, ...]) -> Index:
+        """An element of a row, or near one, that a number chooses, which may differ in each iteration."""
+        terms = ((self.draw.choice(loops), 1),) if loops and self.draw.random() < 0.5 else ()
+        number: Operand = Load(Reference(self.constants, Index(self.draw.randrange(4), terms)))
+        if loops and self.draw.random() < 0.3:
             number = Choice(self.draw.choice(loops), number, Constant(3.0))
-        terms = ((loops[-1], 1),) if loops else ()
-        return Load(Reference(array, Index(0, terms, None, Dynamic(number, 5, 8))))
+        stride = self.draw.choice((1, 5, 6))
+        steps = ((self.draw.choice(loops), 1),) if loops and self.draw.random() < 0.8 else ()
+        return Index(0, steps, None, Dynamic(number, stride, 8))
 
     def mixed(self, loops: tuple[Loop, ...]) -> Operand:
         if not loops:

@@ -124,12 +124,18 @@ def _by_array(nodes: Sequence[Node]) -> dict[Array, _Accesses]:
     return found
 
 
+class _Anywhere(Loop):
+    """What stands for a run-time part of an index: a loop that may be in another iteration for every access."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count, [])
+
+
 def ranged(index: Index) -> Index | None:
-    """The index, a run-time part as a loop of its own that may be anywhere; None for one with a table."""
+    """The index, a run-time part as a loop of its own; None for one with a table."""
     if index.table is not None or index.dynamic is None:
         return plain(index)
-    anywhere = Loop(index.dynamic.count, [])
-    return Index(index.base, (*index.terms, (anywhere, index.dynamic.stride)))
+    return Index(index.base, (*index.terms, (_Anywhere(index.dynamic.count), index.dynamic.stride)))
 
 
 def plain(index: Index) -> Index | None:
@@ -155,9 +161,13 @@ class _Signature(NamedTuple):
 
 def _signature(index: Index, loop: Loop, inside: set[Loop]) -> _Signature:
     """What two accesses have in common when they are the same function, whatever their inner loops are called."""
-    inner = tuple(sorted((c, other.count) for other, c in index.terms if other in inside))
-    outer = tuple((id(other), c) for other, c in index.terms if other not in inside and other is not loop)
+    inner = tuple(sorted((c, other.count) for other, c in index.terms if _is_free(other, inside)))
+    outer = tuple((id(other), c) for other, c in index.terms if not _is_free(other, inside) and other is not loop)
     return _Signature(index.base, dict(index.terms).get(loop, 0), inner, outer)
+
+
+def _is_free(loop: Loop, free: set[Loop]) -> bool:
+    return loop in free or isinstance(loop, _Anywhere)
 
 
 def _pair_separate(a: Index, b: Index, loop: Loop, inside: set[Loop]) -> bool:
@@ -205,8 +215,8 @@ def never_meet(a: Index, b: Index, free: set[Loop] | None = None) -> bool:
     is a multiple of some step cannot make it zero when the rest is never a multiple of that step.
     """
     difference = a.base - b.base
-    parts_ = [(c, loop.count) for loop, c in a.terms if free is None or loop in free]
-    parts_ += [(-c, loop.count) for loop, c in b.terms if free is None or loop in free]
+    parts_ = [(c, loop.count) for loop, c in a.terms if free is None or _is_free(loop, free)]
+    parts_ += [(-c, loop.count) for loop, c in b.terms if free is None or _is_free(loop, free)]
     for step in {0, *(abs(c) for c, _ in parts_)}:
         rest = [c * (count - 1) for c, count in parts_ if not step or c % step]
         low = difference + sum(span for span in rest if span < 0)
@@ -225,7 +235,7 @@ def ranges_apart(a: Index, b: Index, inside: set[Loop]) -> bool:
 
 def _range(index: Index, inside: set[Loop]) -> tuple[int, int]:
     """Least and greatest element of an access in iteration 0 of the loop, without the loops around it."""
-    spans = [c * (other.count - 1) for other, c in index.terms if other in inside]
+    spans = [c * (other.count - 1) for other, c in index.terms if _is_free(other, inside)]
     return index.base + sum(s for s in spans if s < 0), index.base + sum(s for s in spans if s > 0)
 
 

@@ -26,6 +26,7 @@ from mgjit.passes.dependence import full_range, independent, injective, never_me
 from tests.handmade import around, at, define, load, update
 
 P, X = Array("p", "parameter", 100), Array("x", "input", 100)
+Y = Array("y", "state", 100)
 ONE = Constant(1.0)
 
 
@@ -86,7 +87,7 @@ def test_04_interleaved_columns() -> None:
 
 
 def test_05_other_loops_of_the_same_shape() -> None:
-    """Inner loops of one shape are the same function; others leave the remainder that tells iterations apart."""
+    """Two inner loops of one shape are the same function; of another count, the outer loop is a digit of both."""
     for count in (5, 6):
         j, i, k = Loop(4, []), Loop(5, []), Loop(count, [])
         first = around(i, define(at(P, (j, 1), (i, 4)), "copy", ONE))
@@ -281,3 +282,56 @@ def test_17_any_place_in_the_nest() -> None:
     around(b, around(j, update(at(P, (j, 1)), "add", load(X, (b, 4), (j, 1)))))
     assert independent(j, [b])
     assert not independent(b, [b])
+
+
+@pytest.mark.parametrize(
+    ("step", "stride", "count", "expected"),
+    [(1, 1, 3, False), (3, 1, 3, True), (1, 4, 3, True), (1, 3, 3, False), (0, 4, 3, False), (2, 1, 3, False)],
+)
+def test_18_run_time_indices(step: int, stride: int, count: int, expected: bool) -> None:
+    """Each iteration may have another number: `p[step * j + stride * n]`, n < count, written by every j < 4."""
+    j = Loop(4, [])
+    place = Reference(P, Index(0, ((j, step),), None, Dynamic(load(X, (j, 1)), stride, count)))
+    assert independent(around(j, update(place, "add", ONE))) is expected
+
+
+def test_19_one_number_for_all_rows() -> None:
+    """A column that is chosen at run time, of rows that are apart; another column of the same rows may be the same."""
+    i, j = Loop(4, []), Loop(3, [])
+    one, two = (Reference(P, Index(0, ((i, 8),), None, Dynamic(load(X, base=base), 1, 8))) for base in (0, 1))
+    around(i, update(one, "add", ONE), define(at(Y, (i, 1)), "copy", Load(two)))
+    assert independent(i)
+    around(j, update(one, "add", ONE))
+    assert not independent(j)
+    assert separable([update(one, "add", ONE)], [update(two, "add", ONE)], i)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_20_run_time_indices_against_brute_force(seed: int) -> None:
+    """Whatever numbers the iterations choose."""
+    draw = random.Random(seed)
+    found = {True: 0, False: 0}
+    for _ in range(300):
+        j, i = Loop(draw.randint(2, 4), []), Loop(draw.randint(1, 3), [])
+        places = []
+        for _ in range(2):
+            step, inner, stride = draw.choice((0, 1, 3, 8, -8)), draw.choice((1, 2, 8)), draw.choice((1, 2, 4))
+            base, number = 40 + draw.choice((0, 0, 1, 4)), Dynamic(load(X, (j, 1)), stride, draw.randint(1, 3))
+            places.append(Index(base, ((j, step), (i, inner)), None, number))
+        one, other = places
+        around(
+            j,
+            around(i, define(Reference(P, one), "copy", ONE), define(at(Y, (j, 1)), "copy", Load(Reference(P, other)))),
+        )
+
+        def elements(index: Index, j: Loop = j, i: Loop = i) -> list[tuple[int, int]]:
+            assert index.dynamic is not None
+            numbers = range(index.dynamic.count)
+            values = product(range(j.count), range(i.count), numbers)
+            return [(a, _elements(index, [j, i], (a, b)) + index.dynamic.stride * n) for a, b, n in values]
+
+        written, read = elements(one), elements(other)
+        apart = not any(a == b and m != n for m, a in written for n, b in (*written, *read))
+        assert not independent(j) or apart
+        found[independent(j)] += 1
+    assert min(found.values()) > 5

@@ -15,6 +15,7 @@ from mgjit.ir.program import (
     Block,
     Choice,
     Constant,
+    Dynamic,
     Index,
     Load,
     Loop,
@@ -287,3 +288,15 @@ def test_21_what_it_costs(monkeypatch: pytest.MonkeyPatch, power: float, expecte
     """Nests stay apart when the one that they would make costs more than both."""
     monkeypatch.setattr("mgjit.passes.fuse.best_plan", lambda nest, _: (count_statements([nest]) ** power, None))
     assert together([gradient()], [descent()]) is expected
+
+
+def test_22_elements_chosen_at_run_time() -> None:
+    """Two iterations may add to the same element: their order stays."""
+    i, j = Loop(5, []), Loop(5, [], reverse=True)
+    number = Array("constants", "constant", 5)
+    made = around(i, define(at(S, (i, 1)), "multiply", load(X, (i, 1)), load(D, (i, 1))))
+    place = Reference(P, Index(0, ((j, 1),), None, Dynamic(load(number, (j, 1)), 1, 3)))
+    program = Program([made, around(j, update(place, "add", load(S, (j, 1))))])
+    program.constants.extend([2.0, 1.0, 0.0, 1.0, 0.0])
+    same_bits(program, lambda changed: fuse(changed, WIDE))
+    assert len(program.forward) == 2
