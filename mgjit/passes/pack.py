@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..ir.program import Array, Index, Load, Loop, Node, Operand, Reference, Rows, Statement, Term, statements
+from ..ir.program import Array, Index, Load, Loop, Node, Operand, Reference, Rows, Statement, Term, statements, walk
 from .cost import pattern
 from .rewrite import rewrite_operands
 from .substitute import Substitution
@@ -51,6 +51,7 @@ class Packer:
             vector: the loop that gets consecutive places.
             reads: what to pack.
         """
+        inside = {node for node in walk(nest) if isinstance(node, Loop)}
         filling: list[Node] = []
         place: dict[Reference, Reference] = {}
         for reference in dict.fromkeys(reads):
