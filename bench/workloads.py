@@ -436,8 +436,8 @@ def microgpt_batch(
 
 # ---- the table -------------------------------------------------------------------------------------------
 
-STRICT = {"mode": "strict", "dtype": "float64"}
-FAST = {"mode": "fast", "dtype": "float32"}
+STRICT = {"mode": "strict", "dtype": "float64", "grads": False}
+FAST = {"mode": "fast", "dtype": "float32", "grads": False}
 
 _ALL = (
     Workload("W1", "XOR 2-4-1, one sample", xor, STRICT, 1, "<= 0.35 µs a call; .loop <= 1.3 x C"),

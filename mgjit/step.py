@@ -173,8 +173,8 @@ class CompiledStep(Generic[P, R]):
             return self._function(*args, **kwargs)
         member = self._family.get(_lengths(args)) if self._family and not kwargs else None
         if member is not None and member is not self._chosen and member.fast_calls:
-            self._choose_call(member)  # it comes back here when the arguments are not quite what it was made for
-            return self.__call__(*args)
+            # It comes back here when the arguments are not quite what it was made for.
+            return self._choose_call(member)(*args)
         with self._turn:
             self._phase = ""
             kernel = self._kernel_for(args, kwargs)
@@ -185,8 +185,8 @@ class CompiledStep(Generic[P, R]):
                 self._choose_call(kernel)
             return result
 
-    def _choose_call(self, kernel: Kernel | None) -> None:
-        """Let calls begin with the path for a kernel that is likely to be the next one."""
+    def _choose_call(self, kernel: Kernel | None) -> Callable[..., Any]:
+        """Let calls begin with the path for a kernel that is likely to be the next one; returns the path."""
         call = None
         if kernel is not None:
             short = is_short(kernel, self._turn)
@@ -197,7 +197,9 @@ class CompiledStep(Generic[P, R]):
                 )  # fmt: skip
             call = kernel.fast_calls[short]
         self._chosen = kernel
-        setattr(self, "__call__", call or self._call)  # noqa: B010 - a method, as far as type checkers know
+        call = call or self._call
+        setattr(self, "__call__", call)  # noqa: B010 - a method, as far as type checkers know
+        return call
 
     def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Only the forward phase: returns the result, changes no parameter and no gradient.

@@ -55,9 +55,10 @@ class Packer:
         place: dict[Reference, Reference] = {}
         for reference in dict.fromkeys(reads):
             steps = dict(reference.index.terms)
-            others = [loop for loop in steps if loop is not vector]
+            others = [loop for loop in steps if loop in inside and loop is not vector]
             others.sort(key=lambda loop: (-steps[loop], -loop.count))
-            key = pattern(reference), (steps[vector], vector.count), tuple(loop.count for loop in others)
+            outside = frozenset((loop, step) for loop, step in steps.items() if loop not in inside)
+            key = pattern(reference), outside, (steps[vector], vector.count), tuple(loop.count for loop in others)
             array = self._valid.get(key)
             if array is None:
                 array = self._valid[key] = self._new_array(others, vector)
