@@ -298,23 +298,28 @@ def leaf_targets(target: Target) -> Iterator[Reference | TargetMixed]:
         yield target
 
 
-def arrays_read(statement: Statement) -> Iterator[Array]:
-    """Every array that the statement may read, the target of an update included."""
+def reads(statement: Statement) -> Iterator[tuple[Array, Index | None]]:
+    """Every element that the statement may read, the target of an update included; None stands for any element."""
     operands = list(statement.operands)
     for place in leaf_targets(statement.target):
         if isinstance(place, Reference):
             if statement.update:
-                yield place.array
+                yield place
             if place.index.dynamic is not None:
                 operands.append(place.index.dynamic.operand)
         elif statement.update:
-            yield from (a for a in place.arrays if a is not None)
+            yield from ((a, None) for a in place.arrays if a is not None)
     for operand in operands:
         for part in leaf_operands(operand):
             if isinstance(part, Load):
-                yield part.reference.array
+                yield part.reference
             elif isinstance(part, Mixed):
-                yield from part.arrays
+                yield from ((a, None) for a in part.arrays)
+
+
+def arrays_read(statement: Statement) -> Iterator[Array]:
+    """Every array that the statement may read, the target of an update included."""
+    return (array for array, _ in reads(statement))
 
 
 def arrays_written(statement: Statement) -> Iterator[Array]:

@@ -20,15 +20,14 @@ from ..ir.program import (
     Block,
     Choice,
     Index,
-    Load,
     Loop,
     Node,
     Operand,
     Reference,
     Statement,
-    arrays_read,
     arrays_written,
     leaf_operands,
+    reads,
     statements,
     walk,
 )
@@ -112,15 +111,8 @@ def _by_array(nodes: Sequence[Node]) -> dict[Array, _Accesses]:
         else:
             for array in arrays_written(statement):
                 found[array].writes.add(None)
-        plainly_read: set[Array] = {target.array} if isinstance(target, Reference) and statement.update else set()
-        for operand in statement.operands:
-            for part in leaf_operands(operand):
-                if isinstance(part, Load):
-                    plainly_read.add(part.reference.array)
-                    found[part.reference.array].reads.add(ranged(part.reference.index))
-        for array in arrays_read(statement):
-            if array not in plainly_read:
-                found[array].reads.add(None)
+        for array, index in reads(statement):
+            found[array].reads.add(ranged(index))
     return found
 
 
@@ -131,16 +123,16 @@ class _Anywhere(Loop):
         super().__init__(count, [])
 
 
-def ranged(index: Index) -> Index | None:
+def ranged(index: Index | None) -> Index | None:
     """The index, a run-time part as a loop of its own; None for one with a table."""
-    if index.table is not None or index.dynamic is None:
+    if index is None or index.table is not None or index.dynamic is None:
         return plain(index)
     return Index(index.base, (*index.terms, (_Anywhere(index.dynamic.count), index.dynamic.stride)))
 
 
-def plain(index: Index) -> Index | None:
+def plain(index: Index | None) -> Index | None:
     """The index, when it is affine; None for one with a table or a run-time part."""
-    return index if index.table is None and index.dynamic is None else None
+    return index if index is not None and index.table is None and index.dynamic is None else None
 
 
 def parts(statement: Statement) -> Iterator[Operand]:

@@ -28,7 +28,6 @@ from ..ir.program import (
     Array,
     Block,
     Index,
-    Load,
     Loop,
     Node,
     Program,
@@ -37,11 +36,12 @@ from ..ir.program import (
     arrays_read,
     arrays_written,
     count_statements,
+    reads,
     statements,
     walk,
 )
 from .cost import Processor, best_plan
-from .dependence import independent, never_meet, parts, ranged, separable
+from .dependence import independent, never_meet, ranged, separable
 from .nest import band
 from .rewrite import registers_used
 from .substitute import Substitution, copy_nodes
@@ -234,25 +234,14 @@ def _nested(nodes: list[Node], loops: Sequence[Loop]) -> list[Node]:
 
 
 def _accesses(nodes: Sequence[Node]) -> Iterator[tuple[Array, Index | None, bool]]:
-    """(array, index or None when there is no single plain one, whether it is written) of all statements."""
+    """(array, index or None when it may be any element, whether it is written) of all statements."""
     for statement in statements(nodes):
-        covered: set[Array] = set()
-        for part in parts(statement):
-            if isinstance(part, Load):
-                covered.add(part.reference.array)
-                yield part.reference.array, ranged(part.reference.index), False
+        yield from ((array, ranged(index), False) for array, index in reads(statement))
         target = statement.target
         if isinstance(target, Reference):
-            covered.add(target.array)
             yield target.array, ranged(target.index), True
-            if statement.update:
-                yield target.array, ranged(target.index), False
-        for array in arrays_read(statement):
-            if array not in covered:
-                yield array, None, False
-        for array in arrays_written(statement):
-            if array not in covered:
-                yield array, None, True
+        else:
+            yield from ((array, None, True) for array in arrays_written(statement))
 
 
 def _may_pass(moved: Sequence[Node], others: Sequence[Node]) -> bool:

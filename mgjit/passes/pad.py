@@ -24,10 +24,8 @@ from ..ir.program import (
     Statement,
     Target,
     TargetChoice,
-    arrays_read,
-    arrays_written,
-    leaf_operands,
     leaf_targets,
+    reads,
     statements,
 )
 from .dependence import plain
@@ -57,19 +55,15 @@ def pad(program: Program, lanes: int) -> None:
 
 
 def _note(statement: Statement, indices: defaultdict[Array, set[Index | None]]) -> None:
-    plainly: set[Array] = set()
-    for operand in statement.operands:
-        for part in leaf_operands(operand):
-            if isinstance(part, Load):
-                plainly.add(part.reference.array)
-                indices[part.reference.array].add(plain(part.reference.index))
+    for array, index in reads(statement):
+        indices[array].add(plain(index))
     for target in leaf_targets(statement.target):
         if isinstance(target, Reference):
-            plainly.add(target.array)
             indices[target.array].add(plain(target.index))
-    for array in (*arrays_read(statement), *arrays_written(statement)):
-        if array not in plainly:
-            indices[array].add(None)
+        else:
+            for member in target.arrays:
+                if member is not None:
+                    indices[member].add(None)
 
 
 def _row_of(index: Index, length: int) -> int | None:

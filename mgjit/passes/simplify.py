@@ -9,26 +9,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ..ir.program import (
     Array,
     Block,
-    Index,
-    Load,
     Loop,
     Node,
-    Operand,
     Program,
     Reference,
     Statement,
     arrays_read,
     arrays_written,
-    leaf_operands,
+    reads,
     statements,
 )
 from .dependence import never_meet, plain
-from .rewrite import map_operand, map_target, registers_used
+from .rewrite import registers_used
 
 VISIBLE = frozenset({"parameter", "gradient", "state", "output"})
 
@@ -64,19 +61,6 @@ def delete_dead_statements(program: Program) -> None:
         nodes[:] = without(nodes, dead)
 
 
-def _all_operands(statement: Statement) -> list[Operand]:
-    parts = [part for operand in statement.operands for part in leaf_operands(operand)]
-
-    def note(operand: Operand) -> Operand:
-        parts.append(operand)
-        return operand
-
-    map_target(statement.target, note)
-    for operand in statement.operands:
-        map_operand(operand, note)
-    return parts
-
-
 def without(nodes: Sequence[Node], dead: set[Statement]) -> list[Node]:
     """The nodes without some statements, and without the loops that are empty then."""
     kept: list[Node] = []
@@ -95,32 +79,17 @@ def without(nodes: Sequence[Node], dead: set[Statement]) -> list[Node]:
 
 def forget_gradients(program: Program) -> None:
     """Delete assignments to gradients that a whole step does not read, from `program.fused`."""
-    reads = [use for nodes in (program.forward, program.fused) for s in statements(nodes) for use in _gradient_reads(s)]
+    found = [use for nodes in (program.forward, program.fused) for s in statements(nodes) for use in reads(s)]
     dead = set()
     for statement in statements(program.fused):
         target = statement.target
         if not isinstance(target, Reference) or target.array.space != "gradient":
             continue
         index = plain(target.index)
-        mine = [other for array, other in reads if array is target.array]
+        mine = [plain(other) for array, other in found if array is target.array]
         if index is not None and all(other is not None and never_meet(index, other) for other in mine):
             if not statement.update:
                 statement.target = None
             dead.add(statement)
     used = {used for s in statements(program.fused) for used in registers_used(s)}
     program.fused = without(program.fused, dead - used)
-
-
-def _gradient_reads(statement: Statement) -> Iterator[tuple[Array, Index | None]]:
-    plainly = set()
-    for operand in _all_operands(statement):
-        if isinstance(operand, Load) and operand.reference.array.space == "gradient":
-            plainly.add(operand.reference.array)
-            yield operand.reference.array, plain(operand.reference.index)
-    target = statement.target
-    if statement.update and isinstance(target, Reference) and target.array.space == "gradient":
-        plainly.add(target.array)
-        yield target.array, plain(target.index)
-    for array in arrays_read(statement):
-        if array.space == "gradient" and array not in plainly:
-            yield array, None

@@ -335,3 +335,12 @@ def test_20_run_time_indices_against_brute_force(seed: int) -> None:
         assert not independent(j) or apart
         found[independent(j)] += 1
     assert min(found.values()) > 5
+
+
+def test_21_one_array_in_two_ways() -> None:
+    """What one operand says about an array does not speak for another."""
+    j = Loop(4, [])
+    entry = TableEntry(0, ((j, 1),))
+    both = define(at(P, (j, 1)), "add", load(P, (j, 1)), Mixed((P, X), entry, entry))
+    assert not independent(around(j, both))
+    assert not separable([both], [define(at(P, (j, 1), base=70), "copy", ONE)], j)

@@ -300,3 +300,15 @@ def test_22_elements_chosen_at_run_time() -> None:
     program.constants.extend([2.0, 1.0, 0.0, 1.0, 0.0])
     same_bits(program, lambda changed: fuse(changed, WIDE))
     assert len(program.forward) == 2
+
+
+def test_23_a_recurrence_between() -> None:
+    """A chosen target writes an array that the same statement reads as well: what reads it later stays behind."""
+    i, j, k = Loop(5, []), Loop(5, [], reverse=True), Loop(5, [])
+    made = around(i, update(at(S, (i, 1)), "add", load(X, (i, 1))))
+    earlier = TargetChoice(j, at(P), at(S, (j, 1), base=-1))
+    passed_on = around(j, update(earlier, "add", load(S, (j, 1))))
+    used = around(k, define(at(G, (k, 1)), "copy", load(S, (k, 1))))
+    program = Program([made, passed_on, used])
+    same_bits(program, lambda changed: fuse(changed, WIDE))
+    assert len(program.forward) == 3

@@ -155,3 +155,9 @@ def test_08_random_nests(seed: int, lanes: int) -> None:
     """Whatever they access."""
     for program in (random_program(seed), random_program(seed, plain=True), random_chain(seed)):
         same_bits(program, lambda changed: pad(changed, lanes))
+
+
+def test_09_one_array_in_two_ways() -> None:
+    """A plain read does not speak for another that is not."""
+    t = matrix()
+    assert not padded(t, define(at(S), "add", load(t, base=3), Mixed((t, X), TableEntry(1, ()), TableEntry(2, ()))))

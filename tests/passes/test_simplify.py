@@ -211,6 +211,7 @@ def test_13_read_from_anywhere() -> None:
         Load(Reference(G, Index(0, (), None, Dynamic(Constant(2.0), 1, 9)))),
         Mixed((G, S), TableEntry(1, ()), TableEntry(2, ())),
         Choice(Loop(1, []), load(G, base=2), Constant(1.0)),
+        Choice(Loop(1, []), Mixed((G, S), TableEntry(1, ()), TableEntry(2, ())), load(G, base=30)),
     ]
     for operand in reads:
         read: Node = define(at(P), "copy", operand)
