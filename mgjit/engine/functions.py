@@ -12,38 +12,36 @@ from typing import Any
 from . import arithmetic
 from .value import Value
 
-_NUMBERS = (int, float)
-
 
 def exp(x: Any) -> Any:
     """e**x; inf where it overflows."""
-    return arithmetic.exp(x) if isinstance(x, _NUMBERS) else _method(x, "exp")()
+    return arithmetic.exp(x) if _is_plain(x) else _method(x, "exp")()
 
 
 def log(x: Any) -> Any:
     """Natural logarithm; -inf at 0 and nan below."""
-    return arithmetic.log(x) if isinstance(x, _NUMBERS) else _method(x, "log")()
+    return arithmetic.log(x) if _is_plain(x) else _method(x, "log")()
 
 
 def tanh(x: Any) -> Any:
     """Hyperbolic tangent."""
-    return arithmetic.tanh(x) if isinstance(x, _NUMBERS) else _method(x, "tanh")()
+    return arithmetic.tanh(x) if _is_plain(x) else _method(x, "tanh")()
 
 
 def sqrt(x: Any) -> Any:
     """Square root; nan below 0."""
-    return arithmetic.sqrt(x) if isinstance(x, _NUMBERS) else _method(x, "sqrt")()
+    return arithmetic.sqrt(x) if _is_plain(x) else _method(x, "sqrt")()
 
 
 def relu(x: Any) -> Any:
     """max(0, x)."""
-    return arithmetic.relu(x) if isinstance(x, _NUMBERS) else _method(x, "relu")()
+    return arithmetic.relu(x) if _is_plain(x) else _method(x, "relu")()
 
 
 def maximum(x: Any, y: Any) -> Any:
     """The greater of two; `x` where they are equal.  Gradient to the one that was taken."""
-    if isinstance(x, _NUMBERS):
-        if isinstance(y, _NUMBERS):
+    if _is_plain(x):
+        if _is_plain(y):
             return arithmetic.maximum(x, y)
         return _method(y, "_lifted", "maximum")(x).maximum(y)
     return _method(x, "maximum")(y)
@@ -51,8 +49,8 @@ def maximum(x: Any, y: Any) -> Any:
 
 def minimum(x: Any, y: Any) -> Any:
     """The smaller of two; `x` where they are equal.  Gradient to the one that was taken."""
-    if isinstance(x, _NUMBERS):
-        if isinstance(y, _NUMBERS):
+    if _is_plain(x):
+        if _is_plain(y):
             return arithmetic.minimum(x, y)
         return _method(y, "_lifted", "minimum")(x).minimum(y)
     return _method(x, "minimum")(y)
@@ -112,6 +110,11 @@ def dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
     for x, y in zip(a, b):
         total = total + x * y
     return total
+
+
+def _is_plain(x: Any) -> bool:
+    # isinstance is also true for a number that is being traced.
+    return issubclass(type(x), (int, float))
 
 
 def _method(operand: Any, name: str, function: str = "") -> Any:

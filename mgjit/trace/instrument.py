@@ -138,10 +138,10 @@ def _compensated_sum(original: Any, types: TracedTypes, me: int) -> Callable[...
     from ..engine.functions import where
 
     def is_integer(x: Any) -> bool:
-        return isinstance(x, (int, types.integer))
+        return type(x) is types.integer or issubclass(type(x), int)
 
     def is_float(x: Any) -> bool:
-        return type(x) is float or (isinstance(x, types.number) and not isinstance(x, types.integer))
+        return type(x) is float or (issubclass(type(x), types.number) and type(x) is not types.integer)
 
     def finished(total: Any, compensation: Any) -> Any:
         if compensation is None:

@@ -29,7 +29,7 @@ class LeakedValue(Value):
 
 def is_traced(thing: Any) -> bool:
     """Whether an object stands for a number or Value of some trace, running or ended."""
-    return type(thing).__qualname__.startswith("traced_types.") or isinstance(thing, LeakedValue)
+    return type(thing).__qualname__.startswith(("traced_types.", "number_types.")) or isinstance(thing, LeakedValue)
 
 
 def leaked(*_: Any) -> NoReturn:

@@ -1,10 +1,9 @@
-"""The traced types: what parameters, inputs and intermediate results are while a step is traced.
+"""Traced Values: what parameters and intermediate results are while a step is traced.
 
-`traced_types(recorder)` makes two classes for one trace: `TracedValue`, a `Value` whose arithmetic
-appends records, and `TracedNumber`, which stands for a plain float.  They are made anew for every trace,
-closing over its lists, for three reasons: an operation costs three list appends and no look-up of "the
-current trace"; two threads can trace at once; and a value that leaks out of its trace is recognised by
-its class, and after `close()` refuses with a LeakError.
+`traced_types(recorder)` makes the classes for one trace: `TracedValue`, a `Value` whose arithmetic appends records,
+and the traced numbers (trace/numbers.py).  They are made anew for every trace, closing over its lists, for three
+reasons: an operation costs three list appends and no look-up of "the current trace"; two threads can trace at once;
+and a value that leaks out of its trace is recognised by its class, and after `close()` refuses with a LeakError.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from ..engine.value import Value
 from ..errors import LeakError, TraceError, user_location
 from . import opcodes as ops
 from .leaks import is_traced, leaked
+from .numbers import COMPARISONS, REFUSED, UNARY_METHODS, number_types, refuse
 from .recorder import Recorder
 
 
@@ -33,46 +33,7 @@ class TracedTypes(NamedTuple):
     close: Callable[[], None]
 
 
-_EXPLANATIONS = {
-    "bool": "a traced value has no truth value: its number is known only when the compiled step runs. "
-    "Write mgjit.where(condition, a, b), mgjit.maximum, mgjit.minimum or .relu() instead of if/and/or/max/min",
-    "float": "float() and math functions need a real number. Use mgjit.exp, log, tanh, sqrt, or plain arithmetic",
-    "int": "int() and rounding need a real number. Compute the integer outside of the step and pass it as an argument",
-    "index": "a run-time number cannot be a list index, a key, a length or a range. Use mgjit.take(table, index), "
-    "or name the argument in @mgjit.compile(static=(...)) when few different values occur",
-    "format": "a traced value has no digits to print. Return it from the step and print the result",
-    "floor": "//, %, divmod and bit operations are not available on traced values. Compute them outside of the step",
-}
-
-
-def refuse(reason: str) -> Callable[..., Any]:
-    """A method that raises a TraceError saying why a traced value cannot answer, and what to write."""
-
-    def method(self: Any, *_: Any) -> Any:
-        raise TraceError(f"{user_location()}: {_EXPLANATIONS[reason]}.")
-
-    return method
-
-
-_REFUSED = {
-    "__bool__": "bool", "__float__": "float", "__complex__": "float", "__int__": "int", "__round__": "int",
-    "__trunc__": "int", "__floor__": "int", "__ceil__": "int", "__index__": "index", "__format__": "format",
-    "__floordiv__": "floor", "__rfloordiv__": "floor", "__mod__": "floor", "__rmod__": "floor",
-    "__divmod__": "floor", "__rdivmod__": "floor", "__and__": "floor", "__rand__": "floor", "__or__": "floor",
-    "__ror__": "floor", "__xor__": "floor", "__rxor__": "floor", "__lshift__": "floor", "__rlshift__": "floor",
-    "__rshift__": "floor", "__rrshift__": "floor", "__invert__": "floor",
-}  # fmt: skip
-
 _VALUE_BINARY = {"add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY}
-_NUMBER_BINARY = {**_VALUE_BINARY, "truediv": ops.DIVIDE, "pow": ops.POWER}
-_UNARY_METHODS = {
-    "__neg__": ops.NEGATE, "__abs__": ops.ABSOLUTE, "relu": ops.RELU, "exp": ops.EXP, "log": ops.LOG,
-    "tanh": ops.TANH, "sqrt": ops.SQRT, "_copied": ops.COPY,
-}  # fmt: skip
-_COMPARISONS = {  # name: (opcode, operands swapped)
-    "__lt__": (ops.LESS, False), "__le__": (ops.LESS_EQUAL, False),
-    "__gt__": (ops.LESS, True), "__ge__": (ops.LESS_EQUAL, True),
-}  # fmt: skip
 
 
 def traced_types(recorder: Recorder) -> TracedTypes:
@@ -81,79 +42,16 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     records = recorder.op
     new = object.__new__
 
-    class TracedNumber:
-        """Stands for a plain number while a step is traced."""
+    numbers = number_types(recorder)
+    TracedNumber: Any = numbers.number
+    IntegerNumber: Any = numbers.integer
+    number_from, integer_from, number_operand = numbers.from_operand, numbers.integer_from_operand, numbers.operand
+    constant = numbers.constant
 
-        __slots__ = ("_leaf",)
-        _leaf: int
-
-        def __repr__(self) -> str:
-            return "<a number that is being traced>"
-
-        def __pos__(self) -> Any:
-            return self
-
-        def __eq__(self, other: Any) -> Any:
-            return number_comparison(ops.EQUAL, False)(self, other)
-
-        def __ne__(self, other: Any) -> Any:
-            return number_comparison(ops.NOT_EQUAL, False)(self, other)
-
-        __hash__ = refuse("index")
-
-        def _lifted(self, number: Any) -> Any:
-            return number_from(number_operand(number))
-
-        def _select(self, condition: Any, chosen: Any, other: Any) -> Any:
-            return select(condition, chosen, other)
-
-        def _one_hot(self, n: int) -> list[Any]:
-            operand = number_operand(self)
-            recorder.check_index(operand, n)
-            return [number_from(emit(ops.EQUAL | ops.NUMBER, operand, recorder.constant(k))) for k in range(n)]
-
-        def _take(self, table: Any) -> Any:
-            operand = number_operand(self)
-            recorder.check_index(operand, len(table))
-            return take(list(table), operand)
-
-    class LeafNumber(TracedNumber):
-        """A number read from memory that the step may overwrite: checks that it is still current when used."""
-
-        __slots__ = ("_operand", "_read_at")
-        _operand: int
-        _read_at: int
-
-        @property
-        def _leaf(self) -> int:  # type: ignore[override]
-            operand, read_at = self._operand, self._read_at
-            if recorder.last_store.get(operand, -1) >= read_at or (
-                recorder.last_backward >= read_at and ops.leaf_kind(operand) in (ops.GRADIENT, ops.LOCAL_GRADIENT)
-            ):
-                return recorder.late_read(operand, read_at)
-            return operand
-
-    class DataNumber(TracedNumber):
+    class DataNumber(TracedNumber):  # type: ignore[misc]
         """The `.data` of a computed Value."""
 
         __slots__ = ()
-
-    class IntegerNumber(TracedNumber):
-        """A number that is an int or bool in Python: a comparison, an element of a byte buffer.  Never -0.0."""
-
-        __slots__ = ()
-
-        def __neg__(self) -> Any:
-            return integer_from(emit(ops.SUBTRACT | ops.NUMBER, recorder.constant(0.0), self._leaf))
-
-        def __mul__(self, other: Any) -> Any:
-            product: Any = TracedNumber.__mul__(self, other)  # type: ignore[operator]
-            if product is NotImplemented or not (isinstance(other, int) or other.__class__ is IntegerNumber):
-                return product
-            # 0 * -2 is 0, but 0.0 * -2.0 is -0.0
-            return integer_from(emit(ops.ADD | ops.NUMBER, product._leaf, recorder.constant(0.0)))
-
-        __rmul__ = __mul__
 
     class TracedValue(Value):
         """A Value that is being computed while a step is traced."""
@@ -206,29 +104,6 @@ def traced_types(recorder: Recorder) -> TracedTypes:
 
     closed = False
 
-    def emit(op: int, a: int, b: int) -> int:
-        position = len(records)
-        append_op(op)
-        append_a(a)
-        append_b(b)
-        return position
-
-    def number_from(operand: int) -> Any:
-        number = new(TracedNumber)
-        number._leaf = operand
-        return number
-
-    def integer_from(operand: int) -> Any:
-        number = new(IntegerNumber)
-        number._leaf = operand
-        return number
-
-    def leaf_number(operand: int) -> Any:
-        number = new(LeafNumber)
-        number._operand = operand
-        number._read_at = len(records)
-        return number
-
     def value_from(operand: int) -> Any:
         value = new(TracedValue)
         value._leaf = operand
@@ -238,7 +113,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
 
     def lift(operand: Any) -> int:
         """As an operand of Value arithmetic.  A computed number enters as a copy that no gradient crosses."""
-        kind = operand.__class__
+        kind = type(operand)
         if kind is TracedValue:
             return operand._leaf  # type: ignore[no-any-return]
         if isinstance(operand, Value):
@@ -250,38 +125,19 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         if kind is TracedNumber or kind is IntegerNumber:
             return operand._leaf  # type: ignore[no-any-return]
         if isinstance(operand, TracedNumber):  # read from a Value: a copy that no gradient crosses
-            return emit(ops.COPY | ops.NUMBER, operand._leaf, ops.NO_OPERAND)
+            return recorder.emit(ops.COPY | ops.NUMBER, operand._leaf, ops.NO_OPERAND)
         return constant(operand)
-
-    def number_operand(operand: Any) -> int:
-        """As an operand of plain-number arithmetic."""
-        kind = operand.__class__
-        if kind is TracedNumber or isinstance(operand, TracedNumber):
-            return operand._leaf  # type: ignore[no-any-return]
-        return constant(operand)
-
-    def constant(operand: Any) -> int:
-        if type(operand) is float or isinstance(operand, (int, float)):
-            return recorder.constant(operand)
-        if is_traced(operand):
-            leaked()
-        if hasattr(operand, "__float__") and not isinstance(operand, (str, bytes)):
-            return recorder.constant(operand)
-        raise TypeError(f"unsupported operand: {type(operand).__name__} {operand!r:.40}")
-
-    def is_number(operand: Any) -> bool:
-        return isinstance(operand, (int, float, TracedNumber)) or is_traced(operand) or hasattr(operand, "__float__")
 
     # ---- arithmetic -------------------------------------------------------------------------------
 
     def binary_on_value(code: int, reflected: bool) -> Callable[[Any, Any], Any]:
         def method(self: Any, other: Any) -> Any:
-            kind = other.__class__
+            kind = type(other)
             if kind is TracedValue or ((kind is Value or kind is bound_type) and other._trace is recorder):
                 operand = other._leaf
             else:
                 operand = lift(other)
-            mine = self._leaf if self.__class__ is TracedValue or self._trace is recorder else lift(self)
+            mine = self._leaf if type(self) is TracedValue or self._trace is recorder else lift(self)
             result = new(TracedValue)
             result._leaf = len(records)
             append_op(code)
@@ -298,7 +154,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     def traced_binary(code: int, reflected: bool) -> Callable[[Any, Any], Any]:
         # The same for a receiver that is known to be a TracedValue: the hottest function of tracing.
         def method(self: Any, other: Any) -> Any:
-            kind = other.__class__
+            kind = type(other)
             if (
                 kind is TracedValue
                 or kind is TracedNumber
@@ -322,49 +178,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
 
     def unary_on_value(code: int) -> Callable[[Any], Any]:
         def method(self: Any) -> Any:
-            return value_from(emit(code, lift(self), ops.NO_OPERAND))
-
-        return method
-
-    def number_binary(code: int, reflected: bool) -> Callable[[Any, Any], Any]:
-        code |= ops.NUMBER
-
-        def method(self: Any, other: Any) -> Any:
-            kind = other.__class__
-            if kind is TracedNumber:
-                operand = other._leaf
-            elif isinstance(other, (list, tuple, str, bytes)):
-                return self.__index__()  # repeating a sequence
-            elif isinstance(other, Value) or not is_number(other):
-                return NotImplemented
-            else:
-                operand = number_operand(other)
-            mine = self._leaf
-            number = new(TracedNumber)
-            number._leaf = len(records)
-            append_op(code)
-            if reflected:
-                append_a(operand)
-                append_b(mine)
-            else:
-                append_a(mine)
-                append_b(operand)
-            return number
-
-        return method
-
-    def number_unary(code: int) -> Callable[[Any], Any]:
-        def method(self: Any) -> Any:
-            return number_from(emit(code | ops.NUMBER, number_operand(self), ops.NO_OPERAND))
-
-        return method
-
-    def number_comparison(code: int, swapped: bool) -> Callable[[Any, Any], Any]:
-        def method(self: Any, other: Any) -> Any:
-            if isinstance(other, Value):
-                return NotImplemented
-            a, b = number_operand(self), number_operand(other)
-            return integer_from(emit(code | ops.NUMBER, b, a) if swapped else emit(code | ops.NUMBER, a, b))
+            return value_from(recorder.emit(code, lift(self), ops.NO_OPERAND))
 
         return method
 
@@ -372,7 +186,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         def method(self: Any, other: Any) -> Any:
             a = plain(self)
             b = plain(other)
-            return integer_from(emit(code | ops.NUMBER, b, a) if swapped else emit(code | ops.NUMBER, a, b))
+            return integer_from(recorder.emit(code | ops.NUMBER, *((b, a) if swapped else (a, b))))
 
         return method
 
@@ -380,31 +194,22 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         """The number behind a Value or a number, without a copy."""
         return lift(operand) if isinstance(operand, Value) else number_operand(operand)
 
+    exponents: set[int] = set()
+
     def value_power(self: Any, exponent: Any) -> Any:
         if isinstance(exponent, Value):
             raise TypeError("Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a))")
-        power = emit(ops.POWER, lift(self), operand := lift(exponent))
-        if operand not in exponents_of_values:
-            exponents_of_values.add(operand)
+        power = recorder.emit(ops.POWER, lift(self), operand := lift(exponent))
+        if operand not in exponents:
+            exponents.add(operand)
             recorder.note_power()
         return value_from(power)
-
-    def number_power(self: Any, exponent: Any) -> Any:
-        power = power_without_note(self, exponent)
-        if recorder.b[-1] not in exponents_of_numbers and power is not NotImplemented:
-            exponents_of_numbers.add(recorder.b[-1])
-            recorder.note_power()
-        return power
-
-    exponents_of_values: set[int] = set()
-    exponents_of_numbers: set[int] = set()
-    power_without_note = number_binary(ops.POWER, False)
 
     def value_divide(self: Any, other: Any) -> Any:
         if isinstance(other, Value):
             return self * other**-1
         if isinstance(other, TracedNumber):
-            return self * power_without_note(other, -1)
+            return self * number_from(recorder.emit(ops.POWER | ops.NUMBER, other._leaf, recorder.constant(-1.0)))
         number = recorder.precision.rounded(recorder.constants[ops.leaf_index(constant(other))])
         return self * arithmetic.power(number, -1.0)
 
@@ -412,16 +217,16 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         return other * self**-1
 
     def value_maximum(self: Any, other: Any) -> Any:
-        return value_from(emit(ops.MAXIMUM, lift(self), lift(other)))
+        return value_from(recorder.emit(ops.MAXIMUM, lift(self), lift(other)))
 
     def value_minimum(self: Any, other: Any) -> Any:
-        return value_from(emit(ops.MINIMUM, lift(self), lift(other)))
+        return value_from(recorder.emit(ops.MINIMUM, lift(self), lift(other)))
 
     def number_extreme(code: int) -> Callable[[Any, Any], Any]:
         def method(self: Any, other: Any) -> Any:
             if isinstance(other, Value):
-                return value_from(emit(code, lift(self), lift(other)))
-            return number_from(emit(code | ops.NUMBER, number_operand(self), number_operand(other)))
+                return value_from(recorder.emit(code, lift(self), lift(other)))
+            return number_from(recorder.emit(code | ops.NUMBER, number_operand(self), number_operand(other)))
 
         return method
 
@@ -431,7 +236,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         test = plain(condition)
         if isinstance(chosen, Value) or isinstance(other, Value):
             if ops.leaf_kind(test) in ops.MUTABLE:  # the engine decides once, the backward pass comes later
-                test = emit(ops.COPY | ops.NUMBER, test, ops.NO_OPERAND)
+                test = recorder.emit(ops.COPY | ops.NUMBER, test, ops.NO_OPERAND)
             return value_from(recorder.select(test, lift(chosen), lift(other)))
         return number_from(recorder.select(test, number_operand(chosen), number_operand(other), ops.NUMBER))
 
@@ -462,7 +267,8 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     def close() -> None:
         nonlocal append_op, closed
         append_op = leaked
-        recorder.emit = recorder.adjoint = leaked  # type: ignore[method-assign, assignment]
+        numbers.close()
+        recorder.adjoint = leaked  # type: ignore[method-assign, assignment]
         closed = True
 
     from ..runtime.buffers import BoundValue as bound_type
@@ -470,28 +276,30 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     for name, code in _VALUE_BINARY.items():
         setattr(TracedValue, f"__{name}__", traced_binary(code, False))
         setattr(TracedValue, f"__r{name}__", traced_binary(code, True))
-    for name, code in _NUMBER_BINARY.items():
-        setattr(TracedNumber, f"__{name}__", number_binary(code, False))
-        setattr(TracedNumber, f"__r{name}__", number_binary(code, True))
-    setattr(TracedNumber, "__pow__", number_power)  # noqa: B010 - as the others
-    for name, code in _UNARY_METHODS.items():
+    for name, code in UNARY_METHODS.items():
         setattr(TracedValue, name, unary_on_value(code))
-        setattr(TracedNumber, name, number_unary(code))
-    for name, (code, swapped) in _COMPARISONS.items():
+    for name, (code, swapped) in COMPARISONS.items():
         setattr(TracedValue, name, value_comparison(code, swapped))
-        setattr(TracedNumber, name, number_comparison(code, swapped))
-    for name, reason in _REFUSED.items():
+    for name, reason in REFUSED.items():
         setattr(TracedValue, name, refuse(reason))
-        setattr(TracedNumber, name, refuse(reason))
     value_methods = {
         "__pow__": value_power, "__truediv__": value_divide, "__rtruediv__": value_divide_reflected,
         "maximum": value_maximum, "minimum": value_minimum,
     }  # fmt: skip
     for name, method in value_methods.items():
         setattr(TracedValue, name, method)
-    number_methods = {"maximum": number_extreme(ops.MAXIMUM), "minimum": number_extreme(ops.MINIMUM)}
-    for name, extreme in number_methods.items():
-        setattr(TracedNumber, name, extreme)
+
+    def take_from(self: Any, table: Any) -> Any:
+        index = number_operand(self)
+        recorder.check_index(index, len(table))
+        return take(list(table), index)
+
+    number_methods: dict[str, Callable[..., Any]] = {
+        "maximum": number_extreme(ops.MAXIMUM), "minimum": number_extreme(ops.MINIMUM),
+        "_select": lambda self, *operands: select(*operands), "_take": take_from,
+    }  # fmt: skip
+    for name, of_number in number_methods.items():
+        setattr(TracedNumber, name, of_number)
     TracedValue._lifted = staticmethod(  # type: ignore[method-assign]
         lambda number: value_from(lift(number))
     )
@@ -501,7 +309,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         IntegerNumber,
         lift,
         number_operand,
-        leaf_number,
+        numbers.from_memory,
         input_number,
         binary_on_value,
         close,
