@@ -42,17 +42,20 @@ from .passes.layout import ParameterLayout
 from .passes.memory import InputRegion
 from .passes.pipeline import Lowered, lower
 from .runtime.buffers import ParameterStorage, bind
+from .runtime.copies import Copies
 from .runtime.fastcall import fast_call, is_short, is_worth_it
 from .runtime.kernel import Kernel
 from .runtime.loop import reporting, run_rows
 from .runtime.turn import Turn
 from .trace.columns import bound_arguments, pack_rows, read_columns
+from .trace.functions import reachable_functions
 from .trace.guards import Guard
+from .trace.heap import Again, Heap, Knowledge
 from .trace.hints import power_hints
 from .trace.recorder import Trace
 from .trace.results import collect_results
 from .trace.signature import ArgumentPlan, plan_arguments
-from .trace.tracer import is_tracing, trace_call, tracing_threads
+from .trace.tracer import TracedCall, is_tracing, trace_call, tracing_threads
 
 try:
     from typing import ParamSpec
@@ -153,6 +156,7 @@ class CompiledStep(Generic[P, R]):
         """Forget all kernels and counts; parameters keep their values."""
         with self._turn:
             self._kernels: dict[Hashable, Kernel] = {}
+            self._knowledge = Knowledge()
             self._guards: dict[int, Guard] = {}
             self._slot_structures: set[Hashable] = set()
             self._family: dict[Hashable, Kernel] = {}
@@ -393,10 +397,11 @@ class CompiledStep(Generic[P, R]):
         started = perf_counter()
         code_object = getattr(self._function, "__code__", None)
         location = f"{code_object.co_filename}:{code_object.co_firstlineno}" if code_object else repr(self._function)
-        traced = trace_call(self._call_with, plan, slots, location, guard.objects())
+        traced = self._trace(plan, slots, location, guard)
         seconds = perf_counter() - started
         trace = traced.trace
         code = build(trace, _regions(plan), self._options.code)
+        guard.forget(traced.heap.looked_after)
         parameters = _bind_new(trace, code.parameter_layout) + [storage for _, storage in trace.bound_storages]
         for _, state in trace.states:
             state._bind(trace.precision)
@@ -409,10 +414,21 @@ class CompiledStep(Generic[P, R]):
             trace.checks,
             traced.result,
             slots,
+            Copies(traced.heap.state, traced.heap.copied) if traced.heap.copied else None,
         )
         self._guards[id(kernel)] = guard
         self._note(code.facts, seconds, plan)
         return kernel
+
+    def _trace(self, plan: ArgumentPlan, slots: Any, location: str = "", guard: Guard | None = None) -> TracedCall:
+        """Trace the step, again when that has shown which lists of numbers it changes."""
+        given = [("an argument", thing) for thing in plan.static_objects()]
+        functions = reachable_functions(self._function, [thing for _, thing in given])
+        captured = guard.objects() if guard is not None else []
+        while True:
+            heap = Heap(functions, [("self", self._function), *given], self._knowledge)
+            with contextlib.suppress(Again):
+                return trace_call(self._call_with, plan, slots, heap, location, captured)
 
     def _call_with(self, arguments: Sequence[Any]) -> Any:
         bound = bound_arguments(self._signature, arguments)
@@ -437,7 +453,7 @@ class CompiledStep(Generic[P, R]):
             plan = self._plan(self._bound(args, kwargs))
             slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
             started = perf_counter()
-            traced = trace_call(self._call_with, plan, slots)
+            traced = self._trace(plan, slots)
             seconds = perf_counter() - started
             processor = Processor(64 // plan.precision.size)
             lowered = lower(traced.trace, _regions(plan), processor, self._options.code.grads)

@@ -15,6 +15,7 @@ from typing import Any
 from ..engine.precision import FLOAT64, Precision
 from ..engine.state import zero_array
 from ..engine.value import Value
+from .live import Parameter
 
 #: Bytes of a cache line; vectors that straddle two lines are slower.
 _LINE = 64
@@ -80,13 +81,19 @@ def bound_class(cls: type) -> type:
     return bound
 
 
-def bind(values: Sequence[Value], places: Sequence[int], size: int, precision: Precision = FLOAT64) -> ParameterStorage:
+def bind(
+    values: Sequence[Value | Parameter], places: Sequence[int], size: int, precision: Precision = FLOAT64
+) -> ParameterStorage:
     """Move Values that are bound to nothing yet into one new storage of `size` elements, each to its place."""
     storage = ParameterStorage(size, precision)
     for place, value in zip(places, values):
-        storage.data[place] = value.data
-        storage.grad[place] = value.grad
+        if not isinstance(value, Parameter):
+            storage.data[place] = value.data
+            storage.grad[place] = value.grad
     for place, value in zip(places, values):
+        if isinstance(value, Parameter):
+            value.move(storage, place)
+            continue
         value._storage = storage
         value._index = place
         value.__class__ = bound_class(type(value))

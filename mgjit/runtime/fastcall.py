@@ -89,7 +89,12 @@ def fast_call(
     library = kernel.code.library
     parameters = list(signature.parameters.values())
     plain = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    if library is None or len(kernel.plan.buffers) >= MOST_INPUTS or any(p.kind not in plain for p in parameters):
+    if (
+        library is None
+        or kernel.copies is not None
+        or len(kernel.plan.buffers) >= MOST_INPUTS
+        or any(p.kind not in plain for p in parameters)
+    ):
         return None
     writer = _Writer(kernel, [parameter.name for parameter in parameters])
     try:

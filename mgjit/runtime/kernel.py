@@ -27,6 +27,7 @@ from ..trace.results import ResultTree
 from ..trace.signature import ArgumentPlan
 from . import ffi
 from .buffers import ParameterStorage, aligned_zeros
+from .copies import Copies
 
 PHASES = ("forward", "backward", "update", "step")
 
@@ -95,15 +96,17 @@ class Kernel:
         checks: Sequence[IndexCheck],
         result: ResultTree,
         values: ParameterStorage | None,
+        copies: Copies | None = None,
     ) -> None:
         self.code, self.plan, self.result = code, plan, result
         self.frame: Frame = plan.frame()
         self.outputs = zero_array(outputs, plan.precision)
         self.values = values
+        self.copies = copies
         self.checks = checks
         self.parameters, self._states = parameters, states
         #: Whether a call has anything to do besides filling the frame.
-        self.needs_accepting = bool(checks or plan.buffers or values is not None)
+        self.needs_accepting = bool(checks or plan.buffers or values is not None or copies)
         memory: dict[str, Any] = {
             "parameter": [storage.data for storage in parameters],
             "gradient": [storage.grad for storage in parameters],
@@ -196,14 +199,18 @@ class Kernel:
         return self.result(self.outputs)
 
     def copy_in(self) -> None:
-        """Copy the argument Values of the frame to where the code has them."""
+        """Copy the argument Values of the frame, and numbers of the user's objects, to where the code has them."""
+        if self.copies is not None:
+            self.copies.read()
         if self.values is not None:
             for index, value in enumerate(self.frame.values):
                 self.values.data[index] = value.data
                 self.values.grad[index] = value.grad
 
     def copy_out(self) -> None:
-        """Copy the argument Values back."""
+        """Copy them back."""
+        if self.copies is not None:
+            self.copies.write()
         if self.values is not None:
             for index, value in enumerate(self.frame.values):
                 value.data = self.values.data[index]

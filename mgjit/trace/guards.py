@@ -15,11 +15,14 @@ and names that are computed (`getattr(x, name)`).  `step.clear()` makes the next
 
 from __future__ import annotations
 
+import dis
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from keyword import iskeyword
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+
+from .bytecode import codes
 
 _MISSING = object()
 _COMPARED = (int, float, complex, str, bytes, bool, type(None))
@@ -48,6 +51,12 @@ class Guard:
         self._read_functions([thing for _, thing in roots])
         for name, thing in roots:
             self._watch_inside(thing, name, 0)
+
+    def forget(self, places: Collection[tuple[int, Any]]) -> None:
+        """Do not watch these any more, given by the identity of what holds them and their name."""
+        self._namespaces = [entry for entry in self._namespaces if (id(entry[0]), entry[1]) not in places]
+        self._cells = [entry for entry in self._cells if (id(entry[0]), entry[1]) not in places]
+        self._lists = [entry for entry in self._lists if (id(entry[0]), None) not in places]
 
     def objects(self) -> list[Any]:
         """The captured objects."""
@@ -171,24 +180,25 @@ def _captured(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
     namespace = function.__globals__
     for name in _global_names(function.__code__):
         meant = namespace.get(name, _MISSING)
-        # co_names also lists attributes; builtins and modules are not captured state
+        # builtins and modules are not captured state
         if meant is not _MISSING and not isinstance(meant, (ModuleType, BuiltinFunctionType)):
             yield namespace, name, meant
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
-
-
 def _global_names(code: CodeType) -> list[str]:
-    return list(dict.fromkeys(name for inner in _codes(code) for name in inner.co_names))
+    """The names that are looked up as variables, and not as attributes."""
+    return list(
+        dict.fromkeys(
+            instruction.argval
+            for inner in codes(code)
+            for instruction in dis.get_instructions(inner)
+            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+        )
+    )
 
 
 def _names_and_constants(code: CodeType) -> Iterator[Any]:
-    for inner in _codes(code):
+    for inner in codes(code):
         yield from inner.co_names
         yield from (constant for constant in inner.co_consts if isinstance(constant, (str, int)))
 

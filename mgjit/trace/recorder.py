@@ -49,6 +49,8 @@ from .opcodes import (
 
 #: New parameters are numbered around this index, in order of creation, relative to the first one met...
 NEW_BASE = 1 << 24
+#: ... those of other classes than Value from here on, in the order in which they lie...
+FOREIGN_BASE = NEW_BASE + (1 << 23)
 #: ... and those that already live in the storage of another kernel from here on.
 BOUND_BASE = 1 << 25
 #: Numbers of leaves between the parameters that are tolerated as holes of the storage.
@@ -76,7 +78,7 @@ class Trace:
     c: array[int] | None
     constants: list[float]
     layouts: list[TableLayout]
-    new_parameters: list[tuple[int, Value]] = field(repr=False)
+    new_parameters: list[tuple[int, Any]] = field(repr=False)
     bound_storages: list[tuple[int, Any]] = field(repr=False)
     states: list[tuple[int, State]] = field(repr=False)
     locals: int = 0
@@ -102,7 +104,7 @@ class Recorder:
         self.constants: list[float] = []
         self._constant_leaves: dict[Any, int] = {}
         self.layouts: list[TableLayout] = []
-        self.new_parameters: list[Value] = []
+        self.new_parameters: list[Any] = []
         self.bound_storages: list[tuple[int, Any]] = []
         self._bound_bases: dict[int, int] = {}
         self._next_bound = BOUND_BASE
@@ -157,19 +159,20 @@ class Recorder:
             operand = leaf(PARAMETER, index)
             self.new_parameters.append(value)
         else:
-            operand = leaf(PARAMETER, self._bound_base(storage) + value._index)
+            operand = leaf(PARAMETER, self.bound_base(storage) + value._index)
         value._leaf = operand
         value._trace = self
         return operand
 
     def value_slots(self, values: Sequence[Value], storage: Any) -> None:
         """Let argument Values be parameters that live in `storage`, which each call fills anew."""
-        base = self._bound_base(storage)
+        base = self.bound_base(storage)
         for index, value in enumerate(values):
             value._trace = self
             value._leaf = leaf(PARAMETER, base + index)
 
-    def _bound_base(self, storage: Any) -> int:
+    def bound_base(self, storage: Any) -> int:
+        """The number of the first parameter of a storage that other kernels use already."""
         base = self._bound_bases.get(id(storage))
         if base is None:
             require_precision("a parameter", storage.precision, self.precision)

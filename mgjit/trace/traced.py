@@ -29,6 +29,7 @@ class TracedTypes(NamedTuple):
     number_operand: Callable[[Any], int]
     leaf_number: Callable[[int], Any]
     input_number: Callable[..., Any]
+    number_at: Callable[[int, bool], Any]
     binary_on_value: Callable[[int, bool], Callable[[Any, Any], Any]]
     close: Callable[[], None]
 
@@ -240,9 +241,13 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             return value_from(recorder.select(test, lift(chosen), lift(other)))
         return number_from(recorder.select(test, number_operand(chosen), number_operand(other), ops.NUMBER))
 
+    def number_at(leaf: int, integer: bool) -> Any:
+        """What stands for a leaf that no record of the step overwrites."""
+        return (integer_from if integer else number_from)(leaf)
+
     def input_number(index: int, integer: bool = False) -> Any:
         """What stands for an input."""
-        return (integer_from if integer else number_from)(ops.leaf(ops.INPUT, index))
+        return number_at(ops.leaf(ops.INPUT, index), integer)
 
     def take(table: list[Any], index: int) -> Any:
         first = table[0] if table else None
@@ -311,6 +316,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         number_operand,
         numbers.from_memory,
         input_number,
+        number_at,
         binary_on_value,
         close,
     )

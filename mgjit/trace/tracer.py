@@ -3,7 +3,8 @@
 1. Switch the garbage collector off (a trace only allocates) and take the trace lock.
 2. Replace the arguments by traced ones and let `Value` and `State` record.
 3. Run the user's function once; an exception of its own passes through, after everything is restored.
-4. Turn the result into a tree of output indices.
+4. Find what the step has assigned in the user's objects (trace/heap.py), which are put back as they were.
+5. Turn the result into a tree of output indices.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from ..collection import no_garbage_collection
+from .heap import Heap, HeapPlan
 from .instrument import instrumented
 from .randomness import no_randomness
 from .recorder import Recorder, Trace
@@ -33,6 +35,7 @@ class TracedCall:
 
     trace: Trace
     result: ResultTree
+    heap: HeapPlan
 
 
 def is_tracing() -> bool:
@@ -41,7 +44,12 @@ def is_tracing() -> bool:
 
 
 def trace_call(
-    call: Callable[[Any], Any], plan: ArgumentPlan, slots: Any, location: str = "", reachable: Iterable[Any] = ()
+    call: Callable[[Any], Any],
+    plan: ArgumentPlan,
+    slots: Any,
+    heap: Heap | None = None,
+    location: str = "",
+    reachable: Iterable[Any] = (),
 ) -> TracedCall:
     """Run `call(traced arguments)` once and return its trace.
 
@@ -49,6 +57,7 @@ def trace_call(
         call: takes the tuple of arguments.
         plan: the structure of the arguments.
         slots: storage for argument Values that are copied in and out, or None.
+        heap: the numbers in the user's objects around the step.
         location: `file:line` of the step, for messages.
         reachable: objects that the step captures, in which generators of random numbers are looked for.
     """
@@ -60,8 +69,13 @@ def trace_call(
         tracing_threads.add(threading.get_ident())
         try:
             with instrumented(recorder, types):
+                if heap is not None:
+                    heap.enter(recorder, types)
                 returned = call(plan.traced(types.input_number))
                 result = describe_result(returned, recorder, types)
+                memory = HeapPlan() if heap is None else heap.settle()
         finally:
+            if heap is not None:
+                heap.restore()
             tracing_threads.discard(threading.get_ident())
-    return TracedCall(recorder.finish(), result)
+    return TracedCall(recorder.finish(), result, memory)

@@ -1,0 +1,268 @@
+"""The numbers that a step finds in the user's objects and changes there: kernel memory, found by tracing.
+
+A step over other people's classes reads `p.data`, assigns `m[i]`, increments `self.t`.  Nothing announces these, so
+they are found by looking at the objects themselves:
+
+1. Walk from the variables that the step captures, and from its arguments, to every number that its code could
+   assign: attributes of a name that some function of the user's assigns, elements of lists, and variables.
+2. Put a traced number in each of these places.  Reading one is then a leaf, without any record.
+3. The step runs.  What it assigns stays in the objects: traced numbers replace one another.
+4. Look again.  A place that holds something else was assigned: record a store.  A list that has another length, or
+   a variable that holds a traced object now, is what a kernel cannot repeat: a LeakError names it.
+5. Put back what was there, whatever happened.
+
+Numbers of objects of which there are many (parameters) become PARAMETER and GRADIENT leaves, and later move into the
+kernel's memory (runtime/live.py).  All others are elements of one State that is filled before each call, and emptied
+into their places after it (runtime/copies.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from operator import is_
+from types import FunctionType
+from typing import Any
+
+from ..engine.state import State
+from ..errors import LeakError
+from ..runtime.copies import Copied
+from ..runtime.live import Field, Home, Parameter
+from . import opcodes as ops
+from .leaks import is_traced
+from .places import Attribute, Place
+from .recorder import FOREIGN_BASE, Recorder
+from .traced import TracedTypes
+from .walk import Found, content_of, is_number, walk
+
+#: Objects of a class with numbers are moved into the kernel's memory from this many on, and copied below.
+_MANY = 16
+
+
+class Again(BaseException):
+    """The trace is to be made once more, with what has been learned."""
+
+
+@dataclass
+class Knowledge:
+    """What traces of a step have found out about places, for later ones.
+
+    Attributes:
+        variable: keys of the places of lists whose numbers the step assigns, though its code does not show it.
+    """
+
+    variable: set[Any] = field(default_factory=set)
+
+
+@dataclass
+class HeapPlan:
+    """What became of the places.
+
+    Attributes:
+        state: where copied numbers are; None when there are none.
+        copied: what is copied before and after each call.
+        valid_once: whether places that held ints hold floats from the first call on, and the step can tell.
+        looked_after: (id of the holder, name) of the places that are memory of the kernel, or copied: guards must not
+            watch them.
+    """
+
+    state: State | None = None
+    copied: list[Copied] = field(default_factory=list)
+    valid_once: bool = False
+    looked_after: set[tuple[int, Any]] = field(default_factory=set)
+
+
+class Heap:
+    """The numbers around one trace.
+
+    Args:
+        functions: what the step can call.
+        roots: further objects that it is given, each with its name.
+        knowledge: of earlier traces.
+    """
+
+    def __init__(self, functions: list[FunctionType], roots: Iterable[tuple[str, Any]], knowledge: Knowledge) -> None:
+        self._knowledge = knowledge
+        self._found: Found = walk(functions, roots, knowledge.variable)
+        self._fields: list[tuple[Field, Any, Any, Any, int]] = []  # field, object, content, traced number, leaf
+        self._copied: list[tuple[Copied, list[Any], list[Any], int]] = []  # contents, traced numbers, leaf of the first
+        self._parameters: list[Parameter] = []
+        self._state: State | None = None
+
+    # ---- 2: putting traced numbers there ----------------------------------------------------------
+
+    def enter(self, recorder: Recorder, types: TracedTypes) -> None:
+        """Put a traced number in every place; `restore` must follow."""
+        self._recorder, self._types = recorder, types
+        scalars = list(self._found.scalars)
+        for things, fields in self._found.objects:
+            many = len(things) >= _MANY or any(type(content_of(f, things[0])) is Home for f in fields)
+            if many:
+                self._enter_parameters(things, tuple(fields[:2]))
+            rest = fields[2:] if many else fields
+            scalars += [Attribute(thing, f) for thing in things for f in rest if is_number(content_of(f, thing))]
+        self._enter_copied(scalars)
+
+    def _enter_parameters(self, things: list[Any], fields: tuple[Field, ...]) -> None:
+        for thing in things:
+            contents = [content_of(f, thing) for f in fields]
+            homes = [content for content in contents if type(content) is Home]
+            if not homes:
+                index = FOREIGN_BASE + len(self._parameters)
+                self._parameters.append(Parameter(thing, fields, ops.leaf(ops.PARAMETER, index)))
+            for f, content, kind in zip(fields, contents, (ops.PARAMETER, ops.GRADIENT)):
+                if type(content) is Home:
+                    bound_kind = ops.PARAMETER if content.array is content.storage.data else ops.GRADIENT
+                    leaf = ops.leaf(bound_kind, self._recorder.bound_base(content.storage) + content.index)
+                    self._put(f, thing, content, leaf)
+                elif not homes and (is_number(content) or content is None):
+                    self._put(f, thing, content, ops.leaf(kind, index))
+
+    def _put(self, f: Field, thing: Any, content: Any, leaf: int) -> None:
+        number = None if content is None else self._types.number_at(leaf, type(content) is int)
+        f.write(thing, number)
+        self._fields.append((f, thing, content, number, leaf))
+
+    def _enter_copied(self, scalars: list[Place]) -> None:
+        places = [(place, [place.read()], 0) for place in scalars]
+        places += [(place, list(content), len(content)) for place, content in self._found.lists]
+        initial = [number for _, contents, _ in places for number in contents]
+        if not initial:
+            return
+        self._state = State(initial)
+        leaf = self._recorder.state(self._state)
+        offset = 0
+        for place, contents, size in places:
+            numbers = [
+                self._types.number_at(leaf - offset - k, type(content) is int) for k, content in enumerate(contents)
+            ]
+            if size:
+                place.read()[:] = numbers
+            else:
+                place.write(numbers[0])
+            self._copied.append((Copied(place, offset, size), contents, numbers, leaf - offset))
+            offset += len(contents)
+
+    # ---- 4: looking again -------------------------------------------------------------------------
+
+    def settle(self) -> HeapPlan:
+        """Record what the step has assigned.
+
+        Raises:
+            LeakError: it left something behind that a kernel cannot repeat.
+            Again: it assigned numbers in places that were not known to change.
+        """
+        plan = HeapPlan(self._state)
+        stores: list[tuple[int, Any]] = []
+        for f, thing, _, number, leaf in self._fields:
+            now = f.read(thing)
+            if now is not number:
+                stores.append((leaf, self._number(now, Attribute(thing, f))))
+        for copied, _, numbers, leaf in self._copied:
+            self._settle_copied(copied, numbers, leaf, stores, plan)
+        self._refuse_other_changes()
+        self._record(stores)
+        self._drop_unused(plan)
+        return plan
+
+    def _settle_copied(
+        self, copied: Copied, numbers: list[Any], leaf: int, stores: list[tuple[int, Any]], plan: HeapPlan
+    ) -> None:
+        content = copied.place.read()
+        if copied.size and (type(content) is not list or len(content) != copied.size):
+            raise _leak(copied.place, content)
+        now = content if copied.size else [content]
+        copied.replaced = bool(copied.size) and content is not self._found.identity(copied.place)
+        changed = [(k, new) for k, (new, old) in enumerate(zip(now, numbers)) if new is not old]
+        copied.assigned = bool(changed) or copied.replaced
+        if copied.assigned:
+            copied.integers = frozenset(copied.offset + k for k, new in enumerate(now) if self._is_integer(new))
+        stores += [(leaf - k, self._number(new, copied.place)) for k, new in changed]
+
+    def _number(self, content: Any, place: Place) -> Any:
+        if is_number(content) or (is_traced(content) and isinstance(content, (int, float))):
+            return content
+        raise _leak(place, content)
+
+    def _is_integer(self, content: Any) -> bool:
+        return isinstance(content, int)
+
+    def _refuse_other_changes(self) -> None:
+        """Nothing else that the walk met may have changed."""
+        for place, before, parts in self._found.watched:
+            now = place.read()
+            if now is not before:
+                raise _leak(place, now)
+            if parts is None:
+                continue
+            if type(before) is dict:
+                scalars = {other.name for other in self._found.scalars if other.holder is before}
+                same = len(now) == len(parts) and all(
+                    now.get(k) is part for k, part in parts.items() if k not in scalars
+                )
+            else:
+                same = len(now) == len(parts) and all(map(is_, now, parts))
+                if not same and len(now) == len(parts) and all(map(is_number, parts)):
+                    self._knowledge.variable.add(place.key)
+                    raise Again
+            if not same:
+                raise _leak(place, now)
+
+    def _record(self, stores: list[tuple[int, Any]]) -> None:
+        """All stores at the end: an operand that another store overwrites is copied first."""
+        recorder, operand_of = self._recorder, self._types.number_operand
+        targets = {leaf for leaf, _ in stores}
+        operands = []
+        for _, number in stores:
+            operand = operand_of(number)
+            if operand in targets:
+                operand = recorder.emit(ops.COPY | ops.NUMBER, operand, ops.NO_OPERAND)
+            operands.append(operand)
+        for (leaf, _), operand in zip(stores, operands):
+            recorder.store(leaf, operand)
+
+    def _drop_unused(self, plan: HeapPlan) -> None:
+        """Only what the step uses becomes memory of the kernel."""
+        recorder = self._recorder
+        used = {*recorder.a, *recorder.b, *recorder.third.values()}
+        shift = 1 << ops.KIND_SHIFT
+        recorder.new_parameters += [p for p in self._parameters if p._leaf in used or p._leaf - shift in used]
+        plan.looked_after = {(id(vars(thing)), f.name) for f, thing, *_ in self._fields if not f.is_slot}
+        plan.looked_after |= {copied.place.key for copied, *_ in self._copied}
+        plan.looked_after |= {(id(content), None) for _, content in self._found.lists}
+        plan.copied = [
+            copied
+            for copied, _, numbers, leaf in self._copied
+            if copied.assigned or any(leaf - k in used for k in range(len(numbers)))
+        ]
+
+    # ---- 5: putting back --------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Put back what was there before `enter`."""
+        for f, thing, content, _, _ in self._fields:
+            f.write(thing, content)
+        for copied, contents, _, _ in self._copied:
+            if copied.size:
+                original = self._found.identity(copied.place)
+                original[:] = contents
+                if copied.place.read() is not original:
+                    copied.place.write(original)
+            else:
+                copied.place.write(contents[0])
+        for place, before, parts in self._found.watched:
+            if place.read() is not before:
+                place.write(before)
+            if type(before) is list and parts is not None:
+                before[:] = parts
+            elif type(before) is dict and parts is not None:
+                before.clear()
+                before.update(parts)
+
+
+def _leak(place: Place, content: Any) -> LeakError:
+    what = "a traced value" if is_traced(content) else f"a {type(content).__name__}"
+    return LeakError(
+        f"the step leaves {what} in {place.describe()}. A compiled call repeats assignments of numbers to places that "
+        "hold numbers before, and nothing else. Return the number from the step and keep it outside."
+    )

@@ -1,0 +1,126 @@
+"""Places in the user's objects that hold a number: fields of objects, variables, elements of lists and dicts.
+
+A place reads and writes what lies there *raw*: past properties, and past what runtime/live.py puts in front of
+fields.  Places are told apart by what holds them and under which name, not by what they hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..runtime.live import Field
+
+
+class Place:
+    """Holds one object."""
+
+    __slots__ = ("holder", "name")
+
+    def __init__(self, holder: Any, name: Any) -> None:
+        self.holder, self.name = holder, name
+
+    @property
+    def key(self) -> tuple[Any, Any]:
+        """What tells it from other places."""
+        return id(self.holder), self.name
+
+    def read(self) -> Any:
+        """What lies there."""
+        raise NotImplementedError
+
+    def write(self, thing: Any) -> None:
+        """Put something there."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """For messages."""
+        raise NotImplementedError
+
+
+class Entry(Place):
+    """An entry of a dict: of the user's, of a module's variables, or of an object's attributes."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, holder: dict[Any, Any], name: Any, owner: str) -> None:
+        super().__init__(holder, name)
+        self.owner = owner
+
+    def read(self) -> Any:
+        return self.holder[self.name]
+
+    def write(self, thing: Any) -> None:
+        self.holder[self.name] = thing
+
+    def describe(self) -> str:
+        return self.owner
+
+
+class Attribute(Place):
+    """An attribute of an object, in its dict or a slot."""
+
+    __slots__ = ("field",)
+
+    def __init__(self, holder: Any, field: Field) -> None:
+        super().__init__(holder, field.name)
+        self.field = field
+
+    @property
+    def key(self) -> tuple[Any, Any]:
+        return id(self.holder) if self.field.is_slot else id(vars(self.holder)), self.name
+
+    def read(self) -> Any:
+        return self.field.read(self.holder)
+
+    def write(self, thing: Any) -> None:
+        self.field.write(self.holder, thing)
+
+    def describe(self) -> str:
+        return f"{type(self.holder).__name__}.{self.name}"
+
+
+class Variable(Place):
+    """A variable of an enclosing function."""
+
+    __slots__ = ()
+
+    def read(self) -> Any:
+        return self.holder.cell_contents
+
+    def write(self, thing: Any) -> None:
+        self.holder.cell_contents = thing
+
+    def describe(self) -> str:
+        return f"the variable {self.name}"
+
+
+class Element(Place):
+    """An element of the list or tuple that lies at another place."""
+
+    __slots__ = ()
+    holder: Place
+
+    @property
+    def key(self) -> tuple[Any, Any]:
+        return self.holder.key, self.name
+
+    def read(self) -> Any:
+        return self.holder.read()[self.name]
+
+    def write(self, thing: Any) -> None:
+        self.holder.read()[self.name] = thing
+
+    def describe(self) -> str:
+        return f"{self.holder.describe()}[{self.name}]"
+
+
+class Root(Place):
+    """An object that is given, such as an argument."""
+
+    __slots__ = ()
+
+    def read(self) -> Any:
+        return self.holder
+
+    def describe(self) -> str:
+        return str(self.name)

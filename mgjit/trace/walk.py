@@ -1,0 +1,181 @@
+"""From what a step captures to the numbers that it could assign.
+
+1. Start at the variables that its functions name, and at the objects that it is given.
+2. Follow elements of lists, tuples and dicts, and attributes that the code names.  The order is that of the
+   containers, so that parameters get numbers in the order in which they lie.
+3. Numbers count in attributes of a name that some function assigns, in lists and dicts that are named in a function
+   which assigns elements of something, and in variables that are assigned.
+4. Everything else that could be changed is noted as it is, to be compared after the trace.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+from ..engine.state import State
+from ..engine.value import Value
+from ..runtime.live import Field, Home, field_of, slot
+from .bytecode import names_beside_stores, stored_attributes, stored_variables
+from .functions import captured, is_of_user
+from .places import Attribute, Element, Entry, Place, Root
+
+_ATOMS = frozenset(
+    {float, int, bool, str, bytes, type(None), complex, bytearray, range, FunctionType, ModuleType, type}
+)
+#: So many objects of a class are looked at to find its fields.
+_SAMPLES = 16
+
+
+@dataclass
+class Found:
+    """What a walk has found.
+
+    Attributes:
+        scalars: places of single numbers.
+        lists: lists of numbers, with their places.
+        objects: objects of a class and its fields that hold numbers; the first two are data and gradient, if there
+            are fields of these names.
+        watched: what must not change: a place, what lies there, and its parts as they are now.
+    """
+
+    scalars: list[Place] = field(default_factory=list)
+    lists: list[tuple[Place, list[Any]]] = field(default_factory=list)
+    objects: list[tuple[list[Any], list[Field]]] = field(default_factory=list)
+    watched: list[tuple[Place, Any, Any]] = field(default_factory=list)
+
+    def identity(self, place: Place) -> Any:
+        """The list that was found at a place."""
+        return next(content for other, content in self.lists if other is place)
+
+
+def walk(functions: list[FunctionType], roots: Iterable[tuple[str, Any]], variable: set[Any]) -> Found:
+    """Find the numbers around a step.
+
+    Args:
+        functions: what the step can call.
+        roots: objects that it is given, each with its name.
+        variable: keys of places whose lists are known to be assigned.
+    """
+    walker = _Walker(functions, variable)
+    walker.variables(stored_variables(functions))
+    places = [place for function in functions for place in captured(function)]
+    walker.run([*places, *(Root(thing, name) for name, thing in roots)])
+    walker.fields()
+    return walker.found
+
+
+def is_number(content: Any) -> bool:
+    """Whether something is a float or int, and not bool."""
+    return type(content) is float or type(content) is int
+
+
+class _Walker:
+    def __init__(self, functions: list[FunctionType], variable: set[Any]) -> None:
+        self.found = Found()
+        self._variable = variable
+        self._assigned = stored_attributes(functions)
+        self._beside_stores = names_beside_stores(functions)
+        self._names = {name for function in functions for name in function.__code__.co_names} | self._assigned
+        self._objects: dict[type, list[Any]] = {}
+        self._slots: dict[type, list[Field]] = {}
+        self._seen: set[int] = set()
+
+    def variables(self, places: Iterable[Place]) -> None:
+        for place in places:
+            content = place.read()
+            if is_number(content):
+                self.found.scalars.append(place)
+            else:
+                self.found.watched.append((place, content, None))
+
+    def run(self, roots: list[Place]) -> None:
+        pending = roots[::-1]
+        while pending:
+            place = pending.pop()
+            thing = place.read()
+            if type(thing) not in _ATOMS and id(thing) not in self._seen:
+                self._seen.add(id(thing))
+                pending.extend(list(self._inside(thing, place))[::-1])
+
+    def _inside(self, thing: Any, place: Place) -> Iterator[Place]:
+        """The places in a container or object that may lead to numbers."""
+        kind = type(thing)
+        if kind is list or kind is tuple:
+            kinds = set(map(type, thing))
+            if kind is list:
+                self._list(thing, kinds, place)
+            if not kinds <= _ATOMS:
+                yield from (Element(place, index) for index in range(len(thing)))
+        elif kind is dict:
+            yield from self._dict(thing, place)
+        elif kind is MethodType:
+            yield Root(thing.__self__, "self")
+        elif kind is functools.partial:
+            yield from (Root(part, "an argument") for part in (*thing.args, *thing.keywords.values()))
+        elif not isinstance(thing, (Value, State, type)) and is_of_user(kind):
+            self._objects.setdefault(kind, []).append(thing)
+            for attribute in self._attributes(thing, kind):
+                content = content_of(attribute, thing)
+                if type(content) not in _ATOMS and type(content) is not Home:
+                    yield Attribute(thing, attribute)
+
+    def _list(self, thing: list[Any], kinds: set[type], place: Place) -> None:
+        numbers = bool(kinds) and kinds <= {float, int} and float in kinds
+        if numbers and (self._is_assigned(place) or place.key in self._variable):
+            self.found.lists.append((place, thing))
+        else:
+            self.found.watched.append((place, thing, list(thing)))
+
+    def _dict(self, thing: dict[Any, Any], place: Place) -> Iterator[Place]:
+        self.found.watched.append((place, thing, dict(thing)))
+        for name, content in thing.items():
+            entry = Entry(thing, name, f"{place.describe()}[{name!r}]")
+            if type(content) not in _ATOMS:
+                yield entry
+            elif type(content) is float and self._is_assigned(entry):
+                self.found.scalars.append(entry)
+
+    def _is_assigned(self, place: Place) -> bool:
+        """Whether the code seems to assign elements of what lies at a place."""
+        while isinstance(place, Element):
+            place = place.holder
+        return place.name in self._beside_stores
+
+    def _attributes(self, thing: Any, kind: type) -> list[Field]:
+        slots = self._slots.get(kind)
+        if slots is None:
+            slots = self._slots[kind] = [field_of(kind, n) for n in sorted(self._names) if slot(kind, n) is not None]
+        own = getattr(thing, "__dict__", None)
+        return slots if own is None else slots + [field_of(kind, name) for name in own if name in self._names]
+
+    def fields(self) -> None:
+        """The fields of each class that hold numbers which the step may assign: data and gradient first."""
+        for kind, things in self._objects.items():
+            named = {f.name: f for thing in things[:_SAMPLES] for f in self._attributes(thing, kind)}
+            fields = [
+                f
+                for name, f in named.items()
+                if name in self._assigned and any(_may_be_number(content_of(f, thing)) for thing in things)
+            ]
+            if fields:
+                order = {"data": 0, "grad": 1}
+                self.found.objects.append((things, sorted(fields, key=lambda f: (order.get(f.name, 2), f.name))))
+
+
+def content_of(f: Field, thing: Any) -> Any:
+    """What a field of an object holds; a NOTHING when it does not exist."""
+    try:
+        return f.read(thing)
+    except (AttributeError, KeyError):
+        return NOTHING
+
+
+NOTHING = object()
+
+
+def _may_be_number(content: Any) -> bool:
+    return is_number(content) or type(content) is Home
