@@ -428,7 +428,7 @@ class CompiledStep(Generic[P, R]):
         while True:
             heap = Heap(functions, [("self", self._function), *given], self._knowledge)
             with contextlib.suppress(Again):
-                return trace_call(self._call_with, plan, slots, heap, location, captured)
+                return trace_call(self._call_with, plan, slots, heap, functions, location, captured)
 
     def _call_with(self, arguments: Sequence[Any]) -> Any:
         bound = bound_arguments(self._signature, arguments)

@@ -61,12 +61,19 @@ def _groups(nodes: Sequence[Node]) -> list[list[Array]]:
     """Arrays that belong together, each group in the order in which they are first written."""
     order = {a: None for s in statements(nodes) for a in arrays_written(s)}
     group_of: dict[Array, set[Array]] = {}
+    stays: set[Array] = set()  # read together with memory of another kind
     for mixed in _mixed_operands(nodes):
-        if all(array.space == "scratch" for array in mixed.arrays):
+        if any(array.space != "scratch" for array in mixed.arrays):
+            stays.update(mixed.arrays)
+        else:
             joined = set(mixed.arrays).union(*(group_of.get(array, set()) for array in mixed.arrays))
             group_of.update(dict.fromkeys(joined, joined))
     groups = {id(group): group for group in group_of.values()}.values()
-    return [[array for array in order if array in group] for group in groups if all(a in order for a in group)]
+    return [
+        [array for array in order if array in group]
+        for group in groups
+        if group <= order.keys() and not stays.intersection(group)
+    ]
 
 
 def _mixed_operands(nodes: Sequence[Node]) -> Iterator[Mixed]:

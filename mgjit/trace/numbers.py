@@ -113,6 +113,12 @@ def number_types(recorder: Recorder) -> NumberTypes:
         def _lifted(self, number: Any) -> Any:
             return from_operand(operand_of(number))
 
+        def _as_float(self) -> Any:
+            return from_operand(self._leaf)
+
+        def _check_index(self, n: int) -> None:
+            recorder.check_index(operand_of(self), n)
+
         def _one_hot(self, n: int) -> list[Any]:
             index = operand_of(self)
             recorder.check_index(index, n)

@@ -251,12 +251,10 @@ class Recorder:
 
     def take(self, elements: Sequence[int], index: int, engine: bool) -> int:
         """Append the look-up of one of `elements` (leaves) by the run-time number `index`."""
-        kinds = {leaf_kind(e) for e in elements}
         first = elements[0]
         positions = [leaf_index(e) for e in elements]
         stride = positions[1] - positions[0] if len(positions) > 1 else 1
-        regular = all(q - p == stride for p, q in zip(positions, positions[1:]))
-        if len(kinds) != 1 or TEMPORARY in kinds or not regular:
+        if not self.is_table(elements):
             raise TraceError(
                 f"{user_location()}: mgjit.take needs a table of parameters, state or plain numbers that lie at equal "
                 "distances. Build the table outside of the step (rows of equal length, in order of first use)."
@@ -266,6 +264,13 @@ class Recorder:
             self.layouts.append(layout)
         flag = 0 if engine else NUMBER
         return self.emit((TAKE + self.layouts.index(layout)) | flag, first, index)
+
+    @staticmethod
+    def is_table(elements: Sequence[int]) -> bool:
+        """Whether operands are leaves of one kind at equal distances."""
+        kinds = {leaf_kind(e) for e in elements}
+        steps = {b - a for a, b in zip(elements, elements[1:])}
+        return len(kinds) == 1 and TEMPORARY not in kinds and len(steps) <= 1
 
     def constant_table(self, numbers: Sequence[float]) -> list[int]:
         """Leaves of constants that lie side by side, for a look-up."""

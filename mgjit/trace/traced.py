@@ -265,9 +265,20 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             return [take([row[c] for row in table], index) for c in range(width)]
         if all(isinstance(x, Value) for x in table):
             return value_from(recorder.take([lift(x) for x in table], index, True))
-        if all(isinstance(x, TracedNumber) for x in table):
-            return number_from(recorder.take([x._leaf for x in table], index, False))
+        if any(isinstance(x, TracedNumber) for x in table):
+            operands = [number_operand(x) for x in table]
+            if recorder.is_table(operands):
+                return number_from(recorder.take(operands, index, False))
+            return chosen_one(operands, index)
         return number_from(recorder.take(recorder.constant_table(table), index, False))
+
+    def chosen_one(operands: list[int], index: int) -> Any:
+        """One of computed numbers: compare the index with each place."""
+        result = operands[0]
+        for k, operand in enumerate(operands[1:], 1):
+            test = recorder.emit(ops.EQUAL | ops.NUMBER, index, recorder.constant(k))
+            result = recorder.select(test, operand, result, ops.NUMBER)
+        return number_from(result)
 
     def close() -> None:
         nonlocal append_op, closed

@@ -10,11 +10,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, Callable
 
 from ..collection import no_garbage_collection
+from .capture import captured_functions
 from .heap import Heap, HeapPlan
 from .instrument import instrumented
 from .randomness import no_randomness
@@ -48,6 +50,7 @@ def trace_call(
     plan: ArgumentPlan,
     slots: Any,
     heap: Heap | None = None,
+    functions: Sequence[FunctionType] = (),
     location: str = "",
     reachable: Iterable[Any] = (),
 ) -> TracedCall:
@@ -58,6 +61,7 @@ def trace_call(
         plan: the structure of the arguments.
         slots: storage for argument Values that are copied in and out, or None.
         heap: the numbers in the user's objects around the step.
+        functions: what the step can call.
         location: `file:line` of the step, for messages.
         reachable: objects that the step captures, in which generators of random numbers are looked for.
     """
@@ -68,7 +72,7 @@ def trace_call(
         types = traced_types(recorder)
         tracing_threads.add(threading.get_ident())
         try:
-            with instrumented(recorder, types):
+            with captured_functions(functions), instrumented(recorder, types):
                 if heap is not None:
                     heap.enter(recorder, types)
                 returned = call(plan.traced(types.input_number))
