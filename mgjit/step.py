@@ -402,6 +402,7 @@ class CompiledStep(Generic[P, R]):
         trace = traced.trace
         code = build(trace, _regions(plan), self._options.code)
         guard.forget(traced.heap.looked_after)
+        guard.expired = traced.heap.valid_once
         parameters = _bind_new(trace, code.parameter_layout) + [storage for _, storage in trace.bound_storages]
         for _, state in trace.states:
             state._bind(trace.precision)

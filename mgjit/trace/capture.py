@@ -11,15 +11,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import FunctionType
 
-from .rewriting import HELPERS, rewritten
-from .semantics import Helpers
+from .rewriting import NAME_OF_HELPERS, rewritten
+from .semantics import HELPERS
 
 
 @contextmanager
 def captured_functions(functions: Iterable[FunctionType]) -> Iterator[None]:
     """Let functions run rewritten while the block runs."""
     changed = []
-    setattr(builtins, HELPERS, Helpers)
+    setattr(builtins, NAME_OF_HELPERS, HELPERS)
     try:
         for function, code in rewritten(functions):
             changed.append((function, function.__code__))

@@ -46,6 +46,8 @@ class Guard:
         self._names: set[Any] = set()
         self._objects: list[Any] = []
         self._seen: set[int] = set()
+        #: Whether the step cannot be used again as it was traced.
+        self.expired = False
         roots = [("the step", function), ("self", getattr(function, "__self__", None))]
         roots += [("an argument", thing) for thing in objects]
         self._read_functions([thing for _, thing in roots])
@@ -64,6 +66,8 @@ class Guard:
 
     def difference(self) -> str:
         """The first captured thing that is not what it was, in words; empty when there is none."""
+        if self.expired:
+            return "numbers that were None or ints before the first call are floats now"
         for namespace, name, meant, path in self._namespaces:
             now = namespace.get(name, _MISSING)
             if now is not meant and not _equal(now, meant):

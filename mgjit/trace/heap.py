@@ -61,7 +61,7 @@ class HeapPlan:
     Attributes:
         state: where copied numbers are; None when there are none.
         copied: what is copied before and after each call.
-        valid_once: whether places that held ints hold floats from the first call on, and the step can tell.
+        valid_once: whether places that held None or ints hold floats from the first call on, and the step can tell.
         looked_after: (id of the holder, name) of the places that are memory of the kernel, or copied: guards must not
             watch them.
     """
@@ -153,20 +153,29 @@ class Heap:
             Again: it assigned numbers in places that were not known to change.
         """
         plan = HeapPlan(self._state)
+        as_integers = self._recorder.used_as_integers
         stores: list[tuple[int, Any]] = []
-        for f, thing, _, number, leaf in self._fields:
+        for f, thing, content, number, leaf in self._fields:
             now = f.read(thing)
             if now is not number:
                 stores.append((leaf, self._number(now, Attribute(thing, f))))
-        for copied, _, numbers, leaf in self._copied:
-            self._settle_copied(copied, numbers, leaf, stores, plan)
+                plan.valid_once |= content is None
+            plan.valid_once |= type(content) is int and leaf in as_integers
+        for entry in self._copied:
+            self._settle_copied(*entry, stores, plan)
         self._refuse_other_changes()
         self._record(stores)
         self._drop_unused(plan)
         return plan
 
     def _settle_copied(
-        self, copied: Copied, numbers: list[Any], leaf: int, stores: list[tuple[int, Any]], plan: HeapPlan
+        self,
+        copied: Copied,
+        contents: list[Any],
+        numbers: list[Any],
+        leaf: int,
+        stores: list[tuple[int, Any]],
+        plan: HeapPlan,
     ) -> None:
         content = copied.place.read()
         if copied.size and (type(content) is not list or len(content) != copied.size):
@@ -178,6 +187,10 @@ class Heap:
         if copied.assigned:
             copied.integers = frozenset(copied.offset + k for k, new in enumerate(now) if self._is_integer(new))
         stores += [(leaf - k, self._number(new, copied.place)) for k, new in changed]
+        as_integers = self._recorder.used_as_integers
+        plan.valid_once |= any(
+            type(contents[k]) is int and not self._is_integer(new) and leaf - k in as_integers for k, new in changed
+        )
 
     def _number(self, content: Any, place: Place) -> Any:
         if is_number(content) or (is_traced(content) and isinstance(content, (int, float))):

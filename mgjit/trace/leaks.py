@@ -9,6 +9,12 @@ from ..engine.value import Value
 from ..errors import LeakError, TraceError, user_location
 
 
+class Traced:
+    """Base of everything that stands for a number or Value while a step is traced."""
+
+    __slots__ = ()
+
+
 class LeakedValue(Value):
     """What a Value made inside a step becomes when the trace has ended."""
 
@@ -29,7 +35,7 @@ class LeakedValue(Value):
 
 def is_traced(thing: Any) -> bool:
     """Whether an object stands for a number or Value of some trace, running or ended."""
-    return type(thing).__qualname__.startswith(("traced_types.", "number_types.")) or isinstance(thing, LeakedValue)
+    return issubclass(type(thing), (Traced, LeakedValue))
 
 
 def leaked(*_: Any) -> NoReturn:

@@ -17,7 +17,7 @@ from typing import Any, Callable, NamedTuple
 from ..engine.value import Value
 from ..errors import TraceError, user_location
 from . import opcodes as ops
-from .leaks import is_traced, leaked
+from .leaks import Traced, is_traced, leaked
 from .recorder import Recorder
 
 
@@ -87,7 +87,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
     records, left, right = recorder.op, recorder.a, recorder.b
     new = object.__new__
 
-    class TracedNumber:
+    class TracedNumber(Traced):
         """Stands for a plain number while a step is traced."""
 
         __slots__ = ("_leaf",)
@@ -241,6 +241,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
             if not is_integer(other):
                 return of_floats(from_operand(self._leaf), other)
             a, b = self._leaf, operand_of(other)
+            recorder.used_as_integers.update((a, b))
             result = recorder.emit(code | ops.NUMBER, b, a) if reflected else recorder.emit(code | ops.NUMBER, a, b)
             if code == ops.MULTIPLY:  # 0 * -2 is 0, but 0.0 * -2.0 is -0.0
                 result = recorder.emit(ops.ADD | ops.NUMBER, result, recorder.constant(0.0))
@@ -249,6 +250,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
         return method
 
     def integer_negative(self: Any) -> Any:
+        recorder.used_as_integers.add(self._leaf)
         return integer_from(recorder.emit(ops.SUBTRACT | ops.NUMBER, recorder.constant(0.0), self._leaf))
 
     def unary(code: int) -> Callable[[Any], Any]:

@@ -118,6 +118,8 @@ class Recorder:
         self.adjoint_reads: list[tuple[int, int]] = []
         self.checks: list[IndexCheck] = []
         self.power_lines: dict[tuple[int, int], str] = {}
+        #: Operands of integer arithmetic: the result would differ (in the sign of zero) if they were floats.
+        self.used_as_integers: set[int] = set()
 
     def note_power(self) -> None:
         """Remember where the power that was recorded last is written, the first one of its kind and exponent."""

@@ -28,7 +28,7 @@ from .bytecode import codes
 from .semantics import REPLACEMENTS
 
 #: The name under which rewritten code finds the functions of trace/semantics.py.
-HELPERS = "__mgjit__"
+NAME_OF_HELPERS = "__mgjit__"
 
 _PLAIN_TESTS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "len"})
 _PLAIN_OPERATORS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
@@ -197,7 +197,7 @@ class _Rewriter(ast.NodeTransformer):
         middle = node.comparators[:-1]
         if middle and all(isinstance(part, (ast.Name, ast.Constant)) for part in middle) and not _is_plain(node):
             parts = [node.left, *node.comparators]
-            pairs = [ast.Compare(a, [op], [b]) for a, op, b in zip(parts, node.ops, parts[1:])]
+            pairs: list[ast.expr] = [ast.Compare(a, [op], [b]) for a, op, b in zip(parts, node.ops, parts[1:])]
             return self.visit(ast.copy_location(ast.BoolOp(ast.And(), pairs), node))
         self.generic_visit(node)
         return node
@@ -261,7 +261,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def _helper(self, name: str, place: Any) -> Any:
         self.changed = True
-        helpers = ast.copy_location(ast.Name(HELPERS, ast.Load()), place)
+        helpers = ast.copy_location(ast.Name(NAME_OF_HELPERS, ast.Load()), place)
         return ast.copy_location(ast.Attribute(helpers, name, ast.Load()), place)
 
     def _call(self, name: str, place: Any, *arguments: Any) -> Any:
@@ -270,9 +270,7 @@ class _Rewriter(ast.NodeTransformer):
 
 def _later(node: Any) -> ast.Lambda:
     """An expression that is evaluated when it is called."""
-    nothing = ast.arguments(
-        posonlyargs=[], args=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[]
-    )
+    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
     return ast.copy_location(ast.Lambda(nothing, node), node)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from ..errors import TraceError, user_location
@@ -202,26 +203,27 @@ _MATHEMATICS: dict[str, Callable[..., Any]] = {
 
 #: What is replaced, by the name of the replacement.
 REPLACEMENTS: dict[str, Any] = {"max": max, "min": min, "float": float, "int": int, "round": round, "type": type}
-for _name, _original in vars(math).items():
-    if callable(_original) and not _name.startswith("_"):
-        REPLACEMENTS[f"math_{_name}"] = _original
+REPLACEMENTS.update({f"math_{name}": original for name, original in vars(math).items() if callable(original)})
 
 
-class Helpers:
-    """Everything above, as attributes."""
+def _helpers() -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "max": _extreme("max", max), "min": _extreme("min", min),
+        "float": to_float, "int": to_integer, "round": rounded, "type": type_of,
+    }  # fmt: skip
+    for function in (choose, both, either, negation, truth, element, assign_element, update_element):
+        found[function.__name__] = function
+    for name, original in vars(math).items():
+        if name == "prod":
+            found["math_prod"] = _product
+        elif not callable(original):
+            found[f"math_{name}"] = original
+        elif name in _MATHEMATICS:
+            found[f"math_{name}"] = _of_number(name, original, _MATHEMATICS[name])
+        else:
+            found[f"math_{name}"] = _unknown(name, original)
+    return found
 
-    choose, both, either, negation, truth = map(staticmethod, (choose, both, either, negation, truth))
-    element, assign_element, update_element = map(staticmethod, (element, assign_element, update_element))
-    max, min = staticmethod(_extreme("max", max)), staticmethod(_extreme("min", min))
-    float, int, round, type = map(staticmethod, (to_float, to_integer, rounded, type_of))
 
-
-for _name, _original in vars(math).items():
-    if not callable(_original) or _name.startswith("_"):
-        setattr(Helpers, f"math_{_name}", _original)
-    elif _name in _MATHEMATICS:
-        setattr(Helpers, f"math_{_name}", staticmethod(_of_number(_name, _original, _MATHEMATICS[_name])))
-    elif _name == "prod":
-        Helpers.math_prod = staticmethod(_product)
-    else:
-        setattr(Helpers, f"math_{_name}", staticmethod(_unknown(_name, _original)))
+#: Everything above, as attributes of one object.
+HELPERS = SimpleNamespace(**_helpers())

@@ -14,7 +14,7 @@ from ..engine import arithmetic
 from ..engine.value import Value
 from ..errors import LeakError, TraceError, user_location
 from . import opcodes as ops
-from .leaks import is_traced, leaked
+from .leaks import Traced, is_traced, leaked
 from .numbers import COMPARISONS, REFUSED, UNARY_METHODS, number_types, refuse
 from .recorder import Recorder
 
@@ -54,7 +54,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
 
         __slots__ = ()
 
-    class TracedValue(Value):
+    class TracedValue(Value, Traced):
         """A Value that is being computed while a step is traced."""
 
         __slots__ = ()

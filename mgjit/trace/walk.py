@@ -26,6 +26,8 @@ from .places import Attribute, Element, Entry, Place, Root
 _ATOMS = frozenset(
     {float, int, bool, str, bytes, type(None), complex, bytearray, range, FunctionType, ModuleType, type}
 )
+_NUMBERS = {float, int, Home}
+_ORDER = {"data": 0, "grad": 1}
 #: So many objects of a class are looked at to find its fields.
 _SAMPLES = 16
 
@@ -156,14 +158,25 @@ class _Walker:
         """The fields of each class that hold numbers which the step may assign: data and gradient first."""
         for kind, things in self._objects.items():
             named = {f.name: f for thing in things[:_SAMPLES] for f in self._attributes(thing, kind)}
-            fields = [
-                f
+            kinds = {
+                f: {type(content_of(f, thing)) for thing in things}
                 for name, f in named.items()
-                if name in self._assigned and any(_may_be_number(content_of(f, thing)) for thing in things)
-            ]
-            if fields:
-                order = {"data": 0, "grad": 1}
-                self.found.objects.append((things, sorted(fields, key=lambda f: (order.get(f.name, 2), f.name))))
+                if name in self._assigned
+            }
+            # Where all is None, the step may put numbers; where there are other things, it must not.
+            fields = [f for f, found in kinds.items() if found & _NUMBERS or found == {type(None)}]
+            if any(found & _NUMBERS for found in kinds.values()):
+                fields.sort(key=lambda f: (not kinds[f] & _NUMBERS, _ORDER.get(f.name, 2), f.name))
+                self.found.objects.append((things, fields))
+            if len(things) < _SAMPLES:
+                self._watch_others(things, [f for f in kinds if f not in fields])
+
+    def _watch_others(self, things: list[Any], fields: list[Field]) -> None:
+        for thing in things:
+            for f in fields:
+                content = content_of(f, thing)
+                if content is not NOTHING:
+                    self.found.watched.append((Attribute(thing, f), content, None))
 
 
 def content_of(f: Field, thing: Any) -> Any:
@@ -175,7 +188,3 @@ def content_of(f: Field, thing: Any) -> Any:
 
 
 NOTHING = object()
-
-
-def _may_be_number(content: Any) -> bool:
-    return is_number(content) or type(content) is Home
