@@ -85,6 +85,10 @@ class BackendWarning(UserWarning):
     """mgjit fell back to something slower and right, for the reason in the text."""
 
 
+class SideEffectWarning(UserWarning):
+    """A step changes something other than numbers, which happens only while it is traced."""
+
+
 class RetraceWarning(UserWarning):
     """A step has been traced many times; the text names what differs between calls."""
 

@@ -427,7 +427,7 @@ class CompiledStep(Generic[P, R]):
         functions = reachable_functions(self._function, [thing for _, thing in given])
         captured = guard.objects() if guard is not None else []
         while True:
-            heap = Heap(functions, [("self", self._function), *given], self._knowledge)
+            heap = Heap(functions, [("self", self._function), *given], self._knowledge, location)
             with contextlib.suppress(Again):
                 return trace_call(self._call_with, plan, slots, heap, functions, location, captured)
 

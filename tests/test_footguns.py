@@ -9,6 +9,7 @@ files test_footguns_memory.py and test_footguns_arguments.py have the rest.  The
 
 from __future__ import annotations
 
+import collections
 import itertools
 import math
 import sys
@@ -42,25 +43,15 @@ def w() -> Value:
 @pytest.mark.parametrize(
     ("use", "instead"),
     [
-        (lambda x: 1.0 if x > 1 else 2.0, r"mgjit\.where"),
-        (lambda x: 1.0 if x else 2.0, r"mgjit\.where"),
-        (lambda x: x > 0 and x, r"mgjit\.where"),
-        (lambda x: x < 0 or x, r"mgjit\.where"),
-        (lambda x: not (x > 0), r"mgjit\.where"),
-        (lambda x: 0 < x < 1, r"mgjit\.where"),
         (lambda x: list(itertools.takewhile(lambda k: k < x, [1, 2])), r"mgjit\.where"),
-        (lambda x: max(x, 0.0), r"mgjit\.maximum"),
-        (lambda x: min([x, 0.0]), r"mgjit\.minimum"),
         (lambda x: sorted([x, 2.0 * x]), r"mgjit\.where"),
         (lambda x: bool(x), r"mgjit\.where"),
         (lambda x: any([x > 0]), r"mgjit\.where"),
         (lambda x: int(x), "as an argument"),
         (lambda x: round(x), "as an argument"),
-        (lambda x: math.floor(x), "as an argument"),
-        (lambda x: math.trunc(x), "as an argument"),
-        (lambda x: float(x), r"mgjit\.exp"),
-        (lambda x: math.sin(x), r"mgjit\.exp"),
-        (lambda x: math.isnan(x), r"mgjit\.exp"),
+        (lambda x: math.floor(x), "outside"),
+        (lambda x: math.trunc(x), "outside"),
+        (lambda x: math.sin(x), "There are exp"),
         (lambda x: complex(x), r"mgjit\.exp"),
         (lambda x: [0.0 for _ in range(x)], r"mgjit\.take"),
         (lambda x: f"{x:.3f}", "Return it"),
@@ -75,14 +66,42 @@ def test_01_needs_a_real_number(
     w: Value, wrap: Callable[[Any, Any], Any], use: Callable[[Any], Any], instead: str
 ) -> None:
     """Anything that needs the number itself while tracing: a TraceError, also a TypeError."""
-    refused(TraceError, instead, lambda x: use(wrap(w, x)), 2, value=w)
+    refused(TraceError, instead, lambda x: use(wrap(w, x)), 2.5, value=w)
+
+
+@pytest.mark.parametrize("use", [lambda x: 1.0 if x else 2.0, lambda x: x and 1.0, lambda x: not x, lambda x: float(x)])
+def test_01a_the_truth_of_a_value(w: Value, use: Callable[[Any], Any]) -> None:
+    """Undecorated, every Value is true, as any object; nobody means that, so it is refused."""
+    refused(TraceError, r"mgjit\.where|mgjit\.exp", lambda x: use(w * x), 2.0, value=w)
+
+
+@pytest.mark.parametrize("statement", ["if", "while", "assert"])
+def test_01c_statements_that_depend_on_a_number(w: Value, statement: str) -> None:
+    """The error shows the test, and how to write it."""
+
+    def with_if(x: Any) -> Any:
+        if x * 2 > 3:
+            return w * x
+        return w
+
+    def with_while(x: Any) -> Any:
+        while x * 2 > 3:
+            x = x - 1
+        return w * x
+
+    def with_assert(x: Any) -> Any:
+        assert x * 2 > 3
+        return w * x
+
+    function = {"if": with_if, "while": with_while, "assert": with_assert}[statement]
+    refused(TraceError, rf"`{statement} x \* 2 > 3`.*mgjit\.where", function, 2.0, value=w)
 
 
 @pytest.mark.skipif(PYPY, reason="PyPy replaces a TypeError of __index__ by a TypeError of its own")
 @pytest.mark.parametrize("wrap", [lambda w, x: x, lambda w, x: w * x], ids=["number", "value"])
 def test_01b_as_a_list_index(w: Value, wrap: Callable[[Any, Any], Any]) -> None:
     """The table look-up is the way to write it."""
-    refused(TraceError, r"mgjit\.take", lambda x: [1.0, 2.0, 3.0, 4.0, 5.0][wrap(w, x)], 2, value=w)
+    refused(TraceError, r"mgjit\.take", lambda x: [1.0, 2.0, 3.0, 4.0, 5.0][wrap(w, x)], 2.0, value=w)
 
 
 @pytest.mark.parametrize(
@@ -143,23 +162,70 @@ LEAKED: Any = None
 
 
 def _leaks(w: Value) -> Iterator[Any]:
-    """Traced things kept in a list, an attribute, a global and a closure."""
-    global LEAKED  # noqa: PLW0602
-    kept: list[Any] = []
-    kept_here: Any = None
+    """Traced things kept where no trace looks: in an attribute of a class, and a container of a library."""
+    kept: collections.deque[Any] = collections.deque()
 
     def step(x: float) -> Any:
-        global LEAKED
-        nonlocal kept_here
         kept.append(w * x)
         Kept.item = x
-        LEAKED = kept[0].data
-        kept_here = w.data
-        kept.append(w.grad)
+        kept.extend([kept[0].data, w.data, w.grad])
         return kept[0] * x
 
     mgjit.compile(step)(3.0)
-    yield from (kept[0], Kept.item, LEAKED, kept_here, kept[1])
+    yield from (kept[0], Kept.item, kept[1], kept[2], kept[3])
+
+
+def _into_a_list(keep: Any, thing: Any) -> None:
+    keep["list"].append(thing)
+
+
+def _into_a_dict(keep: Any, thing: Any) -> None:
+    keep["new"] = thing
+
+
+def _into_an_attribute(keep: Any, thing: Any) -> None:
+    keep["object"].item = thing
+
+
+def _into_a_list_of_lists(keep: Any, thing: Any) -> None:
+    keep["list"].append([thing])
+
+
+@pytest.mark.parametrize("keep", [_into_a_list, _into_a_dict, _into_an_attribute, _into_a_list_of_lists])
+@pytest.mark.parametrize("make", [lambda w, x: w * x, lambda w, x: x * 2.0], ids=["value", "number"])
+def test_29_leaks_are_reported(w: Value, make: Callable[[Any, Any], Any], keep: Callable[[Any, Any], None]) -> None:
+    """At once, with the name of where it was left; and nothing is left there."""
+    place = {"list": [], "object": Kept()}
+    place["object"].item = None  # type: ignore[attr-defined]
+
+    def step(x: Any) -> Any:
+        keep(place, make(w, x))
+        return w * x
+
+    refused(LeakError, r"place\b|Kept\.item", step, 1.0, value=w)
+    assert place["list"] == []
+    assert place["object"].item is None  # type: ignore[attr-defined]
+    assert set(place) == {"list", "object"}
+
+
+def test_29b_leaks_in_variables_are_reported(w: Value) -> None:
+    """Globals, and variables of enclosing functions."""
+    kept_here: Any = None
+
+    def into_a_global(x: Any) -> Any:
+        global LEAKED
+        LEAKED = w * x
+        return w * x
+
+    def into_a_variable(x: Any) -> Any:
+        nonlocal kept_here
+        kept_here = w * x
+        return kept_here * x
+
+    refused(LeakError, "the variable LEAKED", into_a_global, 1.0, value=w)
+    refused(LeakError, "the variable kept_here", into_a_variable, 1.0, value=w)
+    assert LEAKED is None
+    assert kept_here is None
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ they are found by looking at the objects themselves:
    assign: attributes of a name that some function of the user's assigns, elements of lists, and variables.
 2. Put a traced number in each of these places.  Reading one is then a leaf, without any record.
 3. The step runs.  What it assigns stays in the objects: traced numbers replace one another.
-4. Look again.  A place that holds something else was assigned: record a store.  A list that has another length, or
-   a variable that holds a traced object now, is what a kernel cannot repeat: a LeakError names it.
+4. Look again.  A place that holds something else was assigned: record a store.  A list or variable that holds a
+   traced object now is what a kernel cannot repeat: a LeakError names it.  What the step does besides with things
+   that are not traced (a flag, a log) it does once, while it is traced, and a warning says so.
 5. Put back what was there, whatever happened.
 
 Numbers of objects of which there are many (parameters) become PARAMETER and GRADIENT leaves, and later move into the
@@ -18,14 +19,14 @@ into their places after it (runtime/copies.py).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from operator import is_
 from types import FunctionType
 from typing import Any
 
 from ..engine.state import State
-from ..errors import LeakError
+from ..errors import LeakError, SideEffectWarning, user_stacklevel
 from ..runtime.copies import Copied
 from ..runtime.live import Field, Home, Parameter
 from . import opcodes as ops
@@ -34,6 +35,7 @@ from .places import Attribute, Place
 from .recorder import FOREIGN_BASE, Recorder
 from .traced import TracedTypes
 from .walk import Found, content_of, is_number, walk
+from .watched import Watched, holds_traced
 
 #: Objects of a class with numbers are moved into the kernel's memory from this many on, and copied below.
 _MANY = 16
@@ -79,15 +81,23 @@ class Heap:
         functions: what the step can call.
         roots: further objects that it is given, each with its name.
         knowledge: of earlier traces.
+        location: `file:line` of the step, for messages.
     """
 
-    def __init__(self, functions: list[FunctionType], roots: Iterable[tuple[str, Any]], knowledge: Knowledge) -> None:
-        self._knowledge = knowledge
+    def __init__(
+        self, functions: list[FunctionType], roots: Iterable[tuple[str, Any]], knowledge: Knowledge, location: str
+    ) -> None:
+        self._knowledge, self._location = knowledge, location
         self._found: Found = walk(functions, roots, knowledge.variable)
         self._fields: list[tuple[Field, Any, Any, Any, int]] = []  # field, object, content, traced number, leaf
         self._copied: list[tuple[Copied, list[Any], list[Any], int]] = []  # contents, traced numbers, leaf of the first
         self._parameters: list[Parameter] = []
         self._state: State | None = None
+        self._lasting: list[Watched] = []  # what the step has changed besides numbers
+
+    def knows(self, thing: Any) -> bool:
+        """Whether an object with numbers existed before the step."""
+        return id(thing) in self._found.known
 
     # ---- 2: putting traced numbers there ----------------------------------------------------------
 
@@ -163,9 +173,10 @@ class Heap:
             plan.valid_once |= type(content) is int and leaf in as_integers
         for entry in self._copied:
             self._settle_copied(*entry, stores, plan)
-        self._refuse_other_changes()
+        self._look_at_others()
         self._record(stores)
         self._drop_unused(plan)
+        self._warn()
         return plan
 
     def _settle_copied(
@@ -179,7 +190,7 @@ class Heap:
     ) -> None:
         content = copied.place.read()
         if copied.size and (type(content) is not list or len(content) != copied.size):
-            raise _leak(copied.place, content)
+            raise self._leak(copied.place, content)
         now = content if copied.size else [content]
         copied.replaced = bool(copied.size) and content is not self._found.identity(copied.place)
         changed = [(k, new) for k, (new, old) in enumerate(zip(now, numbers)) if new is not old]
@@ -195,31 +206,41 @@ class Heap:
     def _number(self, content: Any, place: Place) -> Any:
         if is_number(content) or (is_traced(content) and isinstance(content, (int, float))):
             return content
-        raise _leak(place, content)
+        raise self._leak(place, content)
+
+    def _leak(self, place: Place, content: Any) -> LeakError:
+        what = "a traced value" if is_traced(content) else f"a {type(content).__name__} with traced values"
+        return LeakError(
+            f"{self._location}: the step leaves {what} in {place.describe()}, which live only during the trace. "
+            "A compiled call repeats assignments of numbers to places that hold numbers before the step, and nothing "
+            "else: return the number from the step and keep it outside, or let a number lie there at first."
+        )
 
     def _is_integer(self, content: Any) -> bool:
         return isinstance(content, int)
 
-    def _refuse_other_changes(self) -> None:
-        """Nothing else that the walk met may have changed."""
-        for place, before, parts in self._found.watched:
-            now = place.read()
-            if now is not before:
-                raise _leak(place, now)
-            if parts is None:
+    def _look_at_others(self) -> None:
+        """Nothing else that the walk met may hold traced values now; other changes stay, once."""
+        for watched in self._found.watched:
+            ours = {place.name for place in self._found.scalars if place.holder is watched.holder()}
+            new = watched.changes(ours)
+            if not new:
                 continue
-            if type(before) is dict:
-                scalars = {other.name for other in self._found.scalars if other.holder is before}
-                same = len(now) == len(parts) and all(
-                    now.get(k) is part for k, part in parts.items() if k not in scalars
-                )
-            else:
-                same = len(now) == len(parts) and all(map(is_, now, parts))
-                if not same and len(now) == len(parts) and all(map(is_number, parts)):
-                    self._knowledge.variable.add(place.key)
+            if any(map(holds_traced, new)):
+                if watched.is_of_numbers():
+                    self._knowledge.variable.add(watched.place.key)
                     raise Again
-            if not same:
-                raise _leak(place, now)
+                raise self._leak(watched.place, next(filter(holds_traced, new)))
+            self._lasting.append(watched)
+
+    def _warn(self) -> None:
+        if self._lasting:
+            what = ", ".join(dict.fromkeys(watched.place.describe() for watched in self._lasting))
+            warnings.warn(
+                f"the step changes {what} besides numbers. That happens when it is traced, and not in compiled calls.",
+                SideEffectWarning,
+                stacklevel=user_stacklevel(),
+            )
 
     def _record(self, stores: list[tuple[int, Any]]) -> None:
         """All stores at the end: an operand that another store overwrites is copied first."""
@@ -263,19 +284,6 @@ class Heap:
                     copied.place.write(original)
             else:
                 copied.place.write(contents[0])
-        for place, before, parts in self._found.watched:
-            if place.read() is not before:
-                place.write(before)
-            if type(before) is list and parts is not None:
-                before[:] = parts
-            elif type(before) is dict and parts is not None:
-                before.clear()
-                before.update(parts)
-
-
-def _leak(place: Place, content: Any) -> LeakError:
-    what = "a traced value" if is_traced(content) else f"a {type(content).__name__}"
-    return LeakError(
-        f"the step leaves {what} in {place.describe()}. A compiled call repeats assignments of numbers to places that "
-        "hold numbers before, and nothing else. Return the number from the step and keep it outside."
-    )
+        for watched in self._found.watched:
+            if watched not in self._lasting:
+                watched.restore()

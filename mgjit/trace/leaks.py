@@ -38,6 +38,11 @@ def is_traced(thing: Any) -> bool:
     return issubclass(type(thing), (Traced, LeakedValue))
 
 
+def is_traced_number(thing: Any) -> bool:
+    """Whether an object stands for a plain number of some trace."""
+    return issubclass(type(thing), Traced) and not isinstance(thing, Value)
+
+
 def leaked(*_: Any) -> NoReturn:
     """Raise the LeakError for a value of another trace."""
     raise LeakError(

@@ -17,6 +17,8 @@ from typing import Any, Callable
 
 from ..engine.state import State
 from ..engine.value import Value
+from ..runtime.live import Field, field_of
+from .functions import attributes, is_of_user
 from .leaks import is_traced, leaked, refuse_hidden
 from .recorder import Recorder
 from .traced import TracedTypes
@@ -86,18 +88,30 @@ class CompositeResult(ResultTree):
         return self.make([part.columns(outputs, width, rows) for part in self.parts])
 
 
-def describe_result(returned: Any, recorder: Recorder, types: TracedTypes) -> ResultTree:
-    """Record every traced leaf of `returned` as an output and return how to rebuild the tree."""
+def describe_result(
+    returned: Any, recorder: Recorder, types: TracedTypes, is_known: Callable[[Any], bool] = lambda thing: False
+) -> ResultTree:
+    """Record every traced leaf of `returned` as an output and return how to rebuild the tree.
+
+    Args:
+        is_known: whether an object existed before the step: then it is returned itself.
+    """
     if is_traced(returned) and not isinstance(returned, (types.value, types.number)):
         leaked()
     if isinstance(returned, Value):
         return OutputResult(recorder.output(types.lift(returned)), Result)
     if isinstance(returned, types.number):
         return OutputResult(recorder.output(types.number_operand(returned)), None)
-    found = _taken_apart(returned)
+    found = None if _is_number_like(returned) else _taken_apart(returned)
     if found is not None:
         make, parts = found
-        return CompositeResult(make, [describe_result(part, recorder, types) for part in parts])
+        return CompositeResult(make, [describe_result(part, recorder, types, is_known) for part in parts])
+    if is_known(returned):
+        return ConstantResult(returned)
+    if _is_object(returned):
+        fields = _fields_to_return(returned)
+        parts = [describe_result(part, recorder, types, is_known) for part in fields.values()]
+        return CompositeResult(_object(type(returned), list(fields)), parts)
     if not isinstance(returned, State):
         refuse_hidden(returned)
     return ConstantResult(returned)
@@ -139,6 +153,40 @@ def _taken_apart(returned: Any) -> tuple[Callable[[list[Any]], Any], list[Any]] 
         names = [field.name for field in dataclasses.fields(returned)]
         return _dataclass(copy.copy(returned), names), [getattr(returned, name) for name in names]
     return None
+
+
+def _is_object(returned: Any) -> bool:
+    """Whether something is an object of a class of the user's that holds traced numbers, such as a loss."""
+    kind = type(returned)
+    if isinstance(returned, (State, Value, type)) or not is_of_user(kind) or hasattr(returned, "__next__"):
+        return False
+    return any(is_traced(part) for part in attributes(returned).values())
+
+
+def _is_number_like(returned: Any) -> bool:
+    """Whether a class computes: then even a dataclass is no container, but a node of the user's graph."""
+    return hasattr(type(returned), "__add__") and _is_object(returned)
+
+
+def _fields_to_return(returned: Any) -> dict[Field, Any]:
+    """What of an object can leave the trace: numbers and the like; containers, such as of operands, are empty."""
+    found: dict[Field, Any] = {}
+    for name, part in attributes(returned).items():
+        if is_traced(part) or isinstance(part, (int, float, str, bytes, type(None))):
+            found[field_of(type(returned), name)] = part
+        elif type(part) in (list, tuple, set, dict, frozenset):
+            found[field_of(type(returned), name)] = type(part)()
+    return found
+
+
+def _object(kind: type, fields: list[Field]) -> Callable[[list[Any]], Any]:
+    def make(parts: list[Any]) -> Any:
+        made: Any = object.__new__(kind)
+        for field, part in zip(fields, parts):
+            field.write(made, part)
+        return made
+
+    return make
 
 
 def _dataclass(template: Any, names: list[str]) -> Callable[[list[Any]], Any]:

@@ -14,9 +14,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..errors import TraceError, user_location
-from .leaks import is_traced
+from .leaks import is_traced, is_traced_number
 
-_INPLACE = {
+_INPLACE: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv,
     "Pow": operator.ipow, "FloorDiv": operator.ifloordiv, "Mod": operator.imod, "MatMult": operator.imatmul,
     "BitAnd": operator.iand, "BitOr": operator.ior, "BitXor": operator.ixor, "LShift": operator.ilshift,
@@ -41,28 +41,28 @@ def _select(condition: Any, chosen: Any, other: Any) -> Any:
 
 def choose(test: Any, chosen: Callable[[], Any], other: Callable[[], Any]) -> Any:
     """`chosen if test else other`."""
-    if type(test) is bool or not is_traced(test):
+    if type(test) is bool or not is_traced_number(test):
         return chosen() if test else other()
     return _select(test, chosen(), other())
 
 
 def both(first: Any, second: Callable[[], Any]) -> Any:
     """`first and second`."""
-    if type(first) is bool or not is_traced(first):
+    if type(first) is bool or not is_traced_number(first):
         return first and second()
     return _select(first, second(), first)
 
 
 def either(first: Any, second: Callable[[], Any]) -> Any:
     """`first or second`."""
-    if type(first) is bool or not is_traced(first):
+    if type(first) is bool or not is_traced_number(first):
         return first or second()
     return _select(first, first, second())
 
 
 def negation(operand: Any) -> Any:
     """`not operand`."""
-    return operand == 0 if is_traced(operand) else not operand
+    return operand == 0 if is_traced_number(operand) else not operand
 
 
 def truth(test: Any, text: str, statement: str) -> Any:
@@ -81,24 +81,20 @@ def truth(test: Any, text: str, statement: str) -> Any:
 
 def element(container: Any, index: Any) -> Any:
     """`container[index]`."""
-    if type(index) is int or not is_traced(index):
+    if type(index) is int or not _is_traced_integer(index) or type(container) not in (list, tuple):
         return container[index]
-    if type(container) not in (list, tuple):
-        raise TraceError(
-            f"{user_location()}: a {type(container).__name__} cannot be asked for an element by a traced number. Use a "
-            "list of numbers or Values, or name the argument in @mgjit.compile(static=(...))."
-        )
     return index._take(container)
+
+
+def _is_traced_integer(index: Any) -> bool:
+    return is_traced_number(index) and isinstance(index, int)
 
 
 def assign_element(content: Any, container: Any, index: Any) -> None:
     """`container[index] = content`."""
-    if type(index) is int or not is_traced(index):
+    if type(index) is int or not _is_traced_integer(index) or type(container) is not list:
         container[index] = content
         return
-    if type(container) is not list:
-        kind = type(container).__name__
-        raise TraceError(f"{user_location()}: elements of a {kind} cannot be assigned by a traced index.")
     index._check_index(len(container))
     for k, old in enumerate(container):
         container[k] = _select(index == k, content, old)

@@ -76,7 +76,8 @@ def trace_call(
                 if heap is not None:
                     heap.enter(recorder, types)
                 returned = call(plan.traced(types.input_number))
-                result = describe_result(returned, recorder, types)
+                known = heap.knows if heap is not None else lambda thing: False
+                result = describe_result(returned, recorder, types, known)
                 memory = HeapPlan() if heap is None else heap.settle()
         finally:
             if heap is not None:

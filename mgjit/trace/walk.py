@@ -22,6 +22,7 @@ from ..runtime.live import Field, Home, field_of, slot
 from .bytecode import names_beside_stores, stored_attributes, stored_variables
 from .functions import captured, is_of_user
 from .places import Attribute, Element, Entry, Place, Root
+from .watched import Watched
 
 _ATOMS = frozenset(
     {float, int, bool, str, bytes, type(None), complex, bytearray, range, FunctionType, ModuleType, type}
@@ -41,13 +42,15 @@ class Found:
         lists: lists of numbers, with their places.
         objects: objects of a class and its fields that hold numbers; the first two are data and gradient, if there
             are fields of these names.
-        watched: what must not change: a place, what lies there, and its parts as they are now.
+        watched: what is to be compared after the trace.
+        known: the identities of all that was walked over.
     """
 
     scalars: list[Place] = field(default_factory=list)
     lists: list[tuple[Place, list[Any]]] = field(default_factory=list)
     objects: list[tuple[list[Any], list[Field]]] = field(default_factory=list)
-    watched: list[tuple[Place, Any, Any]] = field(default_factory=list)
+    watched: list[Watched] = field(default_factory=list)
+    known: set[int] = field(default_factory=set)
 
     def identity(self, place: Place) -> Any:
         """The list that was found at a place."""
@@ -84,7 +87,7 @@ class _Walker:
         self._names = {name for function in functions for name in function.__code__.co_names} | self._assigned
         self._objects: dict[type, list[Any]] = {}
         self._slots: dict[type, list[Field]] = {}
-        self._seen: set[int] = set()
+        self._seen = self.found.known
 
     def variables(self, places: Iterable[Place]) -> None:
         for place in places:
@@ -92,7 +95,7 @@ class _Walker:
             if is_number(content):
                 self.found.scalars.append(place)
             else:
-                self.found.watched.append((place, content, None))
+                self.found.watched.append(Watched(place, content))
 
     def run(self, roots: list[Place]) -> None:
         pending = roots[::-1]
@@ -130,10 +133,10 @@ class _Walker:
         if numbers and (self._is_assigned(place) or place.key in self._variable):
             self.found.lists.append((place, thing))
         else:
-            self.found.watched.append((place, thing, list(thing)))
+            self.found.watched.append(Watched(place, thing))
 
     def _dict(self, thing: dict[Any, Any], place: Place) -> Iterator[Place]:
-        self.found.watched.append((place, thing, dict(thing)))
+        self.found.watched.append(Watched(place, thing))
         for name, content in thing.items():
             entry = Entry(thing, name, f"{place.describe()}[{name!r}]")
             if type(content) not in _ATOMS:
@@ -168,6 +171,8 @@ class _Walker:
             if any(found & _NUMBERS for found in kinds.values()):
                 fields.sort(key=lambda f: (not kinds[f] & _NUMBERS, _ORDER.get(f.name, 2), f.name))
                 self.found.objects.append((things, fields))
+            else:
+                fields = []
             if len(things) < _SAMPLES:
                 self._watch_others(things, [f for f in kinds if f not in fields])
 
@@ -176,7 +181,7 @@ class _Walker:
             for f in fields:
                 content = content_of(f, thing)
                 if content is not NOTHING:
-                    self.found.watched.append((Attribute(thing, f), content, None))
+                    self.found.watched.append(Watched(Attribute(thing, f), content))
 
 
 def content_of(f: Field, thing: Any) -> Any:
