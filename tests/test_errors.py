@@ -28,6 +28,7 @@ STANDARD = {
     "VerificationError": AssertionError,
     "BackendWarning": UserWarning,
     "RetraceWarning": UserWarning,
+    "SideEffectWarning": UserWarning,
 }
 CLASSES = {
     name: cls

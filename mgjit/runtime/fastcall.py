@@ -92,6 +92,7 @@ def fast_call(
     if (
         library is None
         or kernel.copies is not None
+        or guard.expired
         or len(kernel.plan.buffers) >= MOST_INPUTS
         or any(p.kind not in plain for p in parameters)
     ):

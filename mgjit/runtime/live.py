@@ -11,6 +11,7 @@ works on its numbers, they lie in the kernel's arrays:
 
 from __future__ import annotations
 
+import copyreg
 from types import MemberDescriptorType
 from typing import Any, Callable
 
@@ -148,6 +149,8 @@ def _reduce(self: Any, protocol: Any) -> Any:
     original = type(self)._mgjit_original
     function, arguments, *rest = original.__reduce_ex__(self, protocol)
     arguments = tuple(original if argument is type(self) else argument for argument in arguments)
+    if function is copyreg.__newobj__:  # type: ignore[attr-defined]  # pickle insists that it makes type(self)
+        function = original.__new__
     if rest and rest[0] is not None:
         rest[0] = _with_numbers(rest[0])
     return (function, arguments, *rest)
