@@ -16,8 +16,9 @@ from time import perf_counter
 from typing import Any
 
 from . import settings
+from .cache.entry import Entry
 from .cache.key import entry_key, structure_hash
-from .cache.store import Entry, Store, open_store
+from .cache.store import Store, open_store
 from .codegen.c import emit_c
 from .codegen.layout import Layout, lay_out
 from .codegen.mathematics import verification

@@ -72,6 +72,20 @@ def cache_directory() -> Path:
     return Path(chosen).expanduser()
 
 
+def cache_directories() -> list[Path]:
+    """Where the disk cache may live, the best place first: the one above, then private ones that may not last."""
+    places = []
+    with contextlib.suppress(RuntimeError):  # there is no home
+        places.append(cache_directory())
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if os.path.isabs(runtime):
+        places.append(Path(runtime, "mgjit"))
+    with contextlib.suppress(OSError):  # no usable temporary directory at all
+        user = f"-{os.geteuid()}" if hasattr(os, "geteuid") else ""
+        places.append(Path(tempfile.gettempdir(), f"mgjit{user}"))
+    return places
+
+
 def cache_is_strict() -> bool:
     """True when an unusable cache must raise `CacheError` instead of a warning."""
     return CACHE_STRICT.is_on()

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from mgjit import settings
+from mgjit.cache import entry, files
 from mgjit.cache import store as module
-from mgjit.cache.store import Entry, Store
+from mgjit.cache.entry import Entry
+from mgjit.cache.store import Store
 from mgjit.errors import BackendWarning, CacheError, CompilerError
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -147,9 +149,9 @@ def test_08_truncated(size: int, tmp_path: Path) -> None:
 def test_09_sizes_that_lie_allocate_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A footer that promises exabytes is refused before anything is read for it."""
     path = tmp_path / (KEY + ".so")
-    head = module._HEAD.pack(module.MAGIC, module.VERSION, 1 << 62, 1 << 62, 5)
-    path.write_bytes(b"x" * 10 + head + module._digest(KEY, b"x" * 10, head))
-    monkeypatch.setattr(module, "_digest", lambda *_parts: pytest.fail("the content was looked at"))
+    head = entry._HEAD.pack(entry.MAGIC, entry.VERSION, 1 << 62, 1 << 62, 5)
+    path.write_bytes(b"x" * 10 + head + entry._digest(KEY, b"x" * 10, head))
+    monkeypatch.setattr(entry, "_digest", lambda *_parts: pytest.fail("the content was looked at"))
     assert Store(tmp_path).get(KEY) is None
     assert not path.exists()
 
@@ -166,7 +168,7 @@ def test_10_an_entry_under_another_name(tmp_path: Path) -> None:
 
 def test_11_another_format_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An entry of an older or newer mgjit is built again."""
-    monkeypatch.setattr(module, "VERSION", 99)
+    monkeypatch.setattr(entry, "VERSION", 99)
     Store(tmp_path).put(KEY, ENTRY)
     monkeypatch.undo()
     assert Store(tmp_path).get(KEY) is None
@@ -204,14 +206,14 @@ def test_14_a_put_that_fails(call: str, error: int, tmp_path: Path, monkeypatch:
     store = Store(tmp_path / "c")
     store.put(OTHER, ENTRY)
     names = sorted(os.listdir(tmp_path / "c"))
-    real_open = os.open
+    real_open = files.open
 
     def broken_open(path: Any, flags: int, *rest: Any, **more: Any) -> int:
         if str(path).startswith(str(tmp_path)) and flags & os.O_CREAT:
             raise OSError(error, os.strerror(error))
         return real_open(path, flags, *rest, **more)
 
-    monkeypatch.setattr(module.os, call, broken_open if call == "open" else fails(error))
+    monkeypatch.setattr(files, call, broken_open if call == "open" else fails(error))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         path = store.put(KEY, ENTRY)
@@ -232,7 +234,7 @@ def test_15_a_get_that_fails_deletes_nothing(tmp_path: Path, monkeypatch: pytest
     store = Store(tmp_path)
     path = store.put(KEY, ENTRY)
     assert path is not None
-    monkeypatch.setattr(module.os, "open", fails(errno.EIO))
+    monkeypatch.setattr(files, "open", fails(errno.EIO))
     with pytest.warns(BackendWarning, match="nput/output"):
         assert store.get(KEY) is None
     monkeypatch.undo()
@@ -277,7 +279,7 @@ def test_18_a_directory_that_disappears(tmp_path: Path) -> None:
 
 def test_19_no_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some file systems have none: the temporary file is renamed."""
-    monkeypatch.setattr(module.os, "link", fails(errno.EPERM))
+    monkeypatch.setattr(files, "link", fails(errno.EPERM))
     store = Store(tmp_path)
     assert store.put(KEY, ENTRY) is not None
     assert store.put(KEY, ENTRY) is not None
@@ -287,7 +289,7 @@ def test_19_no_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_20_a_failed_clean_up_never_fails_a_put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The temporary file stays then, for `sweep`."""
-    monkeypatch.setattr(Path, "unlink", fails(errno.EACCES))
+    monkeypatch.setattr(files, "unlink", fails(errno.EACCES))
     assert Store(tmp_path).put(KEY, ENTRY) is not None
 
 
@@ -340,7 +342,10 @@ def test_24_somebody_else_s_directory(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "link").symlink_to(tmp_path / "c")
     assert Store(tmp_path / "link").get(KEY) == ENTRY
     user = os.geteuid()
-    monkeypatch.setattr(module.os, "geteuid", lambda: user + 1)
+    if user == 0:  # whose directories everybody trusts
+        os.chown(tmp_path / "c", 1234, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: user + 1)
     for place in (tmp_path / "c", tmp_path / "link"):
         with pytest.warns(BackendWarning, match="belongs to user"):
             assert Store(place).get(KEY) is None
@@ -374,7 +379,7 @@ def test_25_a_disk_mounted_noexec(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_26_private_files_go_at_exit(tmp_path: Path) -> None:
     """A process with cache=False leaves nothing behind."""
     code = (
-        "from mgjit.cache.store import *\n"
+        "from mgjit.cache.entry import Entry\nfrom mgjit.cache.store import Store\n"
         f"s = Store(memory_only=True); p = s.put({KEY!r}, Entry({{}}, '', b'x')); assert p.exists(); print(p)"
     )
     root = str(Path(module.__file__).parents[2])
@@ -386,7 +391,8 @@ def test_26_private_files_go_at_exit(tmp_path: Path) -> None:
 
 WORKER = """
 import sys
-from mgjit.cache.store import Entry, Store
+from mgjit.cache.entry import Entry
+from mgjit.cache.store import Store
 store = Store(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()

@@ -21,8 +21,9 @@ from array import array
 from collections.abc import Sequence
 
 from ... import settings
+from ...cache.entry import Entry
 from ...cache.key import cpu_features, entry_key
-from ...cache.store import Entry, Store, open_store
+from ...cache.store import Store, open_store
 from ...engine.arithmetic import SQUARE_IS_PRODUCT, exp, log, power, tanh
 from ...errors import CompilerError
 from ...runtime import ffi
