@@ -2,13 +2,13 @@
 
 1. Hash the structure of the trace.  Code of this process with the same hash and options is shared.
 2. For each compiler that might be used, look the entry up on disk: a hit needs neither passes nor compiler.
-3. Lower the trace, emit C, compile it with the first compiler that works, publish the entry, load it.
-4. Without a C compiler, emit Python instead, with one warning.
+3. Otherwise wait until nobody else builds it, and look again.
+4. Lower the trace, emit C, compile it with the first compiler that works, publish the entry, load it.
+5. Without a C compiler, emit Python instead, with one warning.
 """
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,7 +57,6 @@ class Options:
 
 
 _shared: dict[str, Code] = {}
-_shared_lock = threading.Lock()
 _memory_store = Store(memory_only=True)
 _warned: set[str] = set()
 
@@ -73,12 +72,9 @@ def build(trace: Trace, inputs: Sequence[InputRegion], options: Options) -> Code
     if options.backend == "python":
         return _python(trace, inputs, structure, started)
     shared = repr((structure, options, settings.compiler(), settings.cflags()))
-    with _shared_lock:
-        code = _shared.get(shared)
+    code = _shared.get(shared)
     if code is None:
-        code = _native(trace, inputs, structure, options, started)
-        with _shared_lock:
-            _shared[shared] = code
+        code = _shared.setdefault(shared, _native(trace, inputs, structure, options, started))
     return code
 
 
@@ -86,18 +82,17 @@ def _native(trace: Trace, inputs: Sequence[InputRegion], structure: str, options
     store = open_store() if options.cache else _memory_store
     # The entry of the compiler that comes first can be used without running it; those of others would win over it.
     preferred = next(iter(compilers.candidates(options.compiler)), None)
-    code = None if preferred is None else _from_store(store, _key(structure, preferred, options, trace))
+    reason = "no C compiler was found"
     try:
-        if code is None:
-            compiler = compilers.find(options.compiler)
-            if compiler is not None and compiler != preferred:
-                code = _from_store(store, _key(structure, compiler, options, trace))
-            if compiler is not None and code is None:
-                return _compile(store, compiler, trace, inputs, structure, options)
-        if code is not None:
-            code.facts.update(cache="hit", compile_seconds=0.0, lower_seconds=0.0)
-            return code
-        reason = "no C compiler was found"
+        if preferred is not None:
+            key = _key(structure, preferred, options, trace)
+            code = _from_store(store, key)
+            if code is None:
+                with store.building(key):
+                    code = _from_store(store, key, again=True)
+                    code = code or _built(store, preferred, trace, inputs, structure, options)
+            if code is not None:
+                return code
     except CompilerError as error:
         if options.backend == "c" or options.compiler or settings.compiler():
             raise
@@ -110,6 +105,25 @@ def _native(trace: Trace, inputs: Sequence[InputRegion], structure: str, options
         f"{reason}: steps run as generated Python, much slower than C. `python -m mgjit doctor` says what to do."
     )
     return _python(trace, inputs, structure, started)
+
+
+def _built(
+    store: Store,
+    preferred: compilers.Compiler,
+    trace: Trace,
+    inputs: Sequence[InputRegion],
+    structure: str,
+    options: Options,
+) -> Code | None:
+    """Code of the first compiler that works; None when there is none."""
+    compiler = compilers.find(options.compiler)
+    if compiler is None:
+        return None
+    if compiler != preferred:
+        code = _from_store(store, _key(structure, compiler, options, trace), again=True)
+        if code is not None:
+            return code
+    return _compile(store, compiler, trace, inputs, structure, options)
 
 
 def _key(structure: str, compiler: compilers.Compiler, options: Options, trace: Trace) -> str:
@@ -144,12 +158,16 @@ def _optimisation(compiler: compilers.Compiler, options: Options, statements: in
     return f"{level} {toolchain.native()}"
 
 
-def _from_store(store: Store, key: str) -> Code | None:
-    entry = store.get(key)
+def _from_store(store: Store, key: str, *, again: bool = False) -> Code | None:
+    entry = store.get(key, again=again)
     if entry is None:
         return None
     library = _load(store, key)
-    return None if library is None else Code.of_metadata(entry.metadata, library, entry.source)
+    if library is None:
+        return None
+    code = Code.of_metadata(entry.metadata, library, entry.source)
+    code.facts.update(cache="hit", compile_seconds=0.0, lower_seconds=0.0)
+    return code
 
 
 def _load(store: Store, key: str) -> ffi.Library | None:

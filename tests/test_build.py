@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,7 @@ def _fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing shared with other tests in memory or on disk."""
     monkeypatch.setattr(build, "_shared", {})
     monkeypatch.setattr(build, "_warned", set())
+    monkeypatch.setattr(build, "_memory_store", build.Store(memory_only=True))
     monkeypatch.setenv("MGJIT_CACHE_DIR", str(tmp_path / "cache"))
     for name in ("MGJIT_CC", "MGJIT_CFLAGS"):
         monkeypatch.delenv(name, raising=False)
@@ -251,3 +253,61 @@ def test_25_an_unusable_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert step(3.0) == 25.0
+
+
+# ---- building once ------------------------------------------------------------
+
+
+def test_30_threads_build_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of one structure that are called for the first time at once; with the disk cache and without."""
+    needs_compiler()
+    for cache in (True, False):
+        built: list[str] = []
+        real = build.toolchain.compile_shared
+
+        def counted(compiler: Any, source: str, built: list[str] = built, real: Any = real, **rest: Any) -> Any:
+            if "mgjit_step" in source:
+                built.append(source)
+            return real(compiler, source, **rest)
+
+        monkeypatch.setattr(build.toolchain, "compile_shared", counted)
+        steps = [make(cache=cache)[0] for _ in range(6)]
+        barrier, results = threading.Barrier(6), []
+
+        def call(step: Any, barrier: threading.Barrier = barrier, results: list[float] = results) -> None:
+            barrier.wait()
+            results.append(float(step(3.0)))
+
+        threads = [threading.Thread(target=call, args=(step,)) for step in steps]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert results == [25.0] * 6
+        assert len(built) == 1
+        assert len({id(step._last.code) for step in steps}) == 1
+
+
+def test_31_processes_build_once(tmp_path: Path) -> None:
+    """They start at once with an empty cache; one builds, the others wait for its entry."""
+    needs_compiler()
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.test_build import make; step = make()[0]\n"
+        "print('ready', flush=True); sys.stdin.readline(); print(float(step(3.0)), step.stats.cache)"
+    )
+    environment = {**os.environ, "MGJIT_CACHE_DIR": str(tmp_path / "cache")}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(4)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    said = sorted(process.communicate()[0].strip() for process in processes)
+    assert said == ["25.0 hit"] * 3 + ["25.0 miss"]

@@ -19,7 +19,7 @@ import re
 import threading
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Union
@@ -30,6 +30,7 @@ from mgjit.errors import BackendWarning, CacheError, user_stacklevel
 from . import files
 from .directories import Directory, PrivateDirectories, Refused
 from .entry import SIZE_LIMIT, TEMPORARY, ContentError, Entry, encode, publish, read_entry, write_new
+from .lock import one_builder
 
 AnyPath = Union[str, "os.PathLike[str]"]
 
@@ -95,11 +96,28 @@ class Store:
         self._moved: dict[str, int] = {}  # key -> which temporary place its library is loaded from
         self._next_sweep = 0.0
 
-    def get(self, key: str) -> Entry | None:
-        """The entry of a key, or None; damaged entries are deleted on the way."""
+    def get(self, key: str, *, again: bool = False) -> Entry | None:
+        """The entry of a key, or None; damaged entries are deleted on the way.
+
+        Args:
+            key: which entry.
+            again: whether this is a second look for the same purpose, which is no second miss.
+        """
         entry = self._find(key)
-        self.counters.add("misses" if entry is None else "hits")
+        if entry is not None or not again:
+            self.counters.add("misses" if entry is None else "hits")
         return entry
+
+    @contextlib.contextmanager
+    def building(self, key: str) -> Iterator[None]:
+        """Surrounds the building of an entry: whoever comes second waits, and should look again first.
+
+        Threads and processes with the same directory wait, with an end; nothing that is right depends on it.
+        """
+        _require_key(key)
+        found = self._usable()
+        with one_builder(found[-1].path if found and found[-1].writable else None, key):
+            yield
 
     def put(self, key: str, entry: Entry) -> Path | None:
         """Keep an entry; the path is the library's, ready to load; None: there is nowhere to put it."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 import functools
 import math
 import os
-import threading
 from array import array
 from collections.abc import Sequence
 
@@ -41,7 +40,6 @@ _TELLING = {
 }
 
 _outcomes: dict[str, bool] = {}
-_lock = threading.Lock()
 
 
 def verified(compiler: Compiler, optimisation: str, function: str, store: Store | None = None) -> bool:
@@ -59,10 +57,9 @@ def verified(compiler: Compiler, optimisation: str, function: str, store: Store 
         return False
     flags = " ".join(build.flags(compiler, "strict", optimisation))
     key = entry_key("vector function", function, library_identity(), compiler.identity, flags)
-    with _lock:
-        if key not in _outcomes:
-            _outcomes[key] = _outcome(compiler, optimisation, function, store or open_store(), key)
-        return _outcomes[key]
+    if key not in _outcomes:
+        _outcomes[key] = _found(compiler, optimisation, function, store or open_store(), key)
+    return _outcomes[key]
 
 
 def identity(compiler: Compiler, optimisation: str, functions: Sequence[str], store: Store | None = None) -> str:
@@ -85,10 +82,22 @@ def library_identity() -> str:
     return "\n".join([os.path.realpath(path), version, cpu_features(), *(value.hex() for value in results)])
 
 
-def _outcome(compiler: Compiler, optimisation: str, function: str, store: Store, key: str) -> bool:
-    entry = store.get(key)
-    if entry is not None and isinstance(entry.metadata.get("differences"), int):
-        return bool(entry.metadata["differences"] == 0)
+def _found(compiler: Compiler, optimisation: str, function: str, store: Store, key: str) -> bool:
+    """The outcome that is stored, or that of a comparison, which one process makes for all."""
+    stored = _stored(store.get(key))
+    if stored is not None:
+        return stored
+    with store.building(key):
+        stored = _stored(store.get(key, again=True))
+        return _compared(compiler, optimisation, function, store, key) if stored is None else stored
+
+
+def _stored(entry: Entry | None) -> bool | None:
+    differences = None if entry is None else entry.metadata.get("differences")
+    return differences == 0 if isinstance(differences, int) else None
+
+
+def _compared(compiler: Compiler, optimisation: str, function: str, store: Store, key: str) -> bool:
     source = checker(function)
     try:
         built = build.compile_shared(compiler, source, optimisation=optimisation)
