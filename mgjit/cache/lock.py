@@ -32,6 +32,7 @@ PATIENCE = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05
 _POSITIONS = 1 << 30  # what every system can lock, also one with files of 32 bits
 
+#: For good: if one were forgotten when it is unlocked, who comes then would not wait for those who still do.
 _threads: dict[tuple[int, str, str], threading.Lock] = {}
 _descriptors: dict[str, int] = {}
 
@@ -65,7 +66,6 @@ def one_builder(directory: str | None, key: str, patience: float = PATIENCE) -> 
                 with contextlib.suppress(OSError):
                     files.unlock(descriptor, _position(key))
     finally:
-        _threads.pop(name, None)
         mine.release()
 
 

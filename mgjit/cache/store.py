@@ -55,15 +55,15 @@ class Counters:
             setattr(self, name, getattr(self, name) + 1)
 
 
-def _renew_lock() -> None:
-    """In a forked child: a thread that does not exist there may have had the lock."""
-    global _counting  # noqa: PLW0603 - a lock cannot be unlocked for another thread
-    _counting = threading.Lock()
+def _renew_locks() -> None:
+    """In a forked child: a thread that does not exist there may have had a lock."""
+    global _counting, _opening
+    _counting, _opening = threading.Lock(), threading.Lock()
 
 
-_counting = threading.Lock()
+_counting, _opening = threading.Lock(), threading.Lock()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(after_in_child=_renew_locks)
 
 _private = PrivateDirectories()
 
@@ -214,13 +214,23 @@ class Store:
 
     def _usable(self) -> list[Directory]:
         """The directories that may be read: candidates are opened until one of them can be written to."""
-        while self._candidates and not (self._directories and self._directories[-1].writable):
-            name = self._candidates.pop(0)
-            try:
-                self._directories.append(Directory.open(name))
-            except OSError as reason:
-                self._report(name, reason)
+        refused: list[tuple[str, OSError]] = []
+        if not self._is_writable():
+            with _opening:  # one thread opens a candidate, the others must not take the next one meanwhile
+                while self._candidates and not self._is_writable():
+                    name = self._candidates[0]
+                    try:
+                        self._directories = [*self._directories, Directory.open(name)]
+                    except OSError as reason:
+                        refused.append((name, reason))
+                    del self._candidates[0]
+        for name, error in refused:
+            self._report(name, error)
         return self._directories
+
+    def _is_writable(self) -> bool:
+        found = self._directories
+        return bool(found) and found[-1].writable
 
     def _writable(self) -> Directory | None:
         """Where entries are put; what stands before it is reported now, because it is missed now."""
