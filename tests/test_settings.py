@@ -64,6 +64,43 @@ def test_05_cache_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         assert settings.cache_directory() == tmp_path / "here"
 
 
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("", 1 << 30), ("4096", 4096), ("512M", 512 << 20), ("1.5g", 3 << 29), ("64 MiB", 64 << 20), ("2KB", 2048)],
+)
+def test_08_cache_size(monkeypatch: pytest.MonkeyPatch, text: str, size: int) -> None:
+    """Bytes, or a number with a unit."""
+    monkeypatch.setenv("MGJIT_CACHE_SIZE", text)
+    assert settings.cache_size() == size
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "much", "1X", "1M2", "1e9", "inf", "M", "0.0001", "٣M"])
+def test_09_a_size_that_is_none(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Named, with how to write one."""
+    monkeypatch.setenv("MGJIT_CACHE_SIZE", text)
+    with pytest.raises(ArgumentValueError, match=r"MGJIT_CACHE_SIZE=.*64M"):
+        settings.cache_size()
+
+
+def test_10_cache_directories(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The one that is asked for, then private ones; without a home only those."""
+    monkeypatch.setenv("MGJIT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/7")
+    places = settings.cache_directories()
+    assert places[0] == tmp_path
+    assert places[1] == Path("/run/user/7/mgjit")
+    assert places[2].name.startswith("mgjit")
+    assert len(places) == 3
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "relative")
+    assert len(settings.cache_directories()) == 2
+
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(settings, "cache_directory", nowhere)
+    assert len(settings.cache_directories()) == 1
+
+
 @pytest.mark.parametrize(("text", "level"), [("1", logging.INFO), ("debug", logging.DEBUG), ("?", logging.WARNING)])
 def test_06_log_level(monkeypatch: pytest.MonkeyPatch, text: str, level: int) -> None:
     """Levels by number or name; nonsense does not break a run."""
@@ -77,3 +114,24 @@ def test_07_scratch_directories_exist() -> None:
     assert places
     assert len(set(places)) == len(places)
     assert all(os.path.isdir(place) for place in places)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_11_scratch_directories_are_safe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Libraries are loaded from them: nobody else may be able to put others there."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert str(tmp_path) in settings.scratch_directories()
+    tmp_path.chmod(0o777)
+    assert str(tmp_path) not in settings.scratch_directories()
+    tmp_path.chmod(0o1777)
+    assert str(tmp_path) in settings.scratch_directories()
+
+
+def test_12_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are still temporary directories."""
+
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(settings, "cache_directory", nowhere)
+    assert settings.scratch_directories()

@@ -27,8 +27,12 @@ class Refused(PermissionError):
     """The directory exists and must not be used."""
 
 
-def resolve(path: str) -> str:
+def resolve(path: str, *, shared: bool = False) -> str:
     """The real path of a directory that nobody else controls.
+
+    Args:
+        path: its name, perhaps with links.
+        shared: whether others may put files of their own there, as in /tmp, as long as they cannot replace ours.
 
     Raises:
         Refused: somebody else could change what is in it.
@@ -39,7 +43,7 @@ def resolve(path: str) -> str:
     links = 0
     root = files.lstat(current)
     if not rest:
-        _require(refusal_of(root), current)
+        _require(_swappable(root, root, is_link=False) if shared else refusal_of(root), current)
     while rest:
         name = rest.pop()
         if name == os.pardir:
@@ -56,8 +60,17 @@ def resolve(path: str) -> str:
             current, rest = start, rest + more
         else:
             current = place
-            _require(_swappable(found, root, is_link=False) if rest else refusal_of(found), current)
+            _require(_swappable(found, root, is_link=False) if rest or shared else refusal_of(found), current)
     return current
+
+
+def can_hold_private(path: str) -> bool:
+    """Whether a private directory can be made there that nobody can replace."""
+    try:
+        resolve(path, shared=True)
+    except OSError:
+        return False
+    return True
 
 
 def refusal(path: str) -> str | None:
@@ -152,6 +165,7 @@ class Directory:
         directory.writable = files.access(directory.path, os.W_OK | os.X_OK)
         return directory
 
+    @files.uninterrupted
     def make(self) -> None:
         """Make the directory (again) if it is gone, and look who controls it."""
         try:
@@ -160,6 +174,7 @@ class Directory:
             make(self.name)
             self.path = resolve(self.name)
 
+    @files.uninterrupted
     def check(self) -> None:
         """Refused when somebody else controls it by now, FileNotFoundError when it is gone."""
         reason = refusal(self.path)

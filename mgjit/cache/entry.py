@@ -30,6 +30,7 @@ from typing import Any
 import xxhash
 
 from . import files
+from .sweep import temporary_path
 
 MAGIC = b"mgjit\r\n\x1a"  # a text-mode copy or a 7-bit channel damages it visibly
 VERSION = 1
@@ -39,7 +40,6 @@ SIZE_LIMIT = 1 << 30
 _HEAD = struct.Struct("<8sIQQQ")
 _DIGEST_SIZE = 16
 FOOTER_SIZE = _HEAD.size + _DIGEST_SIZE
-TEMPORARY = ".tmp"
 
 
 @dataclass(frozen=True)
@@ -139,10 +139,9 @@ def _decode(key: str, content: memoryview, binary_size: int, metadata_size: int,
 @files.uninterrupted
 def publish(path: str, content: bytes) -> None:
     """Make a file appear under its final name, complete, or not at all."""
-    directory, name = os.path.split(path)
-    temporary = os.path.join(directory, f".{name[:40]}.{os.getpid()}.{os.urandom(8).hex()}{TEMPORARY}")
+    temporary = temporary_path(path)
     try:
-        write_new(temporary, content, lasting=True)
+        files.write_new(temporary, content, lasting=True)
         try:
             files.link(temporary, path)
         except FileExistsError:
@@ -152,14 +151,3 @@ def publish(path: str, content: bytes) -> None:
     finally:
         with contextlib.suppress(OSError):  # a failed clean-up never fails a put
             files.unlink(temporary)
-
-
-def write_new(path: str, content: bytes, *, lasting: bool) -> None:
-    """Write a new private file; a lasting one is on the disk when this returns."""
-    descriptor = files.open(path, files.CREATE)
-    try:
-        files.write_all(descriptor, content)
-        if lasting:
-            files.fsync(descriptor)
-    finally:
-        files.close(descriptor)

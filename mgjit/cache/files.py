@@ -217,3 +217,14 @@ def write_all(descriptor: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[write(descriptor, rest) :]
+
+
+def write_new(path: str, content: bytes, *, lasting: bool) -> None:
+    """Write a new private file; a lasting one is on the disk when this returns."""
+    descriptor = open(path, CREATE)
+    try:
+        write_all(descriptor, content)
+        if lasting:
+            fsync(descriptor)
+    finally:
+        close(descriptor)

@@ -7,20 +7,21 @@
 3. A directory that another user could write to would run that user's code; it is not used at all.
 4. After the last directory comes memory: a library is then loaded from a file that has no name on any disk, or
    from a private temporary directory.
-5. Whatever fails, there is one warning, which names the first directory, the reason, and what is used instead.
+5. After a put, `sweep.py` keeps the directory within its limit; `usage.py` keeps what all processes did.
+6. Whatever fails, there is one warning, which names the first directory, the reason, and what is used instead.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import copy
 import errno
 import os
 import re
 import threading
-import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Union
 
@@ -28,44 +29,29 @@ from mgjit import settings
 from mgjit.errors import BackendWarning, CacheError, user_stacklevel
 
 from . import files
-from .directories import Directory, PrivateDirectories, Refused
-from .entry import SIZE_LIMIT, TEMPORARY, ContentError, Entry, encode, publish, read_entry, write_new
+from .directories import Directory, Refused
+from .entry import SIZE_LIMIT, ContentError, Entry, encode, publish, read_entry
+from .libraries import Libraries
 from .lock import one_builder
+from .sweep import account, entries, remove_abandoned, sweep
+from .usage import Usage, append
 
 AnyPath = Union[str, "os.PathLike[str]"]
 
 SUFFIX = ".so"
 
 _KEY = re.compile(r"[0-9A-Za-z_-]{8,128}")
-_STAMP = "swept"
 
 
-@dataclass
-class Counters:
-    """What a store did: `.stats` and the tests show it."""
-
-    hits: int = 0
-    misses: int = 0
-    puts: int = 0
-    corrupt: int = 0
-
-    def add(self, name: str) -> None:
-        """Count one event; threads may do so at once."""
-        with _counting:
-            setattr(self, name, getattr(self, name) + 1)
+def _renew_lock() -> None:
+    """In a forked child: a thread that does not exist there may have had the lock."""
+    global _opening  # noqa: PLW0603 - a lock cannot be unlocked for another thread
+    _opening = threading.Lock()
 
 
-def _renew_locks() -> None:
-    """In a forked child: a thread that does not exist there may have had a lock."""
-    global _counting, _opening
-    _counting, _opening = threading.Lock(), threading.Lock()
-
-
-_counting, _opening = threading.Lock(), threading.Lock()
+_opening = threading.Lock()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_locks)
-
-_private = PrivateDirectories()
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 class Store:
@@ -75,26 +61,35 @@ class Store:
     """
 
     def __init__(
-        self, directory: AnyPath | None = None, *, instead: Sequence[AnyPath] = (), memory_only: bool = False
+        self,
+        directory: AnyPath | None = None,
+        *,
+        instead: Sequence[AnyPath] = (),
+        limit: int = SIZE_LIMIT,
+        memory_only: bool = False,
     ) -> None:
         """A store; nothing is touched before the first use.
 
         Args:
             directory: where entries belong.
             instead: directories for when that one cannot be used, the best first.
+            limit: the most bytes to keep there.
             memory_only: whether to use no directory.
         """
         if directory is None and not memory_only:
             raise ValueError("a store needs a directory, or memory_only=True")
         self.directory = None if memory_only or directory is None else Path(os.path.abspath(directory))
-        self.counters = Counters()
+        self.limit = limit
+        self.counters = Usage()
         self.problem: str | None = None  # why not everything goes to `directory`
         self._candidates = [] if self.directory is None else [str(self.directory), *map(os.path.abspath, instead)]
         self._directories: list[Directory] = []  # those that may be read; only the last one is written to
         self._memory: dict[str, Entry] = {}
-        self._places: dict[str, str] = {}  # key -> the library's file
-        self._moved: dict[str, int] = {}  # key -> which temporary place its library is loaded from
-        self._next_sweep = 0.0
+        self._places: dict[str, str] = {}  # key -> the library's file on disk
+        self._libraries = Libraries()
+        self._recorded = Usage()
+        self._cleaned: set[str] = set()  # directories without files of dead processes
+        self._process = os.getpid()  # a forked child does not report what its parent did
 
     def get(self, key: str, *, again: bool = False) -> Entry | None:
         """The entry of a key, or None; damaged entries are deleted on the way.
@@ -105,7 +100,7 @@ class Store:
         """
         entry = self._find(key)
         if entry is not None or not again:
-            self.counters.add("misses" if entry is None else "hits")
+            self.counters.count("misses" if entry is None else "hits", key)
         return entry
 
     @contextlib.contextmanager
@@ -122,9 +117,9 @@ class Store:
     def put(self, key: str, entry: Entry) -> Path | None:
         """Keep an entry; the path is the library's, ready to load; None: there is nowhere to put it."""
         _require_key(key)
-        self.counters.add("puts")
+        self.counters.count("puts", key)
         content = encode(key, entry)
-        while key not in self._memory:
+        while key not in self._memory and len(content) <= self.limit:
             directory = self._writable()
             if directory is None:
                 break
@@ -144,7 +139,8 @@ class Store:
         """The file to load for a key that `get` or `put` has just handled; None when there is none."""
         _require_key(key)
         if key in self._memory:
-            return self._temporary_library(key, self._memory[key])
+            path = self._libraries.path(key, self._memory[key].binary)
+            return None if path is None else Path(path)
         path = self._places.get(key)
         if path is None:
             return None
@@ -163,19 +159,27 @@ class Store:
         if entry is None:
             return None
         if key in self._memory:
-            self._moved[key] = self._moved.get(key, 0) + 1
+            self._libraries.next(key)
         else:
             self._warn(f"a library in {self.directory} does not load ({reason}); a temporary copy is used instead")
         self._memory[key] = entry
-        return self._temporary_library(key, entry)
+        return self.library_path(key)
 
     def keys(self) -> list[str]:
         """The keys on disk and in memory."""
-        return sorted({os.path.basename(path)[: -len(SUFFIX)] for path in self._files()} | set(self._memory))
+        return sorted({os.path.basename(path)[: -len(SUFFIX)] for _, _, path in self.files()} | set(self._memory))
+
+    def files(self) -> list[tuple[float, int, str]]:
+        """Time of last use, size and path of the entries on disk."""
+        found = []
+        for directory in self._usable():
+            with contextlib.suppress(OSError):
+                found += entries(directory.path, SUFFIX)
+        return found
 
     def size(self) -> int:
         """Bytes on disk."""
-        return sum(_state(path)[1] for path in self._files())
+        return sum(size for _, size, _ in self.files())
 
     def remove(self, key: str) -> None:
         """Forget an entry, on disk as well."""
@@ -192,23 +196,27 @@ class Store:
             self.remove(key)
         return len(keys)
 
-    def sweep(self, limit: int = SIZE_LIMIT) -> int:
-        """When there are more than `limit` bytes, delete the entries used longest ago, down to 80 % of it."""
-        now = time.time()
-        for path in self._files(TEMPORARY):  # left behind by a process that was killed
-            if _state(path)[0] < now - 3600:
-                with contextlib.suppress(OSError):
-                    files.unlink(path)
-        found = sorted((*_state(path), path) for path in self._files())
-        total, removed = sum(size for _, size, _ in found), 0
-        if total > limit:
-            for _, size, path in found:
-                if total <= limit * 8 // 10:
-                    break
-                with contextlib.suppress(OSError):
-                    files.unlink(path)
-                    total, removed = total - size, removed + 1
-        return removed
+    def sweep(self, limit: int | None = None) -> tuple[int, int]:
+        """When there are more than `limit` bytes, delete the entries used longest ago, down to 80 % of it.
+
+        Returns:
+            How many entries were deleted, and their bytes.
+        """
+        removed, size = 0, 0
+        for directory in self._usable():
+            with contextlib.suppress(OSError):
+                gone = sweep(directory.path, self.limit if limit is None else limit, SUFFIX)
+                removed, size = removed + gone[0], size + gone[1]
+        return removed, size
+
+    def record(self) -> None:
+        """Add what this process did to the counts that the directory keeps, as at its end."""
+        news = copy.deepcopy(self.counters)
+        news.merge(self._recorded, -1)
+        if not news.is_empty() and self._is_writable() and os.getpid() == self._process:
+            self._recorded.merge(news)
+            with contextlib.suppress(OSError):
+                append(self._directories[-1].path, news)
 
     # -- directories -----------------------------------------------------------------------------------
 
@@ -264,14 +272,6 @@ class Store:
         advice = "MGJIT_CACHE_DIR names another directory"
         warnings.warn(f"mgjit: {text}. {advice}.", BackendWarning, stacklevel=user_stacklevel())
 
-    def _files(self, suffix: str = SUFFIX) -> list[str]:
-        found = []
-        for directory in self._usable():
-            with contextlib.suppress(OSError):
-                names = files.listdir(directory.path)
-                found += [directory.file(name) for name in names if name.endswith(suffix)]
-        return found
-
     # -- one entry -------------------------------------------------------------------------------------
 
     def _find(self, key: str) -> Entry | None:
@@ -291,71 +291,39 @@ class Store:
             except OSError as reason:
                 self._stop_writing(directory, reason)
             except ContentError as reason:
-                self._delete(path, reason)
+                self._delete(key, path, reason)
             else:
                 self._places[key] = path
                 return entry
         return None
 
-    def _delete(self, path: str, reason: ContentError) -> None:
+    def _delete(self, key: str, path: str, reason: ContentError) -> None:
         """A damaged entry is deleted, so that a good one can be put there."""
-        self.counters.add("corrupt")
+        self.counters.count("corrupt", key)
         settings.LOGGER.info("cache entry %s is damaged and deleted: %s", path, reason)
         with contextlib.suppress(OSError):
             files.unlink(path)
 
     def _publish(self, directory: Directory, key: str, content: bytes) -> str:
-        try:
-            directory.check()
-        except FileNotFoundError:
-            directory.make()
-        self._sweep_sometimes(directory)
-        path = directory.file(key + SUFFIX)
-        publish(path, content)
-        return path
-
-    def _sweep_sometimes(self, directory: Directory) -> None:
-        """`sweep`, at most once an hour over all processes."""
-        now = time.time()
-        if now < self._next_sweep:
-            return
-        self._next_sweep = now + 3600
-        stamp = directory.file(_STAMP)
-        if _state(stamp)[0] > now - 3600:
-            return
-        with contextlib.suppress(OSError):
-            files.close(files.open(stamp, files.APPEND))
-            files.utime(stamp)
-        self.sweep()
-
-    def _temporary_library(self, key: str, entry: Entry) -> Path | None:
-        """The library as a file in a private temporary directory."""
-        places = settings.scratch_directories()[self._moved.get(key, 0) :]
-        for place in places:
+        for attempt in (1, 2):
             try:
-                path = os.path.join(_private.get(place), key + SUFFIX)
-                if not _state(path)[1]:
-                    temporary = f"{path}.{os.urandom(8).hex()}{TEMPORARY}"
-                    write_new(temporary, entry.binary, lasting=False)
-                    files.replace(temporary, path)
-                return Path(path)
-            except OSError as reason:
-                settings.LOGGER.info("no temporary library in %s: %s", place, reason)
-        return None
+                directory.check()
+                if directory.path not in self._cleaned:
+                    self._cleaned.add(directory.path)
+                    remove_abandoned(directory.path)
+                publish(directory.file(key + SUFFIX), content)
+                break
+            except FileNotFoundError:  # somebody deleted the directory
+                if attempt == 2:
+                    raise
+                directory.make()
+        account(directory.path, len(content), self.limit, SUFFIX)
+        return directory.file(key + SUFFIX)
 
 
 def _require_key(key: str) -> None:
     if not _KEY.fullmatch(key):
         raise ValueError(f"{key!r} is not a cache key")
-
-
-def _state(path: str) -> tuple[float, int]:
-    """Time of last use and size; zeros for a file that is gone."""
-    try:
-        found = files.stat(path)
-    except OSError:
-        return 0.0, 0
-    return found.st_mtime, found.st_size
 
 
 _stores: dict[tuple[str, ...], Store] = {}
@@ -364,6 +332,12 @@ _stores: dict[tuple[str, ...], Store] = {}
 def open_store() -> Store:
     """The store of this process: in MGJIT_CACHE_DIR, else in the user's cache directory, else in a private one."""
     directories = tuple(os.path.abspath(directory) for directory in settings.cache_directories())
-    if directories not in _stores:
-        _stores.setdefault(directories, Store(directories[0], instead=directories[1:]))
-    return _stores[directories]
+    limit = settings.cache_size()
+    store = _stores.get(directories)
+    if store is None:
+        made = Store(directories[0], instead=directories[1:])
+        store = _stores.setdefault(directories, made)
+        if store is made:
+            atexit.register(store.record)
+    store.limit = limit
+    return store

@@ -50,7 +50,7 @@ NOBODY = 65534
 ENOUGH = 12
 """Problems after which a scenario ends early."""
 
-BOOKKEEPING = ("swept", "locks")
+BOOKKEEPING = ("ledger", "locks", "usage")
 """Files of a cache directory that are neither entries nor temporary."""
 
 _POLL = 0.002
