@@ -7,12 +7,13 @@
 3. Otherwise plan the arguments afresh and look for a kernel of that structure.
 4. Otherwise trace the call, build code for it, bind the parameters and state, and remember the kernel.
 
-A call that fails before the foreign call has changed nothing; the foreign call itself cannot fail.
+5. Run the kernel in a transaction (runtime/kernel.py).  The foreign call itself cannot fail; a call that is ended
+   before it, by whatever is raised wherever, has changed no parameter, no gradient and no state, and one that is
+   ended after it has changed all that it changes: `stats.calls` says which.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import warnings
@@ -41,7 +42,7 @@ from .passes.cost import Processor
 from .passes.layout import ParameterLayout
 from .passes.memory import InputRegion
 from .passes.pipeline import Lowered, lower
-from .runtime.buffers import ParameterStorage, bind
+from .runtime.buffers import Move, Moved, ParameterStorage, storage_of
 from .runtime.fastcall import fast_call, is_short, is_worth_it
 from .runtime.kernel import Kernel
 from .runtime.loop import reporting, run_rows
@@ -151,18 +152,20 @@ class CompiledStep(Generic[P, R]):
 
     def clear(self) -> None:
         """Forget all kernels and counts; parameters keep their values."""
-        with self._turn:
-            self._kernels: dict[Hashable, Kernel] = {}
-            self._guards: dict[int, Guard] = {}
-            self._slot_structures: set[Hashable] = set()
-            self._family: dict[Hashable, Kernel] = {}
-            self._chosen: Kernel | None = None
-            self._last: Kernel | None = None
-            self._pending: Kernel | None = None
-            self._phase = ""
-            self._calls_before = 0
-            self.stats = Stats()
-            self._choose_call(None)
+        self._turn.run(self._clear)
+
+    def _clear(self) -> None:
+        # In an order in which every beginning makes sense.
+        setattr(self, "__call__", self._call)  # noqa: B010 - a method, as far as type checkers know
+        self._phase = ""
+        self._pending: Kernel | None = None
+        self._calls_before = 0
+        self._chosen: Kernel | None = None
+        self._last: Kernel | None = None
+        self._family: dict[Hashable, Kernel] = {}
+        self._kernels: dict[Hashable, Kernel] = {}
+        self._slot_structures: set[Hashable] = set()
+        self.stats = Stats()
 
     # ---- calling --------------------------------------------------------------------------------
 
@@ -175,29 +178,35 @@ class CompiledStep(Generic[P, R]):
         if member is not None and member is not self._chosen and member.fast_calls:
             # It comes back here when the arguments are not quite what it was made for.
             return self._choose_call(member)(*args)
-        with self._turn:
-            self._phase = ""
-            kernel = self._kernel_for(args, kwargs)
-            kernel.timed_step()
-            self._count_calls(1)
-            result = kernel.finish()
-            if is_worth_it(kernel):
-                self._choose_call(kernel)
-            return result
+        return self._turn.run(self._perform, "step", args, kwargs)
 
-    def _choose_call(self, kernel: Kernel | None) -> Callable[..., Any]:
+    def _perform(self, phase: str, args: Any, kwargs: Any) -> Any:
+        """Run a phase of the kernel for these arguments, in a turn."""
+        self._phase = ""
+        is_step = phase == "step"
+        while True:
+            kernel = self._kernel_for(args, kwargs)
+            if is_step and is_worth_it(kernel):
+                self._choose_call(kernel)  # before the call has any effect, because it may fail
+            try:
+                kernel.perform(phase, self.stats.counter if is_step else None)
+                break
+            except Moved:
+                self._forget(kernel)
+        if not is_step:
+            self._pending, self._calls_before, self._phase = kernel, self.stats.calls, phase
+        return kernel.result(kernel.outputs)
+
+    def _choose_call(self, kernel: Kernel) -> Callable[..., Any]:
         """Let calls begin with the path for a kernel that is likely to be the next one; returns the path."""
-        call = None
-        if kernel is not None:
-            short = is_short(kernel, self._turn)
-            if short not in kernel.fast_calls:
-                kernel.fast_calls[short] = fast_call(
-                    self._function, kernel, self._guards[id(kernel)], self._signature, self._call, self._turn,
-                    self.stats.counter, tracing_threads,
-                )  # fmt: skip
-            call = kernel.fast_calls[short]
+        short = is_short(kernel, self._turn)
+        if short not in kernel.fast_calls:
+            kernel.fast_calls[short] = fast_call(
+                self._function, kernel, kernel.guard, self._signature, self._call, self._turn, self.stats.counter,
+                tracing_threads,
+            )  # fmt: skip
+        call = kernel.fast_calls[short] or self._call
         self._chosen = kernel
-        call = call or self._call
         setattr(self, "__call__", call)  # noqa: B010 - a method, as far as type checkers know
         return call
 
@@ -207,14 +216,7 @@ class CompiledStep(Generic[P, R]):
         What only a later phase computes is nan in the result.
         """
         self._refuse_in_trace("forward")
-        with self._turn:
-            self._phase = ""
-            kernel = self._kernel_for(args, kwargs)
-            for index in range(len(kernel.outputs)):
-                kernel.outputs[index] = float("nan")
-            kernel.run["forward"]()
-            self._pending, self._phase, self._calls_before = kernel, "forward", self.stats.calls
-            return kernel.finish()  # type: ignore[no-any-return]
+        return self._turn.run(self._perform, "forward", args, kwargs)  # type: ignore[no-any-return]
 
     def backward(self) -> None:
         """Only the backward phase, with the arguments of the last `.forward(...)`: sets the gradients."""
@@ -248,44 +250,46 @@ class CompiledStep(Generic[P, R]):
             IndexRangeError: a run-time index of some row is out of range.
         """
         self._refuse_in_trace("loop")
-        with self._turn:
-            self._phase = ""
-            table = read_columns(self._signature, columns, named, self._options.static)
-            if self._last is None and settings.disabled():
-                return collect_results([self._call_with(row) for row in table.rows()])
-            if not table.length:
-                return array("d") if self._last is None else self._last.result.columns(array("d"), 1, 0)
+        return self._turn.run(self._loop, columns, named, progress)
+
+    def _loop(self, columns: Sequence[Any], named: dict[str, Any], progress: bool) -> Any:
+        self._phase = ""
+        table = read_columns(self._signature, columns, named, self._options.static)
+        if self._last is None and settings.disabled():
+            return collect_results([self._call_with(row) for row in table.rows()])
+        if not table.length:
+            return array("d") if self._last is None else self._last.result.columns(array("d"), 1, 0)
+        while True:
             kernel = self._fitting(table.row(0))
             rows = pack_rows(kernel.plan, kernel.frame, table)
             kernel.check_rows(rows)
             with reporting(table.length, self.__name__, progress) as report:
                 if rows.separate:
                     return collect_results([self._run(row, report) for row in table.rows()])
-                return run_rows(kernel, rows, report, self._count_calls)
+                try:
+                    return run_rows(kernel, rows, report, self.stats.counter)
+                except Moved:
+                    self._forget(kernel)
 
     def _run(self, arguments: Sequence[Any], report: Callable[[int], Any]) -> Any:
         """One row as a call of its own."""
-        kernel = self._kernel_for(arguments, {})
-        kernel.step()
-        self._count_calls(1)
-        result = kernel.finish()
+        result = self._perform("step", arguments, {})
         report(1)
         return result
 
-    def _count_calls(self, count: int) -> None:
-        self.stats.calls += count
-
     def _continue(self, phase: str, after: str) -> None:
         self._refuse_in_trace(phase)
-        with self._turn:
-            if self._pending is None or self._phase != after or self._calls_before != self.stats.calls:
-                raise PhaseError(
-                    f"{user_location()}: .{phase}() continues .{after}(), which has not just been called. "
-                    "Call step.forward(*args), then step.backward(), then step.update()."
-                )
-            self._pending.run[phase]()
-            self._pending.finish()
-            self._phase = phase
+        self._turn.run(self._perform_next, phase, after)
+
+    def _perform_next(self, phase: str, after: str) -> None:
+        if self._pending is None or self._phase != after or self._calls_before != self.stats.calls:
+            raise PhaseError(
+                f"{user_location()}: .{phase}() continues .{after}(), which has not just been called. "
+                "Call step.forward(*args), then step.backward(), then step.update()."
+            )
+        self._phase = ""
+        self._pending.perform(phase)
+        self._phase = phase
 
     def _refuse_in_trace(self, phase: str) -> None:
         if is_tracing():
@@ -306,7 +310,7 @@ class CompiledStep(Generic[P, R]):
         kernel = self._last
         reason = ""
         if kernel is not None and self._packs(kernel, arguments):
-            reason = self._guards[id(kernel)].difference()
+            reason = kernel.guard.difference()
             if not reason:
                 return kernel
         member = self._family.get(_lengths(arguments))
@@ -320,9 +324,8 @@ class CompiledStep(Generic[P, R]):
         return kernel
 
     def _fits(self, kernel: Kernel, arguments: Sequence[Any]) -> bool:
-        """Whether a kernel that is still known is for these arguments; they are in its frame then."""
-        guard = self._guards.get(id(kernel))
-        return guard is not None and self._packs(kernel, arguments) and not guard.difference()
+        """Whether a kernel is for these arguments; they are in its frame then."""
+        return self._packs(kernel, arguments) and not kernel.guard.difference()
 
     def _packs(self, kernel: Kernel, arguments: Any) -> bool:
         packed = kernel.plan.pack(arguments, kernel.frame)
@@ -346,18 +349,26 @@ class CompiledStep(Generic[P, R]):
             # Other Values in the same structure: from now on they are copied in and out.
             self._slot_structures.add(anonymous)
             plan = self._plan(arguments, value_slots=True)
-        kernel = self._kernels.get(plan.key)
-        if kernel is not None:
-            reason = self._guards[id(kernel)].difference()
+        known = self._kernels.get(plan.key)
+        if known is not None:
+            reason = known.guard.difference()
             if not reason:
-                return kernel
-            del self._guards[id(kernel)], self._kernels[plan.key]
+                return known
         elif self._last is not None:
             reason = self._last.plan.first_difference(plan)
-        self._count_trace(reason)
-        kernel = self._make(plan)
+        self._refuse_too_many(len(self._kernels) - (known is not None), reason)
+        kernel = self._make(plan, reason)
+        if known is not None:
+            self._forget(known)
         self._kernels[plan.key] = kernel
         return kernel
+
+    def _forget(self, kernel: Kernel) -> None:
+        """Do not use a kernel any more."""
+        self._family = {lengths: member for lengths, member in self._family.items() if member is not kernel}
+        self._kernels = {key: member for key, member in self._kernels.items() if member is not kernel}
+        if self._last is kernel:
+            self._last = None
 
     def _plan(self, arguments: Sequence[Any], value_slots: bool = False) -> ArgumentPlan:
         names = list(self._signature.parameters)
@@ -365,20 +376,18 @@ class CompiledStep(Generic[P, R]):
 
     def _is_captured(self, values: Sequence[Value]) -> bool:
         """Whether one of the argument Values is a parameter of a kernel of this step."""
-        storages = [getattr(value, "_storage", None) for value in values]
+        storages = list(map(storage_of, values))
         return any(
             storage is not None and storage in k.parameters for storage in storages for k in self._kernels.values()
         )
 
-    def _count_trace(self, reason: str) -> None:
-        if len(self._kernels) >= self._options.limit:
+    def _refuse_too_many(self, known: int, reason: str) -> None:
+        if known >= self._options.limit:
             raise RetraceLimitError(
-                f"{user_location()}: {self.__name__} has been traced for {len(self._kernels)} argument structures, the "
+                f"{user_location()}: {self.__name__} has been traced for {known} argument structures, the "
                 f"limit. The first difference from the last call: {reason}. Make the arguments alike (pad them, "
                 "pass numbers instead of strings or bools), or raise limit=."
             )
-        if self.stats.traces:
-            self.stats.retraces.append(reason)
         if self.stats.traces == self._options.warn_after:
             warnings.warn(
                 f"{self.__name__} is being traced for the {self.stats.traces + 1}th time; the first difference from "
@@ -387,7 +396,7 @@ class CompiledStep(Generic[P, R]):
                 stacklevel=user_stacklevel(),
             )
 
-    def _make(self, plan: ArgumentPlan) -> Kernel:
+    def _make(self, plan: ArgumentPlan, reason: str) -> Kernel:
         guard = Guard(self._function, plan.static_objects())
         slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
         started = perf_counter()
@@ -397,29 +406,21 @@ class CompiledStep(Generic[P, R]):
         seconds = perf_counter() - started
         trace = traced.trace
         code = build(trace, _regions(plan), self._options.code)
-        parameters = _bind_new(trace, code.parameter_layout) + [storage for _, storage in trace.bound_storages]
-        for _, state in trace.states:
-            state._bind(trace.precision)
-        kernel = Kernel(
-            code,
-            plan,
-            parameters,
-            [state for _, state in trace.states],
-            trace.outputs,
-            trace.checks,
-            traced.result,
-            slots,
-        )
-        self._guards[id(kernel)] = guard
-        self._note(code.facts, seconds, plan)
+        move = _move(trace, code.parameter_layout)
+        new = [move.storage] if trace.new_parameters else []
+        parameters = new + [storage for _, storage in trace.bound_storages]
+        kernel = Kernel(code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots)
+        self._note(code.facts, seconds, plan, reason)
         return kernel
 
     def _call_with(self, arguments: Sequence[Any]) -> Any:
         bound = bound_arguments(self._signature, arguments)
         return self._function(*bound.args, **bound.kwargs)
 
-    def _note(self, facts: dict[str, Any], trace_seconds: float, plan: ArgumentPlan) -> None:
+    def _note(self, facts: dict[str, Any], trace_seconds: float, plan: ArgumentPlan, reason: str) -> None:
         stats = self.stats
+        if stats.traces:
+            stats.retraces.append(reason)
         stats.traces += 1
         stats.trace_seconds = trace_seconds
         stats.roll_seconds = facts["lower_seconds"]
@@ -433,15 +434,18 @@ class CompiledStep(Generic[P, R]):
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
         """Trace and lower the step for these arguments without building or running it."""
-        with self._turn:
-            plan = self._plan(self._bound(args, kwargs))
-            slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
-            started = perf_counter()
-            traced = trace_call(self._call_with, plan, slots)
-            seconds = perf_counter() - started
-            processor = Processor(64 // plan.precision.size)
-            lowered = lower(traced.trace, _regions(plan), processor, self._options.code.grads)
-            return Lowering(lowered, seconds, self.stats, power_hints(traced.trace))
+        self._refuse_in_trace("lower")
+        return self._turn.run(self._lower, args, kwargs)
+
+    def _lower(self, args: Any, kwargs: Any) -> Lowering:
+        plan = self._plan(self._bound(args, kwargs))
+        slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
+        started = perf_counter()
+        traced = trace_call(self._call_with, plan, slots)
+        seconds = perf_counter() - started
+        processor = Processor(64 // plan.precision.size)
+        lowered = lower(traced.trace, _regions(plan), processor, self._options.code.grads)
+        return Lowering(lowered, seconds, self.stats, power_hints(traced.trace))
 
     # ---- as a method, a copy, a pickle ------------------------------------------------------------------
 
@@ -452,11 +456,10 @@ class CompiledStep(Generic[P, R]):
         if instance is None:
             return self
         method: CompiledStep[Any, Any] = CompiledStep(self._function.__get__(instance, owner), self._options)
-        # Found in the instance first from now on: every instance has kernels of its own.
-        with contextlib.suppress(AttributeError):
-            method._attribute = self._attribute
-            instance.__dict__[self._attribute] = method
-        return method
+        method._attribute = self._attribute
+        own = getattr(instance, "__dict__", None)
+        # Found in the instance first from now on: every instance has kernels of its own, the same for all threads.
+        return method if own is None else own.setdefault(self._attribute, method)
 
     def __reduce__(self) -> Any:
         instance = getattr(self._function, "__self__", None)
@@ -520,16 +523,15 @@ def _regions(plan: ArgumentPlan) -> list[InputRegion]:
     return [packed, *(InputRegion(node.place, node.size, node.format) for node in plan.buffers)]
 
 
-def _bind_new(trace: Trace, layout: ParameterLayout | None) -> list[ParameterStorage]:
-    """Move the parameters that a trace has met first into a storage."""
-    if not trace.new_parameters:
-        return []
-    start = trace.new_parameters[0][0]
+def _move(trace: Trace, layout: ParameterLayout | None) -> Move:
+    """What the first run has to move: the parameters that the trace has met first, and the state."""
+    start = trace.new_parameters[0][0] if trace.new_parameters else 0
     places = [number - start for number, _ in trace.new_parameters]
-    size = places[-1] + 1
-    if layout is not None:
+    size = places[-1] + 1 if places else 0
+    if layout is not None and places:
         places, size = layout.positions(places), layout.size
-    return [bind([value for _, value in trace.new_parameters], places, size, trace.precision)]
+    values, states = [value for _, value in trace.new_parameters], [state for _, state in trace.states]
+    return Move(values, places, size, states, trace.precision)
 
 
 @overload

@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from ..collection import no_garbage_collection
-from .instrument import instrumented
-from .randomness import no_randomness
+from ..collection import without_garbage_collection
+from ..interruption import settled
+from .instrument import recorded
+from .randomness import without_randomness
 from .recorder import Recorder, Trace
 from .results import ResultTree, describe_result
 from .signature import ArgumentPlan
@@ -52,16 +53,26 @@ def trace_call(
         location: `file:line` of the step, for messages.
         reachable: objects that the step captures, in which generators of random numbers are looked for.
     """
+    me = threading.get_ident()
     recorder = Recorder(plan.precision)
-    with _trace_lock, no_garbage_collection(), no_randomness(location, [*reachable, *plan.static_objects()]):
+
+    def run() -> ResultTree:
+        returned = call(plan.traced(types.input_number))
+        return describe_result(returned, recorder, types)
+
+    def announced() -> ResultTree:
+        tracing_threads.add(me)
+        return recorded(recorder, types, run)
+
+    def watched() -> ResultTree:
+        return without_randomness(location, [*reachable, *plan.static_objects()], traced)
+
+    def traced() -> ResultTree:
+        return settled(announced, lambda: tracing_threads.discard(me))
+
+    with _trace_lock:
         if slots is not None:
             recorder.value_slots(plan.values, slots)
         types = traced_types(recorder)
-        tracing_threads.add(threading.get_ident())
-        try:
-            with instrumented(recorder, types):
-                returned = call(plan.traced(types.input_number))
-                result = describe_result(returned, recorder, types)
-        finally:
-            tracing_threads.discard(threading.get_ident())
+        result = without_garbage_collection(watched)
     return TracedCall(recorder.finish(), result)
