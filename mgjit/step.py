@@ -14,8 +14,11 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
+import sys
+import threading
 import warnings
 from array import array
 from collections.abc import Hashable, Sequence
@@ -25,8 +28,6 @@ from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar, overload
 
 from . import settings
 from .build import Options, build
-from .codegen.c import emit_c
-from .codegen.layout import lay_out
 from .engine.precision import FLOAT64, PRECISIONS, Precision
 from .engine.value import Value
 from .errors import (
@@ -37,23 +38,24 @@ from .errors import (
     user_location,
     user_stacklevel,
 )
-from .ir.printer import print_program
+from .lowering import Lowering
 from .passes.cost import Processor
 from .passes.layout import ParameterLayout
 from .passes.memory import InputRegion
-from .passes.pipeline import Lowered, lower
+from .passes.pipeline import lower
 from .runtime.buffers import Move, Moved, ParameterStorage, storage_of
 from .runtime.fastcall import fast_call, is_short, is_worth_it
 from .runtime.kernel import Kernel
 from .runtime.loop import reporting, run_rows
 from .runtime.turn import Turn
+from .stats import Stats
 from .trace.columns import bound_arguments, pack_rows, read_columns
 from .trace.guards import Guard
 from .trace.hints import power_hints
 from .trace.recorder import Trace
 from .trace.results import collect_results
 from .trace.signature import ArgumentPlan, plan_arguments
-from .trace.tracer import is_tracing, trace_call, tracing_threads
+from .trace.tracer import is_tracing, require_traced_precision, trace_call, tracing_threads
 
 try:
     from typing import ParamSpec
@@ -62,53 +64,6 @@ except ImportError:  # before Python 3.10: as typing_extensions would, without n
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-@dataclass
-class Stats:
-    """What a compiled step has done so far; times in seconds, of the last trace.
-
-    Attributes:
-        traces: argument structures traced. calls: compiled calls.
-        records, loops, statements, lines: size of the trace, of the Program, of the generated source.
-        trace_seconds: running the user's function once. roll_seconds: all passes and code generation.
-        compile_seconds: the C compiler.
-        cache: "hit", "miss" or "off". backend: "c" or "python". compiler: its command line.
-        kernels: one description for each argument structure.
-        retraces: why the step was traced again, in words.
-    """
-
-    traces: int = 0
-    calls: int = 0  # lives in `counter`, see below
-    records: int = 0
-    loops: int = 0
-    statements: int = 0
-    lines: int = 0
-    trace_seconds: float = 0.0
-    roll_seconds: float = 0.0
-    compile_seconds: float = 0.0
-    cache: str = "off"
-    backend: str = ""
-    compiler: str = ""
-    kernels: list[str] = field(default_factory=list)
-    retraces: list[str] = field(default_factory=list)
-
-    @property
-    def counter(self) -> array[int]:
-        """One element, `calls`, which compiled code increments."""
-        made: array[int] = self.__dict__.setdefault("_counter", array("q", [0]))
-        return made
-
-
-def _calls(stats: Stats) -> int:
-    return stats.counter[0]
-
-
-def _set_calls(stats: Stats, calls: int) -> None:
-    stats.counter[0] = calls
-
-
-Stats.calls = property(_calls, _set_calls)  # type: ignore[assignment]  # a field in all other respects
 
 
 @dataclass(frozen=True)
@@ -120,6 +75,7 @@ class StepOptions:
     static: frozenset[str] = frozenset()
     limit: int = 64
     warn_after: int = 10
+    lock: bool = True
 
 
 class CompiledStep(Generic[P, R]):
@@ -137,6 +93,8 @@ class CompiledStep(Generic[P, R]):
 
     def __init__(self, function: Callable[P, R], options: StepOptions) -> None:
         functools.update_wrapper(self, function)
+        named = _named(function)
+        self.__module__, self.__name__, self.__qualname__ = named.__module__, named.__name__, named.__qualname__
         self._attribute = self.__name__
         self._function = function
         self._options = options
@@ -172,7 +130,10 @@ class CompiledStep(Generic[P, R]):
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         """The general path of a call."""
         # The environment is asked until there is a kernel, not at every call: that alone would double its time.
-        if is_tracing() or (self._last is None and settings.disabled()):
+        if is_tracing():
+            require_traced_precision(self.__name__, self._options.precision)
+            return self._function(*args, **kwargs)
+        if self._last is None and settings.disabled():
             return self._function(*args, **kwargs)
         member = self._family.get(_lengths(args)) if self._family and not kwargs else None
         if member is not None and member is not self._chosen and member.fast_calls:
@@ -452,61 +413,68 @@ class CompiledStep(Generic[P, R]):
     def __set_name__(self, owner: Any, name: str) -> None:
         self._attribute = name
 
+    @property
+    def _entry(self) -> str:
+        """The name under which an instance keeps its own step; no attribute has a blank."""
+        return f"{self._attribute} compiled"
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        method: CompiledStep[Any, Any] = CompiledStep(self._function.__get__(instance, owner), self._options)
+        # Every instance has kernels of its own, the same for all threads.  A copy of it has this entry, too.
+        own = getattr(instance, "__dict__", _NOTHING)
+        method: Any = own.get(self._entry)
+        if method is not None and method._function.__self__ is instance:
+            return method
+        method = type(self)(self._function.__get__(instance, owner), self._options)
         method._attribute = self._attribute
-        own = getattr(instance, "__dict__", None)
-        # Found in the instance first from now on: every instance has kernels of its own, the same for all threads.
-        return method if own is None else own.setdefault(self._attribute, method)
+        if own is _NOTHING:
+            warnings.warn(
+                f"{user_location()}: {self.__name__} is a method of a {type(instance).__name__}, which has no __dict__ "
+                "to keep kernels in: every call traces it again. Add '__dict__' to its __slots__.",
+                RetraceWarning,
+                stacklevel=user_stacklevel(),
+            )
+            return method
+        if self._entry in own:  # of the instance that this one is a copy of
+            own[self._entry] = method
+        return own.setdefault(self._entry, method)
+
+    def __copy__(self) -> CompiledStep[P, R]:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if inspect.isfunction(self._function):
+            return self  # as functions themselves
+        make, parts = self._parts()
+        return make(*copy.deepcopy(parts, memo))
 
     def __reduce__(self) -> Any:
+        found: Any = sys.modules.get(self.__module__)
+        for name in self.__qualname__.split("."):
+            found = getattr(found, name, None)
+        return self.__qualname__ if found is self or found is None else self._parts()
+
+    def _parts(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """What makes a step like this one of what."""
         instance = getattr(self._function, "__self__", None)
-        if instance is not None:
+        if isinstance(getattr(type(instance), self._attribute, None), CompiledStep):
             return getattr, (instance, self._attribute)
-        return self.__qualname__
+        return type(self), (self._function, self._options)
 
     def __repr__(self) -> str:
         return f"<compiled step {self.__qualname__}, {len(self._kernels)} kernels>"
 
 
-@dataclass
-class Lowering:
-    """A step lowered for certain arguments."""
+#: What an instance without attributes has.
+_NOTHING: dict[str, Any] = {}
 
-    lowered: Lowered
-    trace_seconds: float
-    stats: Stats
-    hints: list[str] = field(default_factory=list)
 
-    @property
-    def graph(self) -> str:
-        """The Program, readable."""
-        return print_program(self.lowered.program)
-
-    @property
-    def c_source(self) -> str:
-        """The generated C."""
-        return emit_c(self.lowered.program, lay_out(self.lowered.program, self.lowered.memory))
-
-    def explain(self) -> str:
-        """What was recorded, what became of it, what could not be done the fast way, and how long it took."""
-        lowered = self.lowered
-        lines = [
-            f"{lowered.records} records traced in {self.trace_seconds:.3f} s",
-            f"-> {lowered.loops} loops, {lowered.statements} statements, {self.c_source.count(chr(10))} lines of C",
-            "seconds: " + ", ".join(f"{stage} {seconds:.4f}" for stage, seconds in lowered.seconds.items()),
-        ]
-        if self.stats.traces:
-            lines.append(f"last build: cache {self.stats.cache}, C compiler {self.stats.compile_seconds:.3f} s")
-        else:
-            lines.append("not built yet: no compiler has run")
-        lines += [f"    {line}" for line in lowered.schedule]
-        lines += [f"slower path: {note}" for note in lowered.notes]
-        lines += [f"could be faster: {hint}" for hint in self.hints]
-        lines += [f"traced again: {reason}" for reason in self.stats.retraces]
-        return "\n".join(lines)
+def _named(function: Any) -> Any:
+    """What gives a step its name: the function itself, or what a partial or an object calls."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function if hasattr(function, "__qualname__") else type(function)
 
 
 def _lengths(arguments: Sequence[Any]) -> Hashable:
@@ -534,6 +502,50 @@ def _move(trace: Trace, layout: ParameterLayout | None) -> Move:
     return Move(values, places, size, states, trace.precision)
 
 
+class UnlockedStep(CompiledStep[P, R]):
+    """A step that several threads may run at once: each has a step of its own, over the same parameters."""
+
+    if not TYPE_CHECKING:
+        __slots__ = ()
+
+    def _clear(self) -> None:
+        self._of_threads = threading.local()
+        setattr(self, "__call__", self._call)  # noqa: B010 - a method, as far as type checkers know
+
+    def _mine(self) -> CompiledStep[P, R]:
+        """The step of this thread."""
+        mine: CompiledStep[P, R] | None = getattr(self._of_threads, "step", None)
+        if mine is None:
+            mine = self._of_threads.step = CompiledStep(self._function, self._options)
+        return mine
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        return self._mine()(*args, **kwargs)
+
+    def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._mine().forward(*args, **kwargs)
+
+    def backward(self) -> None:
+        self._mine().backward()
+
+    def update(self) -> None:
+        self._mine().update()
+
+    def loop(self, *columns: Any, progress: bool = False, **named: Any) -> Any:
+        return self._mine().loop(*columns, progress=progress, **named)
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
+        return self._mine().lower(*args, **kwargs)
+
+    @property
+    def stats(self) -> Stats:  # type: ignore[override]
+        """Of this thread."""
+        return self._mine().stats
+
+    def __repr__(self) -> str:
+        return f"<compiled step {self.__qualname__}, without a lock>"
+
+
 @overload
 def compile(fn: Callable[P, R]) -> CompiledStep[P, R]: ...
 @overload
@@ -550,6 +562,7 @@ def compile(
     background: bool = ...,
     limit: int = ...,
     warn_after: int = ...,
+    lock: bool = ...,
     optimisation: str | None = ...,
 ) -> Callable[[Callable[P, R]], CompiledStep[P, R]]: ...
 def compile(
@@ -565,6 +578,7 @@ def compile(
     background: bool = False,
     limit: int = 64,
     warn_after: int = 10,
+    lock: bool = True,
     optimisation: str | None = None,
 ) -> Any:
     """Compile a step: a function over scalars that may run forward, backward and an update.
@@ -579,9 +593,13 @@ def compile(
         grads: False leaves gradients unwritten by whole steps where nothing in the step reads them back: what
             `p.grad` then is, is not defined. `.backward()` sets them all the same.
         cache: whether to use the disk cache.
-        background: True allows that a slower tier runs first (this version compiles before the first run).
+        background: has no effect in this version, which always compiles before the first run. True will allow that
+            a slower tier runs first; in strict mode it will compute the same numbers.
         limit: how many argument structures are traced before a RetraceLimitError.
         warn_after: how many are traced before a RetraceWarning.
+        lock: False lets threads run the step at once. Each of them traces it for itself, and has inputs, results and
+            `.stats` of its own; machine code, parameters and state are shared, and nobody orders what several threads
+            write to these. Meant for steps that only read parameters. With True, threads take turns.
         optimisation: flags of the C compiler in place of mgjit's choice, such as "-O0".
 
     Raises:
@@ -597,7 +615,7 @@ def compile(
     del background
     names = frozenset((static,) if isinstance(static, str) else static)
     options = StepOptions(
-        Options(mode, backend, compiler, cache, optimisation, grads), PRECISIONS[dtype], names, limit, warn_after
+        Options(mode, backend, compiler, cache, optimisation, grads), PRECISIONS[dtype], names, limit, warn_after, lock
     )
     if fn is None:
         return lambda function: _decorate(function, options)
@@ -609,4 +627,4 @@ def _decorate(function: Any, options: StepOptions) -> Any:
         raise ArgumentError("put @mgjit.compile below @staticmethod or @classmethod, not above")
     if not callable(function):
         raise ArgumentError(f"@mgjit.compile needs a function, not {type(function).__name__}")
-    return CompiledStep(function, options)
+    return CompiledStep(function, options) if options.lock else UnlockedStep(function, options)

@@ -309,7 +309,7 @@ class Value:
         added = [name for name in copyreg._slotnames(cls) if name not in Value.__slots__]  # type: ignore[attr-defined]
         slots = {name: getattr(self, name) for name in added if hasattr(self, name)}
         own = getattr(self, "__dict__", None) or None
-        return _restore, (cls, self.data, self.grad), (own, slots) if slots else own
+        return restore, (cls, self.data, self.grad), (own, slots) if slots else own
 
 
 # ---- making nodes -----------------------------------------------------------------------------------
@@ -363,7 +363,8 @@ def select(condition: Any, chosen: Operand, other: Operand) -> Value:
     return node
 
 
-def _restore(cls: type[Value], data: float, grad: float) -> Value:
+def restore(cls: type[Value], data: Any, grad: Any) -> Value:
+    """A leaf with these numbers: what copies and pickles are."""
     leaf = cls.__new__(cls)  # without calling an __init__ of the user's
     Value.__init__(leaf, data)
     leaf.grad = grad

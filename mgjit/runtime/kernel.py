@@ -190,20 +190,18 @@ class Kernel:
         written = [k for k, slot in enumerate(self.code.slots) if slot.space in ("parameter", "gradient", "state")]
 
         def run_or_undo(buffers: Any) -> None:
-            done: list[bool] = []
             views = [memoryview(buffers[k]).cast("B") for k in written if len(buffers[k])]
             saved = [(view, view.tobytes()) for view in views]
 
-            def work() -> None:
-                run(buffers)
-                done.append(True)
-
             def undo() -> None:
-                if not done:
-                    for view, before in saved:
-                        view[:] = before
+                for view, before in saved:
+                    view[:] = before
 
-            settled(work, undo)
+            try:
+                run(buffers)
+            except BaseException:
+                settled(undo, undo)
+                raise
 
         return run_or_undo
 

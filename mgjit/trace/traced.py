@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Callable, NamedTuple
 
 from ..engine import arithmetic
-from ..engine.value import Value
+from ..engine.value import Value, restore
 from ..errors import LeakError, TraceError, user_location
 from . import opcodes as ops
 from .leaks import is_traced, leaked
@@ -100,6 +100,12 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             return number_comparison(ops.NOT_EQUAL, False)(self, other)
 
         __hash__ = refuse("index")
+
+        def __copy__(self) -> Any:
+            return self  # as of a float
+
+        def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+            return self
 
         def _lifted(self, number: Any) -> Any:
             return number_from(number_operand(number))
@@ -200,6 +206,9 @@ def traced_types(recorder: Recorder) -> TracedTypes:
 
         def __repr__(self) -> str:
             return "<a Value that is being traced>"
+
+        def __reduce__(self) -> Any:
+            return restore, (Value, self.data, self.grad)
 
         def _select(self, condition: Any, chosen: Any, other: Any) -> Any:
             return select(condition, chosen, other)

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from ..collection import without_garbage_collection
-from ..interruption import settled
+from ..engine.precision import Precision
+from ..errors import PrecisionError, user_location
+from ..interruption import new_lock, settled
 from .instrument import recorded
 from .randomness import without_randomness
 from .recorder import Recorder, Trace
@@ -23,9 +25,9 @@ from .signature import ArgumentPlan
 from .traced import traced_types
 
 #: One trace at a time in a process: the engine's classes are instrumented while it runs.
-_trace_lock = threading.RLock()
-#: The threads that are inside a trace.
-tracing_threads: set[int] = set()
+_trace_lock = new_lock()
+#: The threads that are inside a trace, and what it computes with.
+tracing_threads: dict[int, Precision] = {}
 
 
 @dataclass
@@ -39,6 +41,16 @@ class TracedCall:
 def is_tracing() -> bool:
     """Whether this thread is inside a trace (a compiled step called there is recorded, not run)."""
     return bool(tracing_threads) and threading.get_ident() in tracing_threads
+
+
+def require_traced_precision(name: str, precision: Precision) -> None:
+    """Raise a PrecisionError when a step of one precision is called in the trace of a step of another."""
+    outer = tracing_threads[threading.get_ident()]
+    if outer is not precision:
+        raise PrecisionError(
+            f"{user_location()}: {name}, a {precision.name} step, is called in a {outer.name} step and would become "
+            "part of it, with its numbers. Give both the same dtype, or call the undecorated function."
+        )
 
 
 def trace_call(
@@ -61,14 +73,14 @@ def trace_call(
         return describe_result(returned, recorder, types)
 
     def announced() -> ResultTree:
-        tracing_threads.add(me)
+        tracing_threads[me] = plan.precision
         return recorded(recorder, types, run)
 
     def watched() -> ResultTree:
         return without_randomness(location, [*reachable, *plan.static_objects()], traced)
 
     def traced() -> ResultTree:
-        return settled(announced, lambda: tracing_threads.discard(me))
+        return settled(announced, lambda: tracing_threads.pop(me, None))
 
     with _trace_lock:
         if slots is not None:
