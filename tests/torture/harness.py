@@ -36,8 +36,7 @@ from tqdm import tqdm
 import mgjit
 from mgjit import build, settings
 from mgjit.cache import store
-from mgjit.toolchain import build as toolchain
-from mgjit.toolchain import compilers
+from mgjit.toolchain import compilers, process
 
 from . import steps
 
@@ -173,7 +172,7 @@ def deeds() -> dict[str, Any]:
         for name, count in vars(opened.counters).items():
             if isinstance(count, int):
                 counters[name] = counters.get(name, 0) + count
-    return {"counters": counters, "compiler_runs": toolchain.compiler_runs, "libraries": libraries()}
+    return {"counters": counters, "compiler_runs": process.compiler_runs, "libraries": libraries()}
 
 
 def libraries() -> list[str]:
