@@ -16,8 +16,10 @@ from time import perf_counter
 from typing import Any
 
 from . import settings
+from .cache.about import NAME as ABOUT
+from .cache.about import about
 from .cache.entry import Entry
-from .cache.key import entry_key, structure_hash
+from .cache.key import entry_key, key_parts, structure_hash
 from .cache.store import Store, open_store
 from .codegen.c import emit_c
 from .codegen.layout import Layout, lay_out
@@ -54,6 +56,7 @@ class Options:
     cache: bool = True
     optimisation: str | None = None
     grads: bool = True
+    cache_key: str = ""
 
 
 _shared: dict[str, Code] = {}
@@ -61,8 +64,14 @@ _memory_store = Store(memory_only=True)
 _warned: set[str] = set()
 
 
-def build(trace: Trace, inputs: Sequence[InputRegion], options: Options) -> Code:
+def build(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str = "") -> Code:
     """Executable code for a trace; `code.facts` says how it came about.
+
+    Args:
+        trace: of the step.
+        inputs: its inputs.
+        options: what was asked for.
+        name: of the step, for people who look into the cache.
 
     Raises:
         CompilerError: C was asked for, or a certain compiler, and it does not work.
@@ -74,11 +83,13 @@ def build(trace: Trace, inputs: Sequence[InputRegion], options: Options) -> Code
     shared = repr((structure, options, settings.compiler(), settings.cflags()))
     code = _shared.get(shared)
     if code is None:
-        code = _shared.setdefault(shared, _native(trace, inputs, structure, options, started))
+        code = _shared.setdefault(shared, _native(trace, inputs, structure, options, started, name))
     return code
 
 
-def _native(trace: Trace, inputs: Sequence[InputRegion], structure: str, options: Options, started: float) -> Code:
+def _native(
+    trace: Trace, inputs: Sequence[InputRegion], structure: str, options: Options, started: float, name: str
+) -> Code:
     store = open_store() if options.cache else _memory_store
     # The entry of the compiler that comes first can be used without running it; those of others would win over it.
     preferred = next(iter(compilers.candidates(options.compiler)), None)
@@ -90,7 +101,7 @@ def _native(trace: Trace, inputs: Sequence[InputRegion], structure: str, options
             if code is None:
                 with store.building(key):
                     code = _from_store(store, key, again=True)
-                    code = code or _built(store, preferred, trace, inputs, structure, options)
+                    code = code or _built(store, preferred, trace, inputs, structure, options, name)
             if code is not None:
                 return code
     except CompilerError as error:
@@ -114,6 +125,7 @@ def _built(
     inputs: Sequence[InputRegion],
     structure: str,
     options: Options,
+    name: str,
 ) -> Code | None:
     """Code of the first compiler that works; None when there is none."""
     compiler = compilers.find(options.compiler)
@@ -123,15 +135,27 @@ def _built(
         code = _from_store(store, _key(structure, compiler, options, trace), again=True)
         if code is not None:
             return code
-    return _compile(store, compiler, trace, inputs, structure, options)
+    return _compile(store, compiler, trace, inputs, structure, options, name)
 
 
 def _key(structure: str, compiler: compilers.Compiler, options: Options, trace: Trace) -> str:
+    return entry_key(_key_parts(structure, compiler, options, trace))
+
+
+def _key_parts(structure: str, compiler: compilers.Compiler, options: Options, trace: Trace) -> dict[str, str]:
+    """Everything that the entry of a step depends on."""
     optimisation = _optimisation(compiler, options, 0)
-    flags = " ".join(toolchain.flags(compiler, options.mode, optimisation))
-    kept = "gradients" if options.grads else "no gradients"
-    whole = "" if options.mode == "fast" else verification.identity(compiler, optimisation, _frequent(trace))
-    return entry_key(structure, options.mode, kept, whole, compiler.identity, flags)
+    flags = toolchain.flags(compiler, options.mode, optimisation)
+    strict = options.mode == "strict"
+    return key_parts(
+        structure,
+        compiler.identity,
+        flags,
+        mode=options.mode,
+        gradients="kept" if options.grads else "where read",
+        vectors=verification.identity(compiler, optimisation, _frequent(trace)) if strict else "",
+        cache_key=options.cache_key,
+    )
 
 
 def _vector_functions(trace: Trace, compiler: compilers.Compiler, options: Options) -> frozenset[str]:
@@ -187,6 +211,7 @@ def _compile(
     inputs: Sequence[InputRegion],
     structure: str,
     options: Options,
+    name: str,
 ) -> Code:
     started = perf_counter()
     lowered, layout, source = _emitted(compiler, trace, inputs, options)
@@ -212,8 +237,9 @@ def _compile(
     }
     code = Code.of_lowered(lowered, layout, source)
     code.facts = facts
-    key = _key(structure, compiler, options, trace)
-    store.put(key, Entry(code.metadata(), source, built.binary))
+    parts = _key_parts(structure, compiler, options, trace)
+    key = entry_key(parts)
+    store.put(key, Entry({**code.metadata(), ABOUT: about(name, parts, built)}, source, built.binary))
     code.library = _load(store, key) or ffi.load_bytes(built.binary)
     return code
 

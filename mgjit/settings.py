@@ -64,7 +64,9 @@ COMPILE_MEMORY = Setting(
 CACHE_DIR = Setting("MGJIT_CACHE_DIR", "the directory of the disk cache", "the user's cache directory")
 CACHE_SIZE = Setting("MGJIT_CACHE_SIZE", "limit of the disk cache, such as 512M or 2G", "1G")
 CACHE_STRICT = Setting(
-    "MGJIT_CACHE_STRICT", "1: an unusable disk cache is an error; else there is one warning and nothing is kept", "0"
+    "MGJIT_CACHE_STRICT",
+    "1: an unusable disk cache is an error; else there is one warning and another place is used",
+    "0",
 )
 DISABLE = Setting("MGJIT_DISABLE", "1: decorated functions run as plain Python", "0")
 LOG = Setting("MGJIT_LOG", "what the logger `mgjit` reports: 0 warnings, 1 decisions, 2 everything", "0")

@@ -366,7 +366,7 @@ class CompiledStep(Generic[P, R]):
         traced = trace_call(self._call_with, plan, slots, location, guard.objects())
         seconds = perf_counter() - started
         trace = traced.trace
-        code = build(trace, _regions(plan), self._options.code)
+        code = build(trace, _regions(plan), self._options.code, self.__qualname__)
         move = _move(trace, code.parameter_layout)
         new = [move.storage] if trace.new_parameters else []
         parameters = new + [storage for _, storage in trace.bound_storages]
@@ -559,6 +559,7 @@ def compile(
     static: Sequence[str] | str = ...,
     grads: bool = ...,
     cache: bool = ...,
+    cache_key: str = ...,
     background: bool = ...,
     limit: int = ...,
     warn_after: int = ...,
@@ -575,6 +576,7 @@ def compile(
     static: Sequence[str] | str = (),
     grads: bool = True,
     cache: bool = True,
+    cache_key: str = "",
     background: bool = False,
     limit: int = 64,
     warn_after: int = 10,
@@ -604,6 +606,7 @@ def compile(
 
     Raises:
         ValueError: an option has no such value.
+        ArgumentError: `cache_key` is no text.
     """
     for name, value, allowed in (
         ("dtype", dtype, tuple(PRECISIONS)),
@@ -612,10 +615,17 @@ def compile(
     ):
         if value not in allowed:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
+    if not isinstance(cache_key, str):
+        raise ArgumentError(f"cache_key must be a str, such as 'experiment 7', not {type(cache_key).__name__}")
     del background
     names = frozenset((static,) if isinstance(static, str) else static)
     options = StepOptions(
-        Options(mode, backend, compiler, cache, optimisation, grads), PRECISIONS[dtype], names, limit, warn_after, lock
+        Options(mode, backend, compiler, cache, optimisation, grads, cache_key),
+        PRECISIONS[dtype],
+        names,
+        limit,
+        warn_after,
+        lock,
     )
     if fn is None:
         return lambda function: _decorate(function, options)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,8 @@ import pytest
 
 import mgjit
 from mgjit import build
-from mgjit.errors import BackendWarning, CompilerError
+from mgjit.cache.key import entry_key
+from mgjit.errors import ArgumentError, BackendWarning, CompilerError
 from mgjit.toolchain import compilers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -253,6 +255,46 @@ def test_25_an_unusable_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert step(3.0) == 25.0
+
+
+def test_26_a_salt_of_one_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """cache_key= separates entries, in memory and on disk; only a text is one."""
+    needs_compiler()
+    seen = []
+    for salt in ("", "a", "b", "a", ""):
+        step, _ = make(cache_key=salt)
+        assert step(3.0) == 25.0
+        seen.append(step._last.code)
+    assert len({id(code) for code in seen}) == 3
+    monkeypatch.setattr(build, "_shared", {})
+    found = []
+    for salt in ("a", "c"):
+        step, _ = make(cache_key=salt)
+        step(3.0)
+        found.append(step.stats.cache)
+    assert found == ["hit", "miss"]
+    with pytest.raises(ArgumentError, match=r"cache_key must be a str.*not int"):
+        make(cache_key=7)
+
+
+def test_27_an_entry_says_what_it_is() -> None:
+    """Who made it, when, with what, and the parts of which its key is the hash."""
+    needs_compiler()
+    step, _ = make(cache_key="seven")
+    step(3.0)
+    store = build.open_store()
+    (key,) = store.keys()
+    entry = store.get(key)
+    assert entry is not None
+    about = entry.metadata["about"]
+    assert entry_key(about["key"]) == key
+    assert about["key"]["cache_key"] == "seven"
+    assert about["step"].endswith("make.<locals>.step")
+    assert abs(about["created"] - time.time()) < 1000
+    assert about["mgjit"] == mgjit.__version__
+    assert about["compiler"] == step.stats.compiler
+    assert about["version"]
+    assert about["processor"]["model"]
 
 
 # ---- building once ------------------------------------------------------------
