@@ -19,10 +19,10 @@ from typing import Any
 
 from tqdm import tqdm
 
-from . import concurrency, damage, directories, faults, features, harness, loading, processes
+from . import concurrency, damage, directories, faults, features, harness, loading, processes, sweeping
 from .harness import Failure, Skip, Torture
 
-FAMILIES = (processes, faults, damage, features, directories, loading, concurrency)
+FAMILIES = (processes, faults, damage, features, directories, sweeping, loading, concurrency)
 
 SCENARIOS: dict[str, Callable[[Torture], None]] = {
     name: scenario for family in FAMILIES for name, scenario in family.SCENARIOS.items()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import faulthandler
 import functools
 import json
 import os
@@ -29,7 +30,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tqdm import tqdm
 
@@ -90,10 +91,13 @@ class Child:
         sys.stdout.flush()
         sys.stderr.flush()
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `report`
+        self._stacks = tempfile.TemporaryFile()  # noqa: SIM115 - where it is, if it hangs
         self._started = time.monotonic()
         self._time_limit = time_limit
         self.pid = os.fork()
         if self.pid == 0:
+            if hasattr(faulthandler, "register"):
+                faulthandler.register(signal.SIGUSR1, self._stacks, all_threads=True)
             _be_child(job, environment or {}, user, self._file.fileno())
 
     def kill(self) -> None:
@@ -108,17 +112,32 @@ class Child:
             if ended:
                 break
             if time.monotonic() > deadline:
-                self.kill()
-                os.waitpid(self.pid, 0)
-                raise Failure(f"a process hung for {self._time_limit:g} s")
+                raise Failure(f"a process hung for {self._time_limit:g} s:\n{self._where_it_hangs()}")
             time.sleep(_POLL)
-        with self._file as file:
-            file.seek(0)
-            text = file.read()
+        text = _content(self._file)
+        self._stacks.close()
         code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         found = Report(**json.loads(text)) if text else Report(error="no report")
         found.code, found.seconds = code, time.monotonic() - self._started
         return found
+
+
+    def _where_it_hangs(self) -> str:
+        """End it, and say where its threads are."""
+        if hasattr(faulthandler, "register"):
+            os.kill(self.pid, signal.SIGUSR1)
+            time.sleep(1.0)
+        self.kill()
+        os.waitpid(self.pid, 0)
+        self._file.close()
+        return _content(self._stacks).decode()
+
+
+def _content(file: IO[bytes]) -> bytes:
+    """What was written to a file, which is closed."""
+    with file:
+        file.seek(0)
+        return file.read()
 
 
 def _be_child(job: Callable[[], Any], environment: dict[str, str | None], user: int | None, descriptor: int) -> None:

@@ -73,7 +73,7 @@ def killed(torture: Torture) -> None:
             torture.count("of them, after the entry was published", bool(dead.code and place.entries()))
             torture.count("of them, with temporary files", bool(dead.code and place.leftovers()))
             place.recovers(number)
-            torture.count("temporary files left after the next process", len(place.leftovers()))
+            require(not place.leftovers(), f"temporary files are left: {place.leftovers()}")
         place.remove()
 
 
