@@ -17,10 +17,12 @@ import contextlib
 import errno
 import os
 import stat
+import sys
 
 from . import files
 
 _MOST_LINKS = 40
+_NOEXEC: int = getattr(os, "ST_NOEXEC", 8 if sys.platform == "linux" else 0)  # PyPy does not name it
 
 
 class Refused(PermissionError):
@@ -160,7 +162,7 @@ class Directory:
         """The directory, made if it does not exist.  OSError: the reason why it cannot be used."""
         directory = cls(name)
         directory.make()
-        if files.mount_flags(directory.path) & getattr(os, "ST_NOEXEC", 0):
+        if files.mount_flags(directory.path) & _NOEXEC:
             raise Refused(errno.EACCES, "it is mounted noexec, so that libraries in it cannot be loaded")
         directory.writable = files.access(directory.path, os.W_OK | os.X_OK)
         return directory

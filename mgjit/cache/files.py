@@ -144,11 +144,19 @@ def mkdtemp(place: str) -> str:
     return tempfile.mkdtemp(prefix="mgjit-", dir=place)
 
 
-def memory_file(name: str) -> int:
-    """The descriptor of a new file that is nowhere but in memory; NotImplementedError where there are none."""
-    if not hasattr(os, "memfd_create"):
+def memory_file(name: str, lowest: int) -> int:
+    """The descriptor, `lowest` or above, of a new file that is in memory only; NotImplementedError: there are none."""
+    if not hasattr(os, "memfd_create") or fcntl is None:
         raise NotImplementedError("this system has no files in memory")
-    return os.memfd_create(name)
+    descriptor = os.memfd_create(name)
+    if descriptor >= lowest:
+        return descriptor
+    try:
+        higher = fcntl.fcntl(descriptor, fcntl.F_DUPFD, lowest)
+    finally:
+        os.close(descriptor)
+    os.set_inheritable(higher, False)
+    return higher
 
 
 def lock(descriptor: int, position: int) -> bool:

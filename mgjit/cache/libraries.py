@@ -1,7 +1,8 @@
 """Files to load a library from when it cannot be loaded from the cache: this process's own, the best kind first.
 
-1. A file that exists in memory only, under the name `/proc/self/fd/N` (Linux).  Its descriptor stays open: a loader
-   takes a name that it has seen before for the library that it knows.  So there is a limit to their number.
+1. A file that exists in memory only, under the name `/proc/self/fd/N` (Linux).  A loader takes a name that it has
+   seen before for the library that it knows, so no N is used twice, also when somebody has closed all descriptors,
+   as daemons do.  Descriptors stay open, hence a limit to their number.
 2. A file in a private temporary directory, in each of the places where such directories can be.
 """
 
@@ -18,6 +19,7 @@ _MOST_IN_MEMORY = 100
 
 private = PrivateDirectories()
 _in_memory = 0
+_lowest = 0  # above all descriptors that were used
 
 
 class Libraries:
@@ -53,10 +55,11 @@ class Libraries:
 
 @files.uninterrupted
 def _memory_file(key: str, binary: bytes) -> str:
-    global _in_memory  # noqa: PLW0603 - the descriptors are the process's
+    global _in_memory, _lowest  # noqa: PLW0603 - the descriptors are the process's
     if _in_memory >= _MOST_IN_MEMORY:
         raise NotImplementedError("there are enough files in memory")
-    descriptor = files.memory_file(f"mgjit-{key}")
+    descriptor = files.memory_file(f"mgjit-{key}", _lowest)
+    _lowest = descriptor + 1
     path = f"/proc/self/fd/{descriptor}"
     try:
         files.write_all(descriptor, binary)

@@ -56,7 +56,7 @@ def test_01_each_kind_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="no files in memory")
 def test_02_a_library_in_memory_runs() -> None:
-    """Two of them, under names that differ, and that say what they are."""
+    """Two of them, under names that differ, also when somebody closes descriptors, and that say what they are."""
     compiler = compilers.find()
     if compiler is None:
         pytest.skip("no C compiler is installed")
@@ -67,6 +67,7 @@ def test_02_a_library_in_memory_runs() -> None:
         assert path is not None
         assert f"memfd:mgjit-{KEY}{number}" in os.readlink(path)
         results.append(ffi.load(path).function("number")(ffi.PointerBlock(1)))
+        os.close(int(os.path.basename(path)))
     assert results == [7, 8]
 
 
