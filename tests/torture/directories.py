@@ -145,7 +145,7 @@ def not_even_readable(place: Place) -> Expected:
 def noexec(place: Place) -> Expected:
     """Libraries cannot be loaded from the file system of the directory."""
     place.cache.mkdir(mode=0o700)
-    return Expected(warns=True, before=lambda: _mount(place.cache, "noexec,size=4m"), never=place.cache, hits=None)
+    return Expected(warns=True, before=lambda: _mount(place.cache, "noexec,size=4m"), never=place.cache)
 
 
 def noexec_everywhere(place: Place) -> Expected:
@@ -250,6 +250,20 @@ def opened_to_all_while_running(place: Place) -> Expected:
     return Expected(warns=True, during=lambda: place.cache.exists() and place.cache.chmod(0o777))
 
 
+def descriptors_closed_while_running(place: Place) -> Expected:
+    """Only memory is left for libraries, and somebody closes all descriptors, as a daemon does when it starts."""
+    expected = noexec_everywhere(place)
+
+    def during() -> None:
+        for name in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(OSError):
+                if "memfd:mgjit" in os.readlink(f"/proc/self/fd/{name}"):
+                    os.close(int(name))
+
+    expected.during = during
+    return expected
+
+
 # ----------------------------------------------------------------------------------------- strange names
 
 NAMES = {
@@ -315,6 +329,7 @@ CASES: dict[str, Callable[[Place], Expected]] = {
         deleted_while_running,
         replaced_by_a_file_while_running,
         opened_to_all_while_running,
+        descriptors_closed_while_running,
     )
 }
 CASES.update({f"a name with {what}": _named(name) for what, name in NAMES.items()})

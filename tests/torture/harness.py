@@ -36,7 +36,7 @@ from tqdm import tqdm
 
 import mgjit
 from mgjit import build, settings
-from mgjit.cache import store
+from mgjit.cache import store, sweep
 from mgjit.toolchain import compilers, process
 
 from . import steps
@@ -341,6 +341,10 @@ class Place:
     def entries(self) -> list[Path]:
         """The files of the entries, in order of name."""
         return sorted(path for path in self.cache.glob("*.so"))
+
+    def forget_the_last_sweep(self) -> None:
+        """So that the next put sweeps."""
+        (self.cache / sweep.LEDGER).unlink()
 
     def leftovers(self) -> list[str]:
         """Temporary files of mgjit that nobody has deleted; Python's own `tempfile` may leave others when it dies."""

@@ -30,7 +30,7 @@ def sweeping(torture: Torture) -> None:
     torture.figures["entries"], torture.figures["limit, MiB"] = count, limit
     _fill(place, count, size)
     torture.figures["MiB before the sweep"] = round(_size(place) / MEBI, 1)
-    _forget_the_last_sweep(place)
+    place.forget_the_last_sweep()
     place.compute_quietly(NUMBER)
     report = place.compute_quietly(NUMBER + 1)  # its put sweeps
     require(report.value["counters"]["puts"] == 1, f"{report.value}")
@@ -65,13 +65,6 @@ def _fill(place: Place, count: int, size: int) -> None:
     require(not report.error, report.error)
 
 
-def _forget_the_last_sweep(place: Place) -> None:
-    """So that the next put sweeps: the time of the last sweep is kept in a file that is no entry."""
-    for path in place.cache.iterdir():
-        if path.suffix != ".so" and path.is_file():
-            os.utime(path, (0, 0))
-
-
 def _size(place: Place) -> int:
     return sum(path.stat().st_size for path in place.entries())
 
@@ -80,7 +73,7 @@ def _all_at_once(torture: Torture, place: Place, count: int, size: int, limit: i
     """Processes that sweep, put and hit at the same moment: a put is not swept away half-way."""
     for turn in torture.progress(range(torture.times(short=1, long=10)), "at once"):
         _fill(place, count // 2, size * 2)
-        _forget_the_last_sweep(place)
+        place.forget_the_last_sweep()
         numbers = [10 * turn + 10 + k for k in range(8)]
         reports = at_once(place, [lambda number=number: compute(number, NUMBER) for number in numbers for _ in "ab"])
         for report, number in zip(reports, [number for number in numbers for _ in "ab"]):
