@@ -121,7 +121,6 @@ class Child:
         found.code, found.seconds = code, time.monotonic() - self._started
         return found
 
-
     def _where_it_hangs(self) -> str:
         """End it, and say where its threads are."""
         if hasattr(faulthandler, "register"):
