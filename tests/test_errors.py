@@ -24,6 +24,7 @@ STANDARD = {
     "UnsupportedError": NotImplementedError,
     "CompilerError": RuntimeError,
     "CompilerTimeout": TimeoutError,
+    "CompilerMemoryError": MemoryError,
     "CacheError": OSError,
     "VerificationError": AssertionError,
     "BackendWarning": UserWarning,

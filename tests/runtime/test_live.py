@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mgjit.errors import ArgumentError
-from mgjit.runtime.buffers import ParameterStorage
+from mgjit.runtime.buffers import ParameterStorage, bind
 from mgjit.runtime.live import Parameter, field_of, live_class
 
 
@@ -48,9 +48,8 @@ CLASSES = pytest.mark.parametrize("cls", [WithDict, WithSlots, Record])
 
 
 def moved(cls: Any) -> tuple[Any, ParameterStorage]:
-    thing, storage = cls(1.5), ParameterStorage(3)
-    Parameter(thing, (field_of(cls, "data"), field_of(cls, "grad")), 0).move(storage, 1)
-    return thing, storage
+    thing = cls(1.5)
+    return thing, bind([Parameter(thing, (field_of(cls, "data"), field_of(cls, "grad")), 0)], [1], 3)
 
 
 @CLASSES

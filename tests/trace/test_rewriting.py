@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit.trace.capture import captured_functions
+from mgjit.trace.capture import with_captured_functions
 from mgjit.trace.rewriting import rewritten
 
 SCALE = 3.0
@@ -100,8 +100,7 @@ def test_01_nothing_changes_for_plain_numbers(function: Callable[..., Any]) -> N
     """Results, their types and their signs of zero."""
     for x, y in PLAIN_NUMBERS:
         expected = function(x, y)
-        with captured_functions([function]):
-            got = function(x, y)
+        got = with_captured_functions([function], lambda x=x, y=y: function(x, y))
         assert repr(got) == repr(expected), (x, y)
 
 
@@ -172,11 +171,9 @@ def test_05_what_would_change_its_meaning_stays() -> None:
     """Yields, assignments in expressions and coroutines."""
     for function in (generator, coroutine):
         assert not [code for _, code in rewritten([function]) if code.co_flags != function.__code__.co_flags]
-    with captured_functions([walrus]):
-        assert [walrus(2), walrus(-2)] == [2, 5]
-    with captured_functions([generator]):
-        running = generator(3)
-        assert [next(running), running.send(0)] == [3, 2]
+    assert with_captured_functions([walrus], lambda: [walrus(2), walrus(-2)]) == [2, 5]
+    running = with_captured_functions([generator], lambda: generator(3))
+    assert [next(running), running.send(0)] == [3, 2]
 
 
 class Counter:
@@ -196,20 +193,26 @@ class Derived(Counter):
 
 def test_06_methods() -> None:
     """Private names, super() and __class__ mean what they did."""
-    with captured_functions([Counter.count, Derived.count]):
+
+    def count() -> list[Any]:
         assert Counter.count.__code__.co_freevars == ()
-        assert [Derived().count(1), Derived().count(-1), Derived().count(11)] == [2, -2, "Derived"]
+        return [Derived().count(1), Derived().count(-1), Derived().count(11)]
+
+    assert with_captured_functions([Counter.count, Derived.count], count) == [2, -2, "Derived"]
 
 
 def test_07_the_code_comes_back() -> None:
     """Also after an exception; closures, defaults and identity stay."""
     original = conditional.__code__
-    with captured_functions([conditional]):
+
+    def look() -> None:
         assert conditional.__code__ is not original
         assert conditional.__code__.co_firstlineno == original.co_firstlineno
+
+    with_captured_functions([conditional], look)
     assert conditional.__code__ is original
-    with pytest.raises(TypeError), captured_functions([conditional]):
-        conditional("text", 1)
+    with pytest.raises(TypeError):
+        with_captured_functions([conditional], lambda: conditional("text", 1))
     assert conditional.__code__ is original
 
 
@@ -233,8 +236,7 @@ def test_08_lines_of_exceptions() -> None:
         raise AssertionError
 
     expected = line()
-    with captured_functions([failing]):
-        assert abs(line() - expected) <= 1
+    assert abs(with_captured_functions([failing], line) - expected) <= 1
 
 
 def test_09_source_that_is_not_the_functions() -> None:
@@ -242,8 +244,7 @@ def test_09_source_that_is_not_the_functions() -> None:
     namespace: dict[str, Any] = {}
     exec("def f(x):\n    return 1 if x > 0 else 2\n", namespace)
     assert rewritten([namespace["f"]]) == []
-    with captured_functions([namespace["f"]]):
-        assert namespace["f"](1) == 1
+    assert with_captured_functions([namespace["f"]], lambda: namespace["f"](1)) == 1
     other = FunctionType(conditional.__code__.replace(co_names=("other",)), globals(), "conditional")
     assert rewritten([other]) == []
 
