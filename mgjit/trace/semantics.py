@@ -83,7 +83,7 @@ def element(container: Any, index: Any) -> Any:
     """`container[index]`."""
     if type(index) is int or not _is_traced_integer(index) or type(container) not in (list, tuple):
         return container[index]
-    return index._take(container)
+    return index._gatherer.element(container, index)
 
 
 def _is_traced_integer(index: Any) -> bool:

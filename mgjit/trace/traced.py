@@ -14,6 +14,7 @@ from ..engine import arithmetic
 from ..engine.value import Value, restore
 from ..errors import LeakError, TraceError, user_location
 from . import opcodes as ops
+from .gathered import Gatherer
 from .leaks import Traced, is_traced, leaked
 from .numbers import COMPARISONS, REFUSED, UNARY_METHODS, number_types, refuse
 from .recorder import Recorder
@@ -31,6 +32,7 @@ class TracedTypes(NamedTuple):
     input_number: Callable[..., Any]
     number_at: Callable[[int, bool], Any]
     binary_on_value: Callable[[int, bool], Callable[[Any, Any], Any]]
+    gatherer: Gatherer
     close: Callable[[], None]
 
 
@@ -313,7 +315,13 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         recorder.check_index(index, len(table))
         return take(list(table), index)
 
-    number_methods: dict[str, Callable[..., Any]] = {
+    gatherer = Gatherer()
+
+    def take_number(self: Any, table: list[Any]) -> Any:
+        return take(table, number_operand(self))
+
+    number_methods: dict[str, Any] = {
+        "_take_number": take_number, "_gatherer": gatherer,
         "maximum": number_extreme(ops.MAXIMUM), "minimum": number_extreme(ops.MINIMUM),
         "_select": lambda self, *operands: select(*operands), "_take": take_from,
     }  # fmt: skip
@@ -332,5 +340,6 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         input_number,
         number_at,
         binary_on_value,
+        gatherer,
         close,
     )
