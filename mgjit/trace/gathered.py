@@ -63,8 +63,9 @@ class Gatherer:
         elif len(set(map(_original, kinds))) == 1 and is_of_user(type(first)):
             return self._object(candidates, index)
         raise TraceError(
-            f"{user_location()}: which of {len(candidates)} objects is meant depends on a traced number, and they are not "
-            f"alike ({', '.join(sorted(kind.__name__ for kind in kinds))}; their lengths may differ). Look up numbers, parameters, or lists of them with equal lengths."
+            f"{user_location()}: which of {len(candidates)} objects is meant depends on a traced number, and they are "
+            f"not alike ({', '.join(sorted(kind.__name__ for kind in kinds))}; their lengths may differ). Look up "
+            "numbers, parameters, or lists of them with equal lengths."
         )
 
     def _object(self, candidates: list[Any], index: Any) -> Any:
@@ -86,9 +87,9 @@ class Gatherer:
         style = style_of(kind)
         if style is None:
             raise TraceError(
-                f"{user_location()}: which {kind.__name__} is meant depends on a traced number, and {kind.__name__} does "
-                "not keep its graph in a way that is known (operands and local derivatives in tuples), so its backward() "
-                "could not be followed. Use a sum of products with mgjit.one_hot(index, n)."
+                f"{user_location()}: which {kind.__name__} is meant depends on a traced number, and {kind.__name__} "
+                "does not keep its graph in a way that is known (operands and local derivatives in tuples), so its "
+                "backward() could not be followed. Use a sum of products with mgjit.one_hot(index, n)."
             )
         if kind not in self._replaced:
             self._replaced[kind] = kind.backward  # type: ignore[attr-defined]

@@ -54,9 +54,9 @@ class _Search:
             return False
         if any(visited) or any(id(candidate) in self.not_if for candidate in candidates):
             raise TraceError(
-                f"{user_location()}: two traced indices choose among the same nodes of a graph, or one chooses after some "
-                "of them were used: the order of backward() cannot be told. Select numbers instead, with a sum of "
-                "products with mgjit.one_hot(index, n)."
+                f"{user_location()}: two traced indices choose among the same nodes of a graph, or one chooses after "
+                "some of them were used: the order of backward() cannot be told. Select numbers instead, with a sum "
+                "of products with mgjit.one_hot(index, n)."
             )
         for k, candidate in enumerate(candidates):
             self.not_if[id(candidate)] = gatherer.test(index, k)

@@ -132,7 +132,7 @@ class _Walker:
             self._objects.setdefault(kind, []).append(thing)
             for attribute in self._attributes(thing, kind):
                 content = content_of(attribute, thing)
-                if type(content) not in _ATOMS and type(content) is not Home:
+                if content is not NOTHING and type(content) not in _ATOMS and type(content) is not Home:
                     yield Attribute(thing, attribute)
 
     def _list(self, thing: list[Any], kinds: set[type], place: Place) -> None:
