@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..errors import TraceError, user_location
-from .leaks import is_traced, is_traced_number
+from .leaks import TracedView, is_traced, is_traced_number
 
 _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv,
@@ -67,7 +67,7 @@ def negation(operand: Any) -> Any:
 
 def truth(test: Any, text: str, statement: str) -> Any:
     """The test of an `if`, `while` or `assert`."""
-    if type(test) is not bool and is_traced(test):
+    if type(test) is not bool and is_traced(test) and not issubclass(type(test), TracedView):
         raise TraceError(
             f"{user_location()}: `{statement} {text}` asks for a number that is known only when the compiled step "
             "runs. Write a conditional expression (`a if test else b`, mgjit.where, max, min), which is computed both "
@@ -83,7 +83,7 @@ def element(container: Any, index: Any) -> Any:
     """`container[index]`."""
     if type(index) is int or not _is_traced_integer(index) or type(container) not in (list, tuple):
         return container[index]
-    return index._take(container)
+    return index._look_up(container)
 
 
 def _is_traced_integer(index: Any) -> bool:

@@ -15,6 +15,7 @@ from ..engine.value import Value
 from ..errors import LeakError, TraceError, user_location
 from . import opcodes as ops
 from .leaks import Traced, is_traced, leaked
+from .lookup import looked_up
 from .numbers import COMPARISONS, REFUSED, UNARY_METHODS, number_types, refuse
 from .recorder import Recorder
 
@@ -239,7 +240,11 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             if ops.leaf_kind(test) in ops.MUTABLE:  # the engine decides once, the backward pass comes later
                 test = recorder.emit(ops.COPY | ops.NUMBER, test, ops.NO_OPERAND)
             return value_from(recorder.select(test, lift(chosen), lift(other)))
-        return number_from(recorder.select(test, number_operand(chosen), number_operand(other), ops.NUMBER))
+        result = recorder.select(test, number_operand(chosen), number_operand(other), ops.NUMBER)
+        return integer_from(result) if is_integer(chosen) and is_integer(other) else number_from(result)
+
+    def is_integer(operand: Any) -> bool:
+        return isinstance(operand, (int, IntegerNumber))
 
     def number_at(leaf: int, integer: bool) -> Any:
         """What stands for a leaf that no record of the step overwrites."""
@@ -310,9 +315,25 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         recorder.check_index(index, len(table))
         return take(list(table), index)
 
+    def look_up(self: Any, table: Any) -> Any:
+        """`table[self]`, with Python's meaning: what is in the table, and no copy."""
+        index = number_operand(self)
+        recorder.check_index(index, len(table))
+
+        def test(k: int) -> Any:
+            return integer_from(recorder.emit(ops.EQUAL | ops.NUMBER, index, recorder.constant(k)))
+
+        def choose(numbers: list[Any]) -> Any:
+            found = take(numbers, index)
+            return integer_from(found._leaf) if all(map(is_integer, numbers)) else found
+
+        if any(isinstance(element, Value) for element in table):
+            return take(list(table), index)
+        return looked_up(table, choose, test, select, recorder.existed)
+
     number_methods: dict[str, Callable[..., Any]] = {
         "maximum": number_extreme(ops.MAXIMUM), "minimum": number_extreme(ops.MINIMUM),
-        "_select": lambda self, *operands: select(*operands), "_take": take_from,
+        "_select": lambda self, *operands: select(*operands), "_take": take_from, "_look_up": look_up,
     }  # fmt: skip
     for name, of_number in number_methods.items():
         setattr(TracedNumber, name, of_number)
