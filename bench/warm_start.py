@@ -77,7 +77,7 @@ def _pair(name: str) -> list[dict[str, Any]]:
 def _call_once(name: str) -> dict[str, Any]:
     started = time.perf_counter()
     import mgjit
-    from mgjit.toolchain import build
+    from mgjit.toolchain import process
 
     imported = time.perf_counter() - started
     from bench.mnist import interpreter
@@ -97,7 +97,7 @@ def _call_once(name: str) -> dict[str, Any]:
         "lower": step.stats.roll_seconds,
         "compile": step.stats.compile_seconds,
         "cache": step.stats.cache,
-        "compiler_runs": build.compiler_runs,
+        "compiler_runs": process.compiler_runs,
         "loss": float(loss).hex(),
     }
 

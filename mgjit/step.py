@@ -7,14 +7,18 @@
 3. Otherwise plan the arguments afresh and look for a kernel of that structure.
 4. Otherwise trace the call, build code for it, bind the parameters and state, and remember the kernel.
 
-A call that fails before the foreign call has changed nothing; the foreign call itself cannot fail.
+5. Run the kernel in a transaction (runtime/kernel.py).  The foreign call itself cannot fail; a call that is ended
+   before it, by whatever is raised wherever, has changed no parameter, no gradient and no state, and one that is
+   ended after it has changed all that it changes: `stats.calls` says which.
 """
 
 from __future__ import annotations
 
-import contextlib
+import copy
 import functools
 import inspect
+import sys
+import threading
 import warnings
 from array import array
 from collections.abc import Hashable, Sequence
@@ -24,8 +28,6 @@ from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar, overload
 
 from . import settings
 from .build import Options, build
-from .codegen.c import emit_c
-from .codegen.layout import lay_out
 from .engine.precision import FLOAT64, PRECISIONS, Precision
 from .engine.value import Value
 from .errors import (
@@ -36,17 +38,18 @@ from .errors import (
     user_location,
     user_stacklevel,
 )
-from .ir.printer import print_program
+from .lowering import Lowering
 from .passes.cost import Processor
 from .passes.layout import ParameterLayout
 from .passes.memory import InputRegion
-from .passes.pipeline import Lowered, lower
-from .runtime.buffers import ParameterStorage, bind
+from .passes.pipeline import lower
+from .runtime.buffers import Move, Moved, ParameterStorage, storage_of
 from .runtime.copies import Copies
 from .runtime.fastcall import fast_call, is_short, is_worth_it
 from .runtime.kernel import Kernel
 from .runtime.loop import reporting, run_rows
 from .runtime.turn import Turn
+from .stats import Stats
 from .trace.columns import bound_arguments, pack_rows, read_columns
 from .trace.functions import reachable_functions
 from .trace.guards import Guard
@@ -55,7 +58,7 @@ from .trace.hints import power_hints
 from .trace.recorder import Trace
 from .trace.results import collect_results
 from .trace.signature import ArgumentPlan, plan_arguments
-from .trace.tracer import TracedCall, is_tracing, trace_call, tracing_threads
+from .trace.tracer import TracedCall, is_tracing, require_traced_precision, trace_call, tracing_threads
 
 try:
     from typing import ParamSpec
@@ -64,53 +67,6 @@ except ImportError:  # before Python 3.10: as typing_extensions would, without n
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-@dataclass
-class Stats:
-    """What a compiled step has done so far; times in seconds, of the last trace.
-
-    Attributes:
-        traces: argument structures traced. calls: compiled calls.
-        records, loops, statements, lines: size of the trace, of the Program, of the generated source.
-        trace_seconds: running the user's function once. roll_seconds: all passes and code generation.
-        compile_seconds: the C compiler.
-        cache: "hit", "miss" or "off". backend: "c" or "python". compiler: its command line.
-        kernels: one description for each argument structure.
-        retraces: why the step was traced again, in words.
-    """
-
-    traces: int = 0
-    calls: int = 0  # lives in `counter`, see below
-    records: int = 0
-    loops: int = 0
-    statements: int = 0
-    lines: int = 0
-    trace_seconds: float = 0.0
-    roll_seconds: float = 0.0
-    compile_seconds: float = 0.0
-    cache: str = "off"
-    backend: str = ""
-    compiler: str = ""
-    kernels: list[str] = field(default_factory=list)
-    retraces: list[str] = field(default_factory=list)
-
-    @property
-    def counter(self) -> array[int]:
-        """One element, `calls`, which compiled code increments."""
-        made: array[int] = self.__dict__.setdefault("_counter", array("q", [0]))
-        return made
-
-
-def _calls(stats: Stats) -> int:
-    return stats.counter[0]
-
-
-def _set_calls(stats: Stats, calls: int) -> None:
-    stats.counter[0] = calls
-
-
-Stats.calls = property(_calls, _set_calls)  # type: ignore[assignment]  # a field in all other respects
 
 
 @dataclass(frozen=True)
@@ -122,6 +78,7 @@ class StepOptions:
     static: frozenset[str] = frozenset()
     limit: int = 64
     warn_after: int = 10
+    lock: bool = True
 
 
 class CompiledStep(Generic[P, R]):
@@ -139,6 +96,8 @@ class CompiledStep(Generic[P, R]):
 
     def __init__(self, function: Callable[P, R], options: StepOptions) -> None:
         functools.update_wrapper(self, function)
+        named = _named(function)
+        self.__module__, self.__name__, self.__qualname__ = named.__module__, named.__name__, named.__qualname__
         self._attribute = self.__name__
         self._function = function
         self._options = options
@@ -154,54 +113,65 @@ class CompiledStep(Generic[P, R]):
 
     def clear(self) -> None:
         """Forget all kernels and counts; parameters keep their values."""
-        with self._turn:
-            self._kernels: dict[Hashable, Kernel] = {}
-            self._knowledge = Knowledge()
-            self._guards: dict[int, Guard] = {}
-            self._slot_structures: set[Hashable] = set()
-            self._family: dict[Hashable, Kernel] = {}
-            self._chosen: Kernel | None = None
-            self._last: Kernel | None = None
-            self._pending: Kernel | None = None
-            self._phase = ""
-            self._calls_before = 0
-            self.stats = Stats()
-            self._choose_call(None)
+        self._turn.run(self._clear)
+
+    def _clear(self) -> None:
+        # In an order in which every beginning makes sense.
+        setattr(self, "__call__", self._call)  # noqa: B010 - a method, as far as type checkers know
+        self._phase = ""
+        self._pending: Kernel | None = None
+        self._calls_before = 0
+        self._chosen: Kernel | None = None
+        self._last: Kernel | None = None
+        self._family: dict[Hashable, Kernel] = {}
+        self._kernels: dict[Hashable, Kernel] = {}
+        self._slot_structures: set[Hashable] = set()
+        self._knowledge = Knowledge()
+        self.stats = Stats()
 
     # ---- calling --------------------------------------------------------------------------------
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         """The general path of a call."""
         # The environment is asked until there is a kernel, not at every call: that alone would double its time.
-        if is_tracing() or (self._last is None and settings.disabled()):
+        if is_tracing():
+            require_traced_precision(self.__name__, self._options.precision)
+            return self._function(*args, **kwargs)
+        if self._last is None and settings.disabled():
             return self._function(*args, **kwargs)
         member = self._family.get(_lengths(args)) if self._family and not kwargs else None
         if member is not None and member is not self._chosen and member.fast_calls:
             # It comes back here when the arguments are not quite what it was made for.
             return self._choose_call(member)(*args)
-        with self._turn:
-            self._phase = ""
-            kernel = self._kernel_for(args, kwargs)
-            kernel.timed_step()
-            self._count_calls(1)
-            result = kernel.finish()
-            if is_worth_it(kernel):
-                self._choose_call(kernel)
-            return result
+        return self._turn.run(self._perform, "step", args, kwargs)
 
-    def _choose_call(self, kernel: Kernel | None) -> Callable[..., Any]:
+    def _perform(self, phase: str, args: Any, kwargs: Any) -> Any:
+        """Run a phase of the kernel for these arguments, in a turn."""
+        self._phase = ""
+        is_step = phase == "step"
+        while True:
+            kernel = self._kernel_for(args, kwargs)
+            if is_step and is_worth_it(kernel):
+                self._choose_call(kernel)  # before the call has any effect, because it may fail
+            try:
+                kernel.perform(phase, self.stats.counter if is_step else None)
+                break
+            except Moved:
+                self._forget(kernel)
+        if not is_step:
+            self._pending, self._calls_before, self._phase = kernel, self.stats.calls, phase
+        return kernel.result(kernel.outputs)
+
+    def _choose_call(self, kernel: Kernel) -> Callable[..., Any]:
         """Let calls begin with the path for a kernel that is likely to be the next one; returns the path."""
-        call = None
-        if kernel is not None:
-            short = is_short(kernel, self._turn)
-            if short not in kernel.fast_calls:
-                kernel.fast_calls[short] = fast_call(
-                    self._function, kernel, self._guards[id(kernel)], self._signature, self._call, self._turn,
-                    self.stats.counter, tracing_threads,
-                )  # fmt: skip
-            call = kernel.fast_calls[short]
+        short = is_short(kernel, self._turn)
+        if short not in kernel.fast_calls:
+            kernel.fast_calls[short] = fast_call(
+                self._function, kernel, kernel.guard, self._signature, self._call, self._turn, self.stats.counter,
+                tracing_threads,
+            )  # fmt: skip
+        call = kernel.fast_calls[short] or self._call
         self._chosen = kernel
-        call = call or self._call
         setattr(self, "__call__", call)  # noqa: B010 - a method, as far as type checkers know
         return call
 
@@ -211,14 +181,7 @@ class CompiledStep(Generic[P, R]):
         What only a later phase computes is nan in the result.
         """
         self._refuse_in_trace("forward")
-        with self._turn:
-            self._phase = ""
-            kernel = self._kernel_for(args, kwargs)
-            for index in range(len(kernel.outputs)):
-                kernel.outputs[index] = float("nan")
-            kernel.run["forward"]()
-            self._pending, self._phase, self._calls_before = kernel, "forward", self.stats.calls
-            return kernel.finish()  # type: ignore[no-any-return]
+        return self._turn.run(self._perform, "forward", args, kwargs)  # type: ignore[no-any-return]
 
     def backward(self) -> None:
         """Only the backward phase, with the arguments of the last `.forward(...)`: sets the gradients."""
@@ -252,44 +215,46 @@ class CompiledStep(Generic[P, R]):
             IndexRangeError: a run-time index of some row is out of range.
         """
         self._refuse_in_trace("loop")
-        with self._turn:
-            self._phase = ""
-            table = read_columns(self._signature, columns, named, self._options.static)
-            if self._last is None and settings.disabled():
-                return collect_results([self._call_with(row) for row in table.rows()])
-            if not table.length:
-                return array("d") if self._last is None else self._last.result.columns(array("d"), 1, 0)
+        return self._turn.run(self._loop, columns, named, progress)
+
+    def _loop(self, columns: Sequence[Any], named: dict[str, Any], progress: bool) -> Any:
+        self._phase = ""
+        table = read_columns(self._signature, columns, named, self._options.static)
+        if self._last is None and settings.disabled():
+            return collect_results([self._call_with(row) for row in table.rows()])
+        if not table.length:
+            return array("d") if self._last is None else self._last.result.columns(array("d"), 1, 0)
+        while True:
             kernel = self._fitting(table.row(0))
             rows = pack_rows(kernel.plan, kernel.frame, table)
             kernel.check_rows(rows)
             with reporting(table.length, self.__name__, progress) as report:
                 if rows.separate:
                     return collect_results([self._run(row, report) for row in table.rows()])
-                return run_rows(kernel, rows, report, self._count_calls)
+                try:
+                    return run_rows(kernel, rows, report, self.stats.counter)
+                except Moved:
+                    self._forget(kernel)
 
     def _run(self, arguments: Sequence[Any], report: Callable[[int], Any]) -> Any:
         """One row as a call of its own."""
-        kernel = self._kernel_for(arguments, {})
-        kernel.step()
-        self._count_calls(1)
-        result = kernel.finish()
+        result = self._perform("step", arguments, {})
         report(1)
         return result
 
-    def _count_calls(self, count: int) -> None:
-        self.stats.calls += count
-
     def _continue(self, phase: str, after: str) -> None:
         self._refuse_in_trace(phase)
-        with self._turn:
-            if self._pending is None or self._phase != after or self._calls_before != self.stats.calls:
-                raise PhaseError(
-                    f"{user_location()}: .{phase}() continues .{after}(), which has not just been called. "
-                    "Call step.forward(*args), then step.backward(), then step.update()."
-                )
-            self._pending.run[phase]()
-            self._pending.finish()
-            self._phase = phase
+        self._turn.run(self._perform_next, phase, after)
+
+    def _perform_next(self, phase: str, after: str) -> None:
+        if self._pending is None or self._phase != after or self._calls_before != self.stats.calls:
+            raise PhaseError(
+                f"{user_location()}: .{phase}() continues .{after}(), which has not just been called. "
+                "Call step.forward(*args), then step.backward(), then step.update()."
+            )
+        self._phase = ""
+        self._pending.perform(phase)
+        self._phase = phase
 
     def _refuse_in_trace(self, phase: str) -> None:
         if is_tracing():
@@ -310,7 +275,7 @@ class CompiledStep(Generic[P, R]):
         kernel = self._last
         reason = ""
         if kernel is not None and self._packs(kernel, arguments):
-            reason = self._guards[id(kernel)].difference()
+            reason = kernel.guard.difference()
             if not reason:
                 return kernel
         member = self._family.get(_lengths(arguments))
@@ -324,9 +289,8 @@ class CompiledStep(Generic[P, R]):
         return kernel
 
     def _fits(self, kernel: Kernel, arguments: Sequence[Any]) -> bool:
-        """Whether a kernel that is still known is for these arguments; they are in its frame then."""
-        guard = self._guards.get(id(kernel))
-        return guard is not None and self._packs(kernel, arguments) and not guard.difference()
+        """Whether a kernel is for these arguments; they are in its frame then."""
+        return self._packs(kernel, arguments) and not kernel.guard.difference()
 
     def _packs(self, kernel: Kernel, arguments: Any) -> bool:
         packed = kernel.plan.pack(arguments, kernel.frame)
@@ -350,18 +314,26 @@ class CompiledStep(Generic[P, R]):
             # Other Values in the same structure: from now on they are copied in and out.
             self._slot_structures.add(anonymous)
             plan = self._plan(arguments, value_slots=True)
-        kernel = self._kernels.get(plan.key)
-        if kernel is not None:
-            reason = self._guards[id(kernel)].difference()
+        known = self._kernels.get(plan.key)
+        if known is not None:
+            reason = known.guard.difference()
             if not reason:
-                return kernel
-            del self._guards[id(kernel)], self._kernels[plan.key]
+                return known
         elif self._last is not None:
             reason = self._last.plan.first_difference(plan)
-        self._count_trace(reason)
-        kernel = self._make(plan)
+        self._refuse_too_many(len(self._kernels) - (known is not None), reason)
+        kernel = self._make(plan, reason)
+        if known is not None:
+            self._forget(known)
         self._kernels[plan.key] = kernel
         return kernel
+
+    def _forget(self, kernel: Kernel) -> None:
+        """Do not use a kernel any more."""
+        self._family = {lengths: member for lengths, member in self._family.items() if member is not kernel}
+        self._kernels = {key: member for key, member in self._kernels.items() if member is not kernel}
+        if self._last is kernel:
+            self._last = None
 
     def _plan(self, arguments: Sequence[Any], value_slots: bool = False) -> ArgumentPlan:
         names = list(self._signature.parameters)
@@ -369,20 +341,18 @@ class CompiledStep(Generic[P, R]):
 
     def _is_captured(self, values: Sequence[Value]) -> bool:
         """Whether one of the argument Values is a parameter of a kernel of this step."""
-        storages = [getattr(value, "_storage", None) for value in values]
+        storages = list(map(storage_of, values))
         return any(
             storage is not None and storage in k.parameters for storage in storages for k in self._kernels.values()
         )
 
-    def _count_trace(self, reason: str) -> None:
-        if len(self._kernels) >= self._options.limit:
+    def _refuse_too_many(self, known: int, reason: str) -> None:
+        if known >= self._options.limit:
             raise RetraceLimitError(
-                f"{user_location()}: {self.__name__} has been traced for {len(self._kernels)} argument structures, the "
+                f"{user_location()}: {self.__name__} has been traced for {known} argument structures, the "
                 f"limit. The first difference from the last call: {reason}. Make the arguments alike (pad them, "
                 "pass numbers instead of strings or bools), or raise limit=."
             )
-        if self.stats.traces:
-            self.stats.retraces.append(reason)
         if self.stats.traces == self._options.warn_after:
             warnings.warn(
                 f"{self.__name__} is being traced for the {self.stats.traces + 1}th time; the first difference from "
@@ -391,7 +361,7 @@ class CompiledStep(Generic[P, R]):
                 stacklevel=user_stacklevel(),
             )
 
-    def _make(self, plan: ArgumentPlan) -> Kernel:
+    def _make(self, plan: ArgumentPlan, reason: str) -> Kernel:
         guard = Guard(self._function, plan.static_objects())
         slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
         started = perf_counter()
@@ -400,25 +370,15 @@ class CompiledStep(Generic[P, R]):
         traced = self._trace(plan, slots, location, guard)
         seconds = perf_counter() - started
         trace = traced.trace
-        code = build(trace, _regions(plan), self._options.code)
+        code = build(trace, _regions(plan), self._options.code, self.__qualname__)
         guard.forget(traced.heap.looked_after)
         guard.expired = traced.heap.valid_once
-        parameters = _bind_new(trace, code.parameter_layout) + [storage for _, storage in trace.bound_storages]
-        for _, state in trace.states:
-            state._bind(trace.precision)
-        kernel = Kernel(
-            code,
-            plan,
-            parameters,
-            [state for _, state in trace.states],
-            trace.outputs,
-            trace.checks,
-            traced.result,
-            slots,
-            Copies(traced.heap.state, traced.heap.copied) if traced.heap.copied else None,
-        )
-        self._guards[id(kernel)] = guard
-        self._note(code.facts, seconds, plan)
+        move = _move(trace, code.parameter_layout)
+        new = [move.storage] if trace.new_parameters else []
+        parameters = new + [storage for _, storage in trace.bound_storages]
+        copies = Copies(traced.heap.state, traced.heap.copied) if traced.heap.copied else None
+        kernel = Kernel(code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies)
+        self._note(code.facts, seconds, plan, reason)
         return kernel
 
     def _trace(self, plan: ArgumentPlan, slots: Any, location: str = "", guard: Guard | None = None) -> TracedCall:
@@ -428,15 +388,19 @@ class CompiledStep(Generic[P, R]):
         captured = guard.objects() if guard is not None else []
         while True:
             heap = Heap(functions, [("self", self._function), *given], self._knowledge, location)
-            with contextlib.suppress(Again):
+            try:
                 return trace_call(self._call_with, plan, slots, heap, functions, location, captured)
+            except Again:
+                continue
 
     def _call_with(self, arguments: Sequence[Any]) -> Any:
         bound = bound_arguments(self._signature, arguments)
         return self._function(*bound.args, **bound.kwargs)
 
-    def _note(self, facts: dict[str, Any], trace_seconds: float, plan: ArgumentPlan) -> None:
+    def _note(self, facts: dict[str, Any], trace_seconds: float, plan: ArgumentPlan, reason: str) -> None:
         stats = self.stats
+        if stats.traces:
+            stats.retraces.append(reason)
         stats.traces += 1
         stats.trace_seconds = trace_seconds
         stats.roll_seconds = facts["lower_seconds"]
@@ -450,77 +414,86 @@ class CompiledStep(Generic[P, R]):
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
         """Trace and lower the step for these arguments without building or running it."""
-        with self._turn:
-            plan = self._plan(self._bound(args, kwargs))
-            slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
-            started = perf_counter()
-            traced = self._trace(plan, slots)
-            seconds = perf_counter() - started
-            processor = Processor(64 // plan.precision.size)
-            lowered = lower(traced.trace, _regions(plan), processor, self._options.code.grads)
-            return Lowering(lowered, seconds, self.stats, power_hints(traced.trace))
+        self._refuse_in_trace("lower")
+        return self._turn.run(self._lower, args, kwargs)
+
+    def _lower(self, args: Any, kwargs: Any) -> Lowering:
+        plan = self._plan(self._bound(args, kwargs))
+        slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
+        started = perf_counter()
+        traced = self._trace(plan, slots)
+        seconds = perf_counter() - started
+        processor = Processor(64 // plan.precision.size)
+        lowered = lower(traced.trace, _regions(plan), processor, self._options.code.grads)
+        return Lowering(lowered, seconds, self.stats, power_hints(traced.trace))
 
     # ---- as a method, a copy, a pickle ------------------------------------------------------------------
 
     def __set_name__(self, owner: Any, name: str) -> None:
         self._attribute = name
 
+    @property
+    def _entry(self) -> str:
+        """The name under which an instance keeps its own step; no attribute has a blank."""
+        return f"{self._attribute} compiled"
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        method: CompiledStep[Any, Any] = CompiledStep(self._function.__get__(instance, owner), self._options)
-        # Found in the instance first from now on: every instance has kernels of its own.
-        with contextlib.suppress(AttributeError):
-            method._attribute = self._attribute
-            instance.__dict__[self._attribute] = method
-        return method
+        # Every instance has kernels of its own, the same for all threads.  A copy of it has this entry, too.
+        own = getattr(instance, "__dict__", _NOTHING)
+        method: Any = own.get(self._entry)
+        if method is not None and method._function.__self__ is instance:
+            return method
+        method = type(self)(self._function.__get__(instance, owner), self._options)
+        method._attribute = self._attribute
+        if own is _NOTHING:
+            warnings.warn(
+                f"{user_location()}: {self.__name__} is a method of a {type(instance).__name__}, which has no __dict__ "
+                "to keep kernels in: every call traces it again. Add '__dict__' to its __slots__.",
+                RetraceWarning,
+                stacklevel=user_stacklevel(),
+            )
+            return method
+        if self._entry in own:  # of the instance that this one is a copy of
+            own[self._entry] = method
+        return own.setdefault(self._entry, method)
+
+    def __copy__(self) -> CompiledStep[P, R]:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if inspect.isfunction(self._function):
+            return self  # as functions themselves
+        make, parts = self._parts()
+        return make(*copy.deepcopy(parts, memo))
 
     def __reduce__(self) -> Any:
+        found: Any = sys.modules.get(self.__module__)
+        for name in self.__qualname__.split("."):
+            found = getattr(found, name, None)
+        return self.__qualname__ if found is self or found is None else self._parts()
+
+    def _parts(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """What makes a step like this one of what."""
         instance = getattr(self._function, "__self__", None)
-        if instance is not None:
+        if isinstance(getattr(type(instance), self._attribute, None), CompiledStep):
             return getattr, (instance, self._attribute)
-        return self.__qualname__
+        return type(self), (self._function, self._options)
 
     def __repr__(self) -> str:
         return f"<compiled step {self.__qualname__}, {len(self._kernels)} kernels>"
 
 
-@dataclass
-class Lowering:
-    """A step lowered for certain arguments."""
+#: What an instance without attributes has.
+_NOTHING: dict[str, Any] = {}
 
-    lowered: Lowered
-    trace_seconds: float
-    stats: Stats
-    hints: list[str] = field(default_factory=list)
 
-    @property
-    def graph(self) -> str:
-        """The Program, readable."""
-        return print_program(self.lowered.program)
-
-    @property
-    def c_source(self) -> str:
-        """The generated C."""
-        return emit_c(self.lowered.program, lay_out(self.lowered.program, self.lowered.memory))
-
-    def explain(self) -> str:
-        """What was recorded, what became of it, what could not be done the fast way, and how long it took."""
-        lowered = self.lowered
-        lines = [
-            f"{lowered.records} records traced in {self.trace_seconds:.3f} s",
-            f"-> {lowered.loops} loops, {lowered.statements} statements, {self.c_source.count(chr(10))} lines of C",
-            "seconds: " + ", ".join(f"{stage} {seconds:.4f}" for stage, seconds in lowered.seconds.items()),
-        ]
-        if self.stats.traces:
-            lines.append(f"last build: cache {self.stats.cache}, C compiler {self.stats.compile_seconds:.3f} s")
-        else:
-            lines.append("not built yet: no compiler has run")
-        lines += [f"    {line}" for line in lowered.schedule]
-        lines += [f"slower path: {note}" for note in lowered.notes]
-        lines += [f"could be faster: {hint}" for hint in self.hints]
-        lines += [f"traced again: {reason}" for reason in self.stats.retraces]
-        return "\n".join(lines)
+def _named(function: Any) -> Any:
+    """What gives a step its name: the function itself, or what a partial or an object calls."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function if hasattr(function, "__qualname__") else type(function)
 
 
 def _lengths(arguments: Sequence[Any]) -> Hashable:
@@ -537,16 +510,59 @@ def _regions(plan: ArgumentPlan) -> list[InputRegion]:
     return [packed, *(InputRegion(node.place, node.size, node.format) for node in plan.buffers)]
 
 
-def _bind_new(trace: Trace, layout: ParameterLayout | None) -> list[ParameterStorage]:
-    """Move the parameters that a trace has met first into a storage."""
-    if not trace.new_parameters:
-        return []
-    start = trace.new_parameters[0][0]
+def _move(trace: Trace, layout: ParameterLayout | None) -> Move:
+    """What the first run has to move: the parameters that the trace has met first, and the state."""
+    start = trace.new_parameters[0][0] if trace.new_parameters else 0
     places = [number - start for number, _ in trace.new_parameters]
-    size = places[-1] + 1
-    if layout is not None:
+    size = places[-1] + 1 if places else 0
+    if layout is not None and places:
         places, size = layout.positions(places), layout.size
-    return [bind([value for _, value in trace.new_parameters], places, size, trace.precision)]
+    values, states = [value for _, value in trace.new_parameters], [state for _, state in trace.states]
+    return Move(values, places, size, states, trace.precision)
+
+
+class UnlockedStep(CompiledStep[P, R]):
+    """A step that several threads may run at once: each has a step of its own, over the same parameters."""
+
+    if not TYPE_CHECKING:
+        __slots__ = ()
+
+    def _clear(self) -> None:
+        self._of_threads = threading.local()
+        setattr(self, "__call__", self._call)  # noqa: B010 - a method, as far as type checkers know
+
+    def _mine(self) -> CompiledStep[P, R]:
+        """The step of this thread."""
+        mine: CompiledStep[P, R] | None = getattr(self._of_threads, "step", None)
+        if mine is None:
+            mine = self._of_threads.step = CompiledStep(self._function, self._options)
+        return mine
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        return self._mine()(*args, **kwargs)
+
+    def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._mine().forward(*args, **kwargs)
+
+    def backward(self) -> None:
+        self._mine().backward()
+
+    def update(self) -> None:
+        self._mine().update()
+
+    def loop(self, *columns: Any, progress: bool = False, **named: Any) -> Any:
+        return self._mine().loop(*columns, progress=progress, **named)
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
+        return self._mine().lower(*args, **kwargs)
+
+    @property
+    def stats(self) -> Stats:  # type: ignore[override]
+        """Of this thread."""
+        return self._mine().stats
+
+    def __repr__(self) -> str:
+        return f"<compiled step {self.__qualname__}, without a lock>"
 
 
 @overload
@@ -562,9 +578,11 @@ def compile(
     static: Sequence[str] | str = ...,
     grads: bool = ...,
     cache: bool = ...,
+    cache_key: str = ...,
     background: bool = ...,
     limit: int = ...,
     warn_after: int = ...,
+    lock: bool = ...,
     optimisation: str | None = ...,
 ) -> Callable[[Callable[P, R]], CompiledStep[P, R]]: ...
 def compile(
@@ -577,9 +595,11 @@ def compile(
     static: Sequence[str] | str = (),
     grads: bool = True,
     cache: bool = True,
+    cache_key: str = "",
     background: bool = False,
     limit: int = 64,
     warn_after: int = 10,
+    lock: bool = True,
     optimisation: str | None = None,
 ) -> Any:
     """Compile a step: a function over scalars that may run forward, backward and an update.
@@ -594,13 +614,18 @@ def compile(
         grads: False leaves gradients unwritten by whole steps where nothing in the step reads them back: what
             `p.grad` then is, is not defined. `.backward()` sets them all the same.
         cache: whether to use the disk cache.
-        background: True allows that a slower tier runs first (this version compiles before the first run).
+        background: has no effect in this version, which always compiles before the first run. True will allow that
+            a slower tier runs first; in strict mode it will compute the same numbers.
         limit: how many argument structures are traced before a RetraceLimitError.
         warn_after: how many are traced before a RetraceWarning.
+        lock: False lets threads run the step at once. Each of them traces it for itself, and has inputs, results and
+            `.stats` of its own; machine code, parameters and state are shared, and nobody orders what several threads
+            write to these. Meant for steps that only read parameters. With True, threads take turns.
         optimisation: flags of the C compiler in place of mgjit's choice, such as "-O0".
 
     Raises:
         ValueError: an option has no such value.
+        ArgumentError: `cache_key` is no text.
     """
     for name, value, allowed in (
         ("dtype", dtype, tuple(PRECISIONS)),
@@ -609,10 +634,17 @@ def compile(
     ):
         if value not in allowed:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
+    if not isinstance(cache_key, str):
+        raise ArgumentError(f"cache_key must be a str, such as 'experiment 7', not {type(cache_key).__name__}")
     del background
     names = frozenset((static,) if isinstance(static, str) else static)
     options = StepOptions(
-        Options(mode, backend, compiler, cache, optimisation, grads), PRECISIONS[dtype], names, limit, warn_after
+        Options(mode, backend, compiler, cache, optimisation, grads, cache_key),
+        PRECISIONS[dtype],
+        names,
+        limit,
+        warn_after,
+        lock,
     )
     if fn is None:
         return lambda function: _decorate(function, options)
@@ -624,4 +656,4 @@ def _decorate(function: Any, options: StepOptions) -> Any:
         raise ArgumentError("put @mgjit.compile below @staticmethod or @classmethod, not above")
     if not callable(function):
         raise ArgumentError(f"@mgjit.compile needs a function, not {type(function).__name__}")
-    return CompiledStep(function, options)
+    return CompiledStep(function, options) if options.lock else UnlockedStep(function, options)

@@ -29,6 +29,7 @@ def private_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test reads or fills the cache of the user who runs it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MGJIT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))  # the next candidate
         yield
 
 

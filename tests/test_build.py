@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +17,8 @@ import pytest
 
 import mgjit
 from mgjit import build
-from mgjit.errors import BackendWarning, CompilerError
+from mgjit.cache.key import entry_key
+from mgjit.errors import ArgumentError, BackendWarning, CompilerError
 from mgjit.toolchain import compilers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,6 +29,7 @@ def _fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing shared with other tests in memory or on disk."""
     monkeypatch.setattr(build, "_shared", {})
     monkeypatch.setattr(build, "_warned", set())
+    monkeypatch.setattr(build, "_memory_store", build.Store(memory_only=True))
     monkeypatch.setenv("MGJIT_CACHE_DIR", str(tmp_path / "cache"))
     for name in ("MGJIT_CC", "MGJIT_CFLAGS"):
         monkeypatch.delenv(name, raising=False)
@@ -251,3 +255,101 @@ def test_25_an_unusable_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert step(3.0) == 25.0
+
+
+def test_26_a_salt_of_one_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """cache_key= separates entries, in memory and on disk; only a text is one."""
+    needs_compiler()
+    seen = []
+    for salt in ("", "a", "b", "a", ""):
+        step, _ = make(cache_key=salt)
+        assert step(3.0) == 25.0
+        seen.append(step._last.code)
+    assert len({id(code) for code in seen}) == 3
+    monkeypatch.setattr(build, "_shared", {})
+    found = []
+    for salt in ("a", "c"):
+        step, _ = make(cache_key=salt)
+        step(3.0)
+        found.append(step.stats.cache)
+    assert found == ["hit", "miss"]
+    with pytest.raises(ArgumentError, match=r"cache_key must be a str.*not int"):
+        make(cache_key=7)
+
+
+def test_27_an_entry_says_what_it_is() -> None:
+    """Who made it, when, with what, and the parts of which its key is the hash."""
+    needs_compiler()
+    step, _ = make(cache_key="seven")
+    step(3.0)
+    store = build.open_store()
+    (key,) = store.keys()
+    entry = store.get(key)
+    assert entry is not None
+    about = entry.metadata["about"]
+    assert entry_key(about["key"]) == key
+    assert about["key"]["cache_key"] == "seven"
+    assert about["step"].endswith("make.<locals>.step")
+    assert abs(about["created"] - time.time()) < 1000
+    assert about["mgjit"] == mgjit.__version__
+    assert about["compiler"] == step.stats.compiler
+    assert about["version"]
+    assert about["processor"]["model"]
+
+
+# ---- building once ------------------------------------------------------------
+
+
+def test_30_threads_build_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of one structure that are called for the first time at once; with the disk cache and without."""
+    needs_compiler()
+    for cache in (True, False):
+        built: list[str] = []
+        real = build.toolchain.compile_shared
+
+        def counted(compiler: Any, source: str, built: list[str] = built, real: Any = real, **rest: Any) -> Any:
+            if "mgjit_step" in source:
+                built.append(source)
+            return real(compiler, source, **rest)
+
+        monkeypatch.setattr(build.toolchain, "compile_shared", counted)
+        steps = [make(cache=cache)[0] for _ in range(6)]
+        barrier, results = threading.Barrier(6), []
+
+        def call(step: Any, barrier: threading.Barrier = barrier, results: list[float] = results) -> None:
+            barrier.wait()
+            results.append(float(step(3.0)))
+
+        threads = [threading.Thread(target=call, args=(step,)) for step in steps]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert results == [25.0] * 6
+        assert len(built) == 1
+        assert len({id(step._last.code) for step in steps}) == 1
+
+
+def test_31_processes_build_once(tmp_path: Path) -> None:
+    """They start at once with an empty cache; one builds, the others wait for its entry."""
+    needs_compiler()
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.test_build import make; step = make()[0]\n"
+        "print('ready', flush=True); sys.stdin.readline(); print(float(step(3.0)), step.stats.cache)"
+    )
+    environment = {**os.environ, "MGJIT_CACHE_DIR": str(tmp_path / "cache")}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(4)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    said = sorted(process.communicate()[0].strip() for process in processes)
+    assert said == ["25.0 hit"] * 3 + ["25.0 miss"]

@@ -1,4 +1,4 @@
-"""Blocks without garbage collection leave the collector as they found it."""
+"""Work without garbage collection leaves the collector as it found it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mgjit.collection import no_garbage_collection
+from mgjit.collection import without_garbage_collection
 
 
 @pytest.fixture(autouse=True)
@@ -19,25 +19,30 @@ def collector() -> Iterator[None]:
 
 
 def test_01_off_inside_on_again() -> None:
-    """In a block, and in one inside another."""
-    with no_garbage_collection():
-        assert not gc.isenabled()
-        with no_garbage_collection():
-            assert not gc.isenabled()
-        assert not gc.isenabled()
+    """In work, and in work inside of it."""
+
+    def work() -> bool:
+        inner = without_garbage_collection(gc.isenabled)
+        return inner or gc.isenabled()
+
+    assert not without_garbage_collection(work)
     assert gc.isenabled()
 
 
 def test_02_after_an_error() -> None:
     """The error passes through."""
-    with pytest.raises(KeyError), no_garbage_collection():
+
+    def fail() -> None:
+        assert not gc.isenabled()
         raise KeyError("inside")
+
+    with pytest.raises(KeyError):
+        without_garbage_collection(fail)
     assert gc.isenabled()
 
 
 def test_03_off_stays_off() -> None:
     """A program that switched it off does not get it back."""
     gc.disable()
-    with no_garbage_collection():
-        pass
+    without_garbage_collection(lambda: None)
     assert not gc.isenabled()

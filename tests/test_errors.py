@@ -24,10 +24,12 @@ STANDARD = {
     "UnsupportedError": NotImplementedError,
     "CompilerError": RuntimeError,
     "CompilerTimeout": TimeoutError,
+    "CompilerMemoryError": MemoryError,
     "CacheError": OSError,
     "VerificationError": AssertionError,
     "BackendWarning": UserWarning,
     "RetraceWarning": UserWarning,
+    "SideEffectWarning": UserWarning,
 }
 CLASSES = {
     name: cls

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,21 @@ def test_01_every_variable_is_registered_once_and_documented() -> None:
     assert all(setting.meaning and setting.default for setting in settings.SETTINGS)
 
 
+def test_01_the_table_for_users_is_the_registry() -> None:
+    """README.md has the same names, meanings and defaults, in the same order."""
+    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in readme.splitlines() if line.startswith("| `MGJIT_")]
+    assert rows == [f"| `{setting.name}` | {setting.meaning} | {setting.default} |" for setting in settings.SETTINGS]
+
+
+def test_01_nothing_else_is_read() -> None:
+    """No other variable of mgjit is named anywhere in the package."""
+    package = Path(settings.__file__).parent
+    texts = [path.read_text(encoding="utf-8") for path in package.rglob("*.py")]
+    named = {name for text in texts for name in re.findall(r"MGJIT_[A-Z_]+", text)}
+    assert named <= {setting.name for setting in settings.SETTINGS}
+
+
 def test_02_defaults() -> None:
     """Without any variable mgjit chooses everything itself."""
     assert settings.compiler() is None
@@ -34,6 +51,8 @@ def test_02_defaults() -> None:
     assert not settings.cache_is_strict()
     assert settings.log_level() == logging.WARNING
     assert settings.cache_directory().name == "mgjit"
+    assert settings.compile_seconds() == 60.0
+    assert settings.compile_memory() == 8 << 30
 
 
 @pytest.mark.parametrize(
@@ -64,6 +83,43 @@ def test_05_cache_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         assert settings.cache_directory() == tmp_path / "here"
 
 
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("", 1 << 30), ("4096", 4096), ("512M", 512 << 20), ("1.5g", 3 << 29), ("64 MiB", 64 << 20), ("2KB", 2048)],
+)
+def test_08_cache_size(monkeypatch: pytest.MonkeyPatch, text: str, size: int) -> None:
+    """Bytes, or a number with a unit."""
+    monkeypatch.setenv("MGJIT_CACHE_SIZE", text)
+    assert settings.cache_size() == size
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "much", "1X", "1M2", "1e9", "inf", "M", "0.0001", "٣M"])
+def test_09_a_size_that_is_none(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Named, with how to write one."""
+    monkeypatch.setenv("MGJIT_CACHE_SIZE", text)
+    with pytest.raises(ArgumentValueError, match=r"MGJIT_CACHE_SIZE=.*64M"):
+        settings.cache_size()
+
+
+def test_10_cache_directories(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The one that is asked for, then private ones; without a home only those."""
+    monkeypatch.setenv("MGJIT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/7")
+    places = settings.cache_directories()
+    assert places[0] == tmp_path
+    assert places[1] == Path("/run/user/7/mgjit")
+    assert places[2].name.startswith("mgjit")
+    assert len(places) == 3
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "relative")
+    assert len(settings.cache_directories()) == 2
+
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(settings, "cache_directory", nowhere)
+    assert len(settings.cache_directories()) == 1
+
+
 @pytest.mark.parametrize(("text", "level"), [("1", logging.INFO), ("debug", logging.DEBUG), ("?", logging.WARNING)])
 def test_06_log_level(monkeypatch: pytest.MonkeyPatch, text: str, level: int) -> None:
     """Levels by number or name; nonsense does not break a run."""
@@ -77,3 +133,68 @@ def test_07_scratch_directories_exist() -> None:
     assert places
     assert len(set(places)) == len(places)
     assert all(os.path.isdir(place) for place in places)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_11_scratch_directories_are_safe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Libraries are loaded from them: nobody else may be able to put others there."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert str(tmp_path) in settings.scratch_directories()
+    tmp_path.chmod(0o777)
+    assert str(tmp_path) not in settings.scratch_directories()
+    tmp_path.chmod(0o1777)
+    assert str(tmp_path) in settings.scratch_directories()
+
+
+def test_12_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are still temporary directories."""
+
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(settings, "cache_directory", nowhere)
+    assert settings.scratch_directories()
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("0.5", 0.5), ("1e3", 1000.0), ("0", math.inf), (" 7 ", 7.0)])
+def test_13_time_for_compilers(monkeypatch: pytest.MonkeyPatch, text: str, seconds: float) -> None:
+    """Seconds; none at all is no limit."""
+    monkeypatch.setenv("MGJIT_COMPILE_SECONDS", text)
+    assert settings.compile_seconds() == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("0", 0),
+        ("1000", 1000),
+        ("64K", 65536),
+        ("512M", 512 << 20),
+        ("2G", 2 << 30),
+        ("2 GiB", 2 << 30),
+        ("1tb", 1 << 40),
+        ("1.5G", 3 << 29),
+    ],
+)
+def test_14_memory_for_compilers(monkeypatch: pytest.MonkeyPatch, text: str, size: int) -> None:
+    """Bytes, or binary multiples of them in the usual spellings."""
+    monkeypatch.setenv("MGJIT_COMPILE_MEMORY", text)
+    assert settings.compile_memory() == size
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "nan", "inf", "1e400", "1,5", "1 minute", "x" * 100_000])
+def test_15_no_time(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """An error that names the variable, and does not repeat a hundred thousand characters."""
+    monkeypatch.setenv("MGJIT_COMPILE_SECONDS", text)
+    with pytest.raises(ArgumentValueError, match="MGJIT_COMPILE_SECONDS") as caught:
+        settings.compile_seconds()
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("text", ["lots", "-1", "-1.5G", "G", "1X", "1GG", "0x10", "9" * 100_000 + "Q"])
+def test_16_no_size(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """As above."""
+    monkeypatch.setenv("MGJIT_COMPILE_MEMORY", text)
+    with pytest.raises(ArgumentValueError, match="MGJIT_COMPILE_MEMORY") as caught:
+        settings.compile_memory()
+    assert len(str(caught.value)) < 400

@@ -14,6 +14,7 @@ import pytest
 
 import mgjit
 from mgjit import Value, nn
+from mgjit.errors import RetraceWarning
 
 BACKENDS = pytest.mark.parametrize("backend", ["auto", "python"])
 
@@ -101,7 +102,11 @@ def test_42_slots_and_static_methods(w: Value) -> None:
             return w * x
 
     instance = Slotted()
-    assert [float(instance.step(2.0)), float(instance.step(3.0)), float(instance.twice(4.0))] == [6.0, 9.0, 8.0]
+    with pytest.warns(RetraceWarning, match=r"test_step_models\.py:\d+: step is a method of a Slotted, .*__slots__"):
+        assert float(instance.step(2.0)) == 6.0
+    with pytest.warns(RetraceWarning):
+        assert float(instance.step(3.0)) == 9.0
+    assert float(instance.twice(4.0)) == 8.0
 
 
 @pytest.mark.parametrize(

@@ -2,29 +2,40 @@
 
 1. `structure_hash` covers the canonical trace: operations, operands, constants, table layouts, sizes of all
    regions, formats of inputs, and the precision.  Values of parameters, inputs and state are not in a trace at all.
-2. `entry_key` adds everything else that changes the binary or decides whether it may run here: the sources
-   of mgjit's own code generator, the compiler's identity and flags, pointer size, byte order, the CPU's
-   features where the flags use them, and how the interpreter computes `x ** 2`.
+2. `key_parts` adds, each under its name, everything else that changes the binary or decides whether it may run
+   here: what the caller chose, the compiler and its flags, the sources of mgjit's own code generator, the machine and
+   its C library, the processor where the flags mean more than its whole family, and how the interpreter computes
+   `x ** 2`.
+3. `entry_key` is the hash of these parts.  Entries keep them, so that one can see why two of them differ.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import json
 import os
 import platform
 import struct
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import xxhash
 
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
 from ..passes.memory import InputRegion
+from ..toolchain import features
 from ..trace.recorder import Trace
 
-#: The packages whose sources decide what code a trace becomes.
-_GENERATOR = ("ir", "passes", "codegen")
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
+
+#: The modules and packages whose sources decide what code a trace becomes, and how it is called.
+_GENERATOR = ("build.py", "codegen", "engine", "ir", "passes", "runtime", "toolchain", "trace")
+
+#: Flags that say -m and mean every processor of the family.
+_PORTABLE = ("-m32", "-m64", "-msse2", "-mfpmath=sse", "-mcpu=baseline")
 
 
 def structure_hash(trace: Trace, inputs: Sequence[InputRegion]) -> str:
@@ -51,47 +62,94 @@ def structure_hash(trace: Trace, inputs: Sequence[InputRegion]) -> str:
     return digest.hexdigest()
 
 
-def entry_key(structure: str, *parts: str) -> str:
-    """The key of a disk entry.
+def key_parts(structure: str, compiler: str, flags: Sequence[str], **chosen: str) -> dict[str, str]:
+    """Everything that a disk entry depends on, by name.
 
     Args:
-        structure: of `structure_hash`.
-        parts: what the caller chose: mode, compiler identity, flags.
+        structure: of `structure_hash`, or another name for what is compiled.
+        compiler: the identity of the compiler.
+        flags: what it is given.
+        chosen: further choices of the caller, such as the mode.
     """
-    digest = xxhash.xxh3_128()
-    machine = (platform.machine(), struct.calcsize("P"), sys.byteorder, SQUARE_IS_PRODUCT)
-    native = cpu_features() if any("native" in part for part in parts) else ""
-    digest.update(repr((structure, generator_version(), machine, native, parts)).encode())
-    return digest.hexdigest()
+    special = any(flag.startswith("-m") and flag not in _PORTABLE for flag in flags)
+    return {
+        "structure": structure,
+        **chosen,
+        "compiler": compiler,
+        "flags": " ".join(flags),
+        "processor": features.cpu_features().identity if special else "",
+        "machine": machine(),
+        "square": "product" if SQUARE_IS_PRODUCT else "power",
+        "generator": generator_version(),
+    }
+
+
+def entry_key(parts: Mapping[str, str]) -> str:
+    """The key of a disk entry: a hash of its parts."""
+    return xxhash.xxh3_128_hexdigest(json.dumps(parts, sort_keys=True).encode("ascii"))
+
+
+@functools.cache
+def machine() -> str:
+    """System, kind of processor, size and order of bytes, and the C library, whose symbols have versions."""
+    bits = 8 * struct.calcsize("P")
+    return f"{sys.platform} {platform.machine()} {bits} bits {sys.byteorder} endian {_c_library()}".rstrip()
+
+
+def _c_library() -> str:
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (AttributeError, ValueError, OSError):  # not glibc
+        return " ".join(platform.libc_ver()).strip() if sys.platform == "linux" else platform.release()
 
 
 @functools.cache
 def generator_version() -> str:
-    """A hash of the sources of the passes and the code generator."""
+    """A hash of the sources of the passes and the code generator, wherever they were imported from."""
     digest = xxhash.xxh3_128()
-    root = Path(__file__).resolve().parent.parent
-    for package in _GENERATOR:
-        try:
-            sources = sorted((root / package).rglob("*.py"))
-        except OSError:
-            sources = []
-        if not sources:  # a zip or a frozen program: the version has to do
-            from .._version import __version__
+    found = False
+    for name, source in _sources():
+        digest.update(f"{name} {len(source)}\n".encode())
+        digest.update(source)
+        found = True
+    if not found:  # a program frozen without its sources
+        from .._version import __version__
 
-            digest.update(__version__.encode())
-        for source in sources:
-            digest.update(source.name.encode())
-            digest.update(source.read_bytes())
+        digest.update(__version__.encode())
     return digest.hexdigest()
 
 
-@functools.cache
-def cpu_features() -> str:
-    """What -march=native depends on: the processor's model and feature flags."""
-    wanted = ("flags", "Features", "model name", "CPU part", "CPU implementer")
-    try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
-            found = {line.partition(":")[0].strip(): line for line in lines if line.startswith(wanted)}
-        return xxhash.xxh3_128_hexdigest("".join(sorted(found.values())).encode())
-    except OSError:
-        return f"{platform.processor()} {os.environ.get('PROCESSOR_IDENTIFIER', '')}"
+def _sources() -> Iterator[tuple[str, bytes]]:
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for name in _GENERATOR:
+        if os.path.isdir(root):
+            yield from _in_directory(os.path.join(root, name), name)
+        else:  # a zip file
+            from importlib import resources  # which takes longer to import than all of this takes
+
+            yield from _in_archive(resources.files(__package__.rpartition(".")[0]) / name, name)
+
+
+def _in_directory(path: str, name: str) -> Iterator[tuple[str, bytes]]:
+    """The Python files of a directory, with or without their sources, by raw calls: every process does this."""
+    if os.path.isdir(path):
+        for item in sorted(os.listdir(path)):
+            if _is_python(item):
+                yield from _in_directory(f"{path}/{item}", f"{name}/{item}")
+    else:
+        with contextlib.suppress(FileNotFoundError), open(path, "rb", buffering=0) as file:
+            yield name, file.read()
+
+
+def _in_archive(place: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+    """The same of what behaves like a directory."""
+    if place.is_dir():
+        for item in sorted(place.iterdir(), key=lambda item: item.name):
+            if _is_python(item.name):
+                yield from _in_archive(item, f"{name}/{item.name}")
+    elif place.is_file():
+        yield name, place.read_bytes()
+
+
+def _is_python(name: str) -> bool:
+    return name.endswith((".py", ".pyc")) or ("." not in name and name != "__pycache__")

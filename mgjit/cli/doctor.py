@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mgjit import settings
 from mgjit._version import __version__
-from mgjit.cache import store
+from mgjit.cache import directories, store
 from mgjit.runtime import ffi
 from mgjit.toolchain import compilers
 
@@ -130,12 +130,13 @@ def cache() -> Iterator[Row]:
     yield "directory", str(directory)
     kept = store.open_store()
     try:
-        reason = store.refusal(directory)
+        reason = None
+        directories.resolve(str(directory))
     except FileNotFoundError:
         yield "state", _can_be_made(directory)
         return
     except OSError as error:
-        reason = str(error)
+        reason = error.strerror or str(error)
     if reason is None:
         yield "entries", f"{len(kept.keys()):,}, {kept.size() / 1e6:,.1f} MB"
         reason = _why_not_writable(directory)

@@ -17,7 +17,7 @@ subnormal results as well: sums and products are exact in float64 then, and quot
 from __future__ import annotations
 
 import struct
-from typing import Callable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from ..errors import PrecisionError, user_location
 
@@ -39,6 +39,9 @@ class Precision(NamedTuple):
     size: int
     rounded: Callable[[float], float]
 
+    def __reduce__(self) -> Any:
+        return _named, (self.name,)  # there is one object for each
+
 
 def float32(number: float) -> float:
     """The nearest float32."""
@@ -51,6 +54,10 @@ FLOAT32 = Precision("float32", "f", 4, float32)
 
 #: By the name that `dtype` has.
 PRECISIONS = {precision.name: precision for precision in (FLOAT64, FLOAT32)}
+
+
+def _named(name: str) -> Precision:
+    return PRECISIONS[name]
 
 
 def require_precision(what: str, has: Precision, wanted: Precision) -> None:

@@ -31,15 +31,23 @@ class State:
         return len(self._buffer)
 
     def __getitem__(self, index: Any) -> Any:
-        if hook.recording is not None and hook.recording.thread == get_ident() and not isinstance(index, slice):
-            return hook.recording.methods["state"](self, index)
+        if (
+            (recording := hook.recording) is not None
+            and recording.thread == get_ident()
+            and not isinstance(index, slice)
+        ):
+            return recording.methods["state"](self, index)
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         return self._buffer[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if hook.recording is not None and hook.recording.thread == get_ident() and not isinstance(index, slice):
-            hook.recording.methods["state ="](self, index, value)
+        if (
+            (recording := hook.recording) is not None
+            and recording.thread == get_ident()
+            and not isinstance(index, slice)
+        ):
+            recording.methods["state ="](self, index, value)
         elif isinstance(index, slice):
             positions = range(*index.indices(len(self)))
             values = list(value)
@@ -55,13 +63,6 @@ class State:
         if self._precision is not None:
             require_precision("a state", self._precision, precision)
 
-    def _bind(self, precision: Precision) -> None:
-        """Keep numbers of this kind from now on: a kernel is about to point at the buffer."""
-        self._require(precision)
-        if self._buffer.typecode != precision.format:
-            self._buffer = array(precision.format, self._buffer)
-        self._precision = precision
-
     def __iter__(self) -> Iterator[Any]:
         for index in range(len(self)):
             yield self[index]
@@ -70,7 +71,7 @@ class State:
         return f"mgjit.state({list(self._buffer)})"
 
     def __reduce__(self) -> Any:
-        return State, (list(self._buffer),)
+        return type(self), (list(self._buffer),)
 
 
 def state(values: Iterable[Any]) -> State:

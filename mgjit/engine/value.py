@@ -15,6 +15,7 @@ traversal; it is what the compiled backward pass reproduces bit for bit.
 
 from __future__ import annotations
 
+import copyreg
 from itertools import count
 from operator import attrgetter
 from threading import get_ident
@@ -66,10 +67,12 @@ class Value:
     _index: int
     _trace: Any
     _leaf: int
+    #: Whether it lives in the memory of a kernel (runtime/buffers.py).
+    _is_bound = False
 
     def __init__(self, data: Any) -> None:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            hook.recording.methods["__init__"](self, data)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            recording.methods["__init__"](self, data)
             return
         self._data = data if type(data) is float else _as_float(data)
         self._grad = 0.0
@@ -80,154 +83,154 @@ class Value:
     @property
     def data(self) -> float:
         """The number."""
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["data"](self)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["data"](self)
         return self._data
 
     @data.setter
     def data(self, number: Any) -> None:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            hook.recording.methods["data ="](self, number)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            recording.methods["data ="](self, number)
         else:
             self._data = number if type(number) is float else _as_float(number)
 
     @property
     def grad(self) -> float:
         """The derivative of the last root of `backward()` with respect to this Value."""
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["grad"](self)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["grad"](self)
         return self._grad
 
     @grad.setter
     def grad(self, number: Any) -> None:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            hook.recording.methods["grad ="](self, number)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            recording.methods["grad ="](self, number)
         else:
             self._grad = number if type(number) is float else _as_float(number)
 
     # ---- arithmetic ---------------------------------------------------------------------------
 
     def __add__(self, other: Operand) -> Value:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["__add__"](self, other)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["__add__"](self, other)
         other = other if isinstance(other, Value) else _constant(other)
         return _node(self._data + other._data, _add_backward, self, other)
 
     def __mul__(self, other: Operand) -> Value:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["__mul__"](self, other)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["__mul__"](self, other)
         other = other if isinstance(other, Value) else _constant(other)
         return _node(self._data * other._data, _multiply_backward, self, other)
 
     def __sub__(self, other: Operand) -> Value:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["__sub__"](self, other)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["__sub__"](self, other)
         other = other if isinstance(other, Value) else _constant(other)
         return _node(self._data - other._data, _subtract_backward, self, other)
 
     def __rsub__(self, other: Operand) -> Value:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["__rsub__"](self, other)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["__rsub__"](self, other)
         return _constant(other) - self
 
     def __radd__(self, other: Operand) -> Value:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["__radd__"](self, other)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["__radd__"](self, other)
         return _constant(other) + self
 
     def __rmul__(self, other: Operand) -> Value:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["__rmul__"](self, other)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["__rmul__"](self, other)
         return _constant(other) * self
 
     def __truediv__(self, other: Operand) -> Value:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["__truediv__"](self, other)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["__truediv__"](self, other)
         # As micrograd: a / b is a * b**-1, which is not always the rounded quotient.
         return self * (other**-1 if isinstance(other, Value) else _reciprocal(other))
 
     def __rtruediv__(self, other: Operand) -> Value:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["__rtruediv__"](self, other)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["__rtruediv__"](self, other)
         return other * self**-1
 
     def __pow__(self, exponent: Any) -> Value:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["__pow__"](self, exponent)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["__pow__"](self, exponent)
         if isinstance(exponent, Value):
             raise TypeError("Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a))")
         exponent = _as_float(exponent)
         return _node(arithmetic.power(self._data, exponent), _power_backward, self, _constant(exponent))
 
     def __neg__(self) -> Value:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["__neg__"](self)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["__neg__"](self)
         return _unary(-self._data, _negate_backward, self)
 
     def __pos__(self) -> Value:
         return self
 
     def __abs__(self) -> Value:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["__abs__"](self)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["__abs__"](self)
         return _unary(abs(self._data), _absolute_backward, self)
 
     # ---- functions ----------------------------------------------------------------------------
 
     def relu(self) -> Value:
         """max(0, self); nan passes through."""
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["relu"](self)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["relu"](self)
         return _unary(arithmetic.relu(self._data), _relu_backward, self)
 
     def exp(self) -> Value:
         """e to the power of self."""
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["exp"](self)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["exp"](self)
         return _unary(arithmetic.exp(self._data), _exp_backward, self)
 
     def log(self) -> Value:
         """The natural logarithm; -inf at 0, nan below."""
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["log"](self)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["log"](self)
         return _unary(arithmetic.log(self._data), _log_backward, self)
 
     def tanh(self) -> Value:
         """The hyperbolic tangent."""
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["tanh"](self)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["tanh"](self)
         return _unary(arithmetic.tanh(self._data), _tanh_backward, self)
 
     def sqrt(self) -> Value:
         """The square root; nan below 0."""
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["sqrt"](self)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["sqrt"](self)
         return _unary(arithmetic.sqrt(self._data), _sqrt_backward, self)
 
     def maximum(self, other: Operand) -> Value:
         """The greater of the two, self where they are equal; the gradient goes to the one that was taken."""
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["maximum"](self, other)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["maximum"](self, other)
         other = other if isinstance(other, Value) else _constant(other)
         return _node(arithmetic.maximum(self._data, other._data), _maximum_backward, self, other)
 
     def minimum(self, other: Operand) -> Value:
         """The smaller of the two, self where they are equal; the gradient goes to the one that was taken."""
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["minimum"](self, other)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["minimum"](self, other)
         other = other if isinstance(other, Value) else _constant(other)
         return _node(arithmetic.minimum(self._data, other._data), _minimum_backward, self, other)
 
     def _copied(self) -> Value:
         """A node of its own with the same number: what `mgjit.take` returns."""
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["_copied"](self)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["_copied"](self)
         return _unary(self._data, _copy_backward, self)
 
     def _select(self, condition: Any, chosen: Any, other: Any) -> Any:
         """`mgjit.where` with at least one Value among its arguments."""
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["_select"](self, condition, chosen, other)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["_select"](self, condition, chosen, other)
         if isinstance(condition, Value):
             condition = condition.data
         if isinstance(chosen, Value) or isinstance(other, Value):
@@ -237,38 +240,38 @@ class Value:
     @staticmethod
     def _lifted(number: Any) -> Value:
         """A constant leaf: what `mgjit.maximum(0.0, value)` turns its number into."""
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["_lifted"](number)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["_lifted"](number)
         return _constant(number)
 
     # ---- comparisons (of the data; == stays identity, so that Values can be dictionary keys) -----
 
     def __lt__(self, other: Operand) -> bool:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["__lt__"](self, other)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["__lt__"](self, other)
         return self._data < (other._data if isinstance(other, Value) else other)
 
     def __le__(self, other: Operand) -> bool:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["__le__"](self, other)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["__le__"](self, other)
         return self._data <= (other._data if isinstance(other, Value) else other)
 
     def __gt__(self, other: Operand) -> bool:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["__gt__"](self, other)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["__gt__"](self, other)
         return self._data > (other._data if isinstance(other, Value) else other)
 
     def __ge__(self, other: Operand) -> bool:
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            return hook.recording.methods["__ge__"](self, other)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["__ge__"](self, other)
         return self._data >= (other._data if isinstance(other, Value) else other)
 
     # ---- differentiation ----------------------------------------------------------------------
 
     def backward(self) -> None:
         """Set `grad` of every interior node below, and add to `grad` of every leaf, d(self)/d(node)."""
-        if hook.recording is not None and hook.recording.thread == get_ident():
-            hook.recording.methods["backward"](self)
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            recording.methods["backward"](self)
             return
         interior = self._interior_nodes()
         for node in interior:
@@ -300,7 +303,13 @@ class Value:
 
     def __reduce__(self) -> Any:
         # A copy or a pickle is a leaf: the graph, and where the number is stored, stay behind.
-        return _restore, (self._data, self._grad)
+        cls = type(self)
+        while cls._is_bound:
+            cls = cls.__bases__[0]
+        added = [name for name in copyreg._slotnames(cls) if name not in Value.__slots__]  # type: ignore[attr-defined]
+        slots = {name: getattr(self, name) for name in added if hasattr(self, name)}
+        own = getattr(self, "__dict__", None) or None
+        return restore, (cls, self.data, self.grad), (own, slots) if slots else own
 
 
 # ---- making nodes -----------------------------------------------------------------------------------
@@ -354,9 +363,11 @@ def select(condition: Any, chosen: Operand, other: Operand) -> Value:
     return node
 
 
-def _restore(data: float, grad: float) -> Value:
-    leaf = Value(data)
-    leaf._grad = grad
+def restore(cls: type[Value], data: Any, grad: Any) -> Value:
+    """A leaf with these numbers: what copies and pickles are."""
+    leaf = cls.__new__(cls)  # without calling an __init__ of the user's
+    Value.__init__(leaf, data)
+    leaf.grad = grad
     return leaf
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from ..collection import no_garbage_collection
+from ..collection import without_garbage_collection
 from ..ir.program import Loop, Program, count_statements, walk
 from ..ir.verify import verify
 from ..trace.opcodes import PARAMETER
@@ -70,8 +70,7 @@ def lower(
         processor: what the nests are scheduled for; None leaves them in the order of the trace.
         grads: whether gradients can be read after a whole step.
     """
-    with no_garbage_collection():
-        return _first_form_that_works(trace, inputs, processor, grads)
+    return without_garbage_collection(lambda: _first_form_that_works(trace, inputs, processor, grads))
 
 
 def _first_form_that_works(

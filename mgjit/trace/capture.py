@@ -7,25 +7,31 @@ what they were.  Rewritten code means the same for everything that is not traced
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from types import FunctionType
+from collections.abc import Callable, Iterable
+from types import CodeType, FunctionType
+from typing import TypeVar
 
+from ..interruption import settled
 from .rewriting import NAME_OF_HELPERS, rewritten
 from .semantics import HELPERS
 
+T = TypeVar("T")
 
-@contextmanager
-def captured_functions(functions: Iterable[FunctionType]) -> Iterator[None]:
-    """Let functions run rewritten while the block runs."""
-    changed = []
-    setattr(builtins, NAME_OF_HELPERS, HELPERS)
-    try:
+
+def with_captured_functions(functions: Iterable[FunctionType], work: Callable[[], T]) -> T:
+    """`work()`, while functions run rewritten."""
+    changed: list[tuple[FunctionType, CodeType]] = []
+
+    def run() -> T:
+        # The helpers stay: calls of other threads, or a generator, may go on with rewritten code after the trace.
+        setattr(builtins, NAME_OF_HELPERS, HELPERS)
         for function, code in rewritten(functions):
             changed.append((function, function.__code__))
             function.__code__ = code
-        yield
-    finally:
+        return work()
+
+    def put_back() -> None:
         for function, original in changed:
             function.__code__ = original
-        # The helpers stay: a generator that was started during the trace may go on after it.
+
+    return settled(run, put_back)

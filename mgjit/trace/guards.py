@@ -16,6 +16,8 @@ and names that are computed (`getattr(x, name)`).  `step.clear()` makes the next
 from __future__ import annotations
 
 import dis
+import functools
+import marshal
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from keyword import iskeyword
@@ -42,7 +44,7 @@ class Guard:
     def __init__(self, function: Callable[..., Any], objects: Iterable[Any] = ()) -> None:
         self._namespaces: list[tuple[Any, Any, Any, str]] = []
         self._cells: list[tuple[Any, Any, Any, str]] = []
-        self._lists: list[tuple[Any, list[Any], str]] = []
+        self._lists: list[tuple[Any, bytes, str]] = []
         self._names: set[Any] = set()
         self._objects: list[Any] = []
         self._seen: set[int] = set()
@@ -50,6 +52,8 @@ class Guard:
         self.expired = False
         roots = [("the step", function), ("self", getattr(function, "__self__", None))]
         roots += [("an argument", thing) for thing in objects]
+        if not isinstance(function, (FunctionType, MethodType)):
+            self._names.add("__call__")
         self._read_functions([thing for _, thing in roots])
         for name, thing in roots:
             self._watch_inside(thing, name, 0)
@@ -77,7 +81,7 @@ class Guard:
             if now is not meant and not _equal(now, meant):
                 return _describe(path, meant, now)
         for numbers, meant, path in self._lists:
-            if list(numbers) != meant:
+            if _contents(numbers) != meant:
                 return f"the numbers in the captured {path} have changed (pass them as an argument)"
         return ""
 
@@ -111,7 +115,7 @@ class Guard:
             found.append(f"{content} is {name_of(meant)}")
         for numbers, noted, _ in self._lists:
             if type(numbers) is not tuple:
-                found.append(f"{name_of(list)}({name_of(numbers)}) == {name_of(noted)}")
+                found.append(f"{name_of(_contents)}({name_of(numbers)}) == {name_of(noted)}")
         return found
 
     # ---- 1 and 2: the code ------------------------------------------------------------------------
@@ -134,8 +138,10 @@ class Guard:
                     self._objects.append(meant)
                     self._watch_inside(meant, str(name), 0)
                     pending.append(meant)
+            elif isinstance(thing, functools.partial):
+                pending += [thing.func, *thing.args, *thing.keywords.values()]
             elif not isinstance(thing, _COMPARED) and not _is_ours(type(thing).__module__):
-                members = vars(type(thing))
+                members = {name: member for cls in reversed(type(thing).__mro__) for name, member in vars(cls).items()}
                 pending += [members[n] for n in self._names & members.keys() if isinstance(members[n], FunctionType)]
 
     # ---- 3: containers ------------------------------------------------------------------------------
@@ -147,7 +153,7 @@ class Guard:
         self._seen.add(id(thing))
         if isinstance(thing, (list, tuple)):
             if 0 < len(thing) <= _LONGEST_LIST and all(isinstance(x, (int, float)) for x in thing):
-                self._lists.append((thing, list(thing), path))
+                self._lists.append((thing, _contents(thing), path))
             return
         if isinstance(thing, dict):
             self._watch_entries(thing, f"{path}[{{!r}}]", depth)
@@ -212,6 +218,14 @@ def _content(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:
         return _MISSING
+
+
+def _contents(numbers: Any) -> bytes:
+    """The kinds and bits of numbers: unlike `==`, it tells 0.0 from -0.0 and 1 from 1.0."""
+    try:
+        return marshal.dumps(list(numbers), 2)
+    except ValueError:  # of a class that derives from int or float
+        return repr([(type(number), number) for number in numbers]).encode()
 
 
 def _equal(now: Any, meant: Any) -> bool:

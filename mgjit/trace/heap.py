@@ -227,10 +227,10 @@ class Heap:
             new = watched.changes(ours)
             if not new:
                 continue
+            if watched.are_numbers() and watched.place.key not in self._knowledge.variable:
+                self._knowledge.variable.add(watched.place.key)
+                raise Again
             if any(map(holds_traced, new)):
-                if watched.is_of_numbers():
-                    self._knowledge.variable.add(watched.place.key)
-                    raise Again
                 raise self._leak(watched.place, next(filter(holds_traced, new)))
             self._lasting.append(watched)
 

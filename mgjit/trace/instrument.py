@@ -1,6 +1,6 @@
 """While a step is traced, `Value` and `State` record what is done to them instead of computing.
 
-`instrumented(recorder, types)` announces the trace to the engine (engine/hook.py) for the duration of a block.
+`recorded(recorder, types, work)` announces the trace to the engine (engine/hook.py) while `work()` runs.
 Other threads compute with Values as ever: the engine asks which thread it runs in.
 """
 
@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import get_ident
-from typing import Any, Callable
+from typing import Any, Callable, TypeVar
 
 from ..engine import hook
 from ..engine.state import State
 from ..errors import user_location
+from ..interruption import settled
 from . import opcodes as ops
 from .leaks import LeakedValue
 from .recorder import Recorder
 from .traced import TracedTypes
+
+T = TypeVar("T")
 
 
 class Recording:
@@ -39,21 +40,25 @@ class Recording:
         }
 
 
-@contextmanager
-def instrumented(recorder: Recorder, types: TracedTypes) -> Iterator[None]:
-    """Let the engine record into `recorder` while the block runs, in this thread."""
+def recorded(recorder: Recorder, types: TracedTypes, work: Callable[[], T]) -> T:
+    """`work()`, with the engine recording into `recorder` what it does in this thread."""
     original_sum = builtins.sum
-    hook.recording = Recording(recorder, types)
-    if sys.version_info >= (3, 12):
-        builtins.sum = _compensated_sum(original_sum, types, get_ident())
-    try:
-        yield
-    finally:
-        builtins.sum = original_sum
+    recording = Recording(recorder, types)
+
+    def record() -> T:
+        hook.recording = recording
+        if sys.version_info >= (3, 12):
+            builtins.sum = _compensated_sum(original_sum, types, get_ident())
+        return work()
+
+    def stop() -> None:
         hook.recording = None
+        builtins.sum = original_sum
         types.close()
         for value in recorder.local_values:
             value.__class__ = LeakedValue
+
+    return settled(record, stop)
 
 
 def _arithmetic(types: TracedTypes) -> dict[str, Callable[..., Any]]:

@@ -110,6 +110,12 @@ def number_types(recorder: Recorder) -> NumberTypes:
 
         __hash__ = refuse("index")
 
+        def __copy__(self) -> Any:
+            return self  # as of a float
+
+        def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+            return self
+
         def _lifted(self, number: Any) -> Any:
             return from_operand(operand_of(number))
 

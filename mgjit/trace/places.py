@@ -38,13 +38,18 @@ class Place:
 
 
 class Entry(Place):
-    """An entry of a dict: of the user's, of a module's variables, or of an object's attributes."""
+    """An entry of a dict of the user's, or of a module's variables.
 
-    __slots__ = ("owner",)
+    Args:
+        text: for messages.
+        parent: where the dict lies.
+    """
 
-    def __init__(self, holder: dict[Any, Any], name: Any, owner: str) -> None:
+    __slots__ = ("parent", "text")
+
+    def __init__(self, holder: dict[Any, Any], name: Any, text: str, parent: Place | None = None) -> None:
         super().__init__(holder, name)
-        self.owner = owner
+        self.text, self.parent = text, parent
 
     def read(self) -> Any:
         return self.holder[self.name]
@@ -53,7 +58,7 @@ class Entry(Place):
         self.holder[self.name] = thing
 
     def describe(self) -> str:
-        return self.owner
+        return self.text
 
 
 class Attribute(Place):

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from threading import get_ident
-from typing import Any
+from typing import Any, Callable, TypeVar
 
 from ..errors import RandomnessError
+from ..interruption import settled
+
+T = TypeVar("T")
 
 
-@contextmanager
-def no_randomness(location: str, reachable: Iterable[Any]) -> Iterator[None]:
-    """Raise a RandomnessError when the block draws random numbers.
+def without_randomness(location: str, reachable: Iterable[Any], work: Callable[[], T]) -> T:
+    """`work()`, and a RandomnessError when it draws random numbers.
 
     Args:
         location: `file:line` of the step.
@@ -46,15 +47,19 @@ def no_randomness(location: str, reachable: Iterable[Any]) -> Iterator[None]:
             raise _error(location)
         return original_bits(self, k)
 
-    random.SystemRandom.getrandbits = system_bits  # type: ignore[method-assign]
-    random.Random.seed, random.SystemRandom.random = seed, system  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
+    def watched() -> T:
+        random.SystemRandom.getrandbits = system_bits  # type: ignore[method-assign]
+        random.Random.seed, random.SystemRandom.random = seed, system  # type: ignore[method-assign]
+        return work()
+
+    def restore() -> None:
         random.SystemRandom.getrandbits = original_bits  # type: ignore[method-assign]
         random.Random.seed, random.SystemRandom.random = original_seed, original_system  # type: ignore[method-assign]
+
+    result = settled(watched, restore)
     if _states(generators) != before:
         raise _error(location)
+    return result
 
 
 def _states(generators: Iterable[Any]) -> list[Any]:

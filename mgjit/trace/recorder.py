@@ -151,8 +151,7 @@ class Recorder:
                 f"{user_location()}: the step uses a Value that was computed outside of it, so backward() could "
                 "not reach what it was computed from. Compute it inside the step, or pass its .data as a number."
             )
-        storage = getattr(value, "_storage", None)
-        if storage is None:
+        if not value._is_bound:
             if not self.new_parameters:
                 self._first_sequence = value._sequence
             index = NEW_BASE + value._sequence - self._first_sequence
@@ -161,7 +160,7 @@ class Recorder:
             operand = leaf(PARAMETER, index)
             self.new_parameters.append(value)
         else:
-            operand = leaf(PARAMETER, self.bound_base(storage) + value._index)
+            operand = leaf(PARAMETER, self.bound_base(value._storage) + value._index)
         value._leaf = operand
         value._trace = self
         return operand

@@ -9,8 +9,8 @@ for the time of a trace (trace/capture.py).  What changes:
    traced numbers as well (trace/semantics.py).
 4. The tests of `if` and `while` are passed to a function that reports a traced one together with its text.
 
-Code that cannot be changed so without another meaning (a `yield`, `await` or `:=` would end up in a function of its
-own) stays as it is.  A function whose source is not what it was compiled from is not touched at all.
+Code that cannot be changed so without another meaning (a `yield`, `await`, `:=` or `super()` would end up in a
+function of its own) stays as it is.  A function whose source is not what it was compiled from is not touched at all.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ NAME_OF_HELPERS = "__mgjit__"
 _PLAIN_TESTS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "len"})
 _PLAIN_OPERATORS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 _HAS_ITS_OWN_MEANING = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
+_OF_THE_FRAME = frozenset({"super", "locals", "vars", "dir", "eval", "exec"})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -298,7 +299,12 @@ def _is_plain_index(node: Any) -> bool:
 
 
 def _has_its_own_meaning(*nodes: Any) -> bool:
-    return any(isinstance(part, _HAS_ITS_OWN_MEANING) for node in nodes for part in ast.walk(node))
+    """Whether something in expressions depends on which function it is in."""
+    return any(
+        isinstance(part, _HAS_ITS_OWN_MEANING) or (isinstance(part, ast.Call) and _dotted(part.func) in _OF_THE_FRAME)
+        for node in nodes
+        for part in ast.walk(node)
+    )
 
 
 def _dotted(node: Any) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Callable, NamedTuple
 
 from ..engine import arithmetic
-from ..engine.value import Value
+from ..engine.value import Value, restore
 from ..errors import LeakError, TraceError, user_location
 from . import opcodes as ops
 from .leaks import Traced, is_traced, leaked
@@ -100,6 +100,9 @@ def traced_types(recorder: Recorder) -> TracedTypes:
 
         def __repr__(self) -> str:
             return "<a Value that is being traced>"
+
+        def __reduce__(self) -> Any:
+            return restore, (Value, self.data, self.grad)
 
         def _select(self, condition: Any, chosen: Any, other: Any) -> Any:
             return select(condition, chosen, other)

@@ -15,20 +15,23 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Callable
 
-from ..collection import no_garbage_collection
-from .capture import captured_functions
+from ..collection import without_garbage_collection
+from ..engine.precision import Precision
+from ..errors import PrecisionError, user_location
+from ..interruption import new_lock, settled
+from .capture import with_captured_functions
 from .heap import Heap, HeapPlan
-from .instrument import instrumented
-from .randomness import no_randomness
+from .instrument import recorded
+from .randomness import without_randomness
 from .recorder import Recorder, Trace
 from .results import ResultTree, describe_result
 from .signature import ArgumentPlan
 from .traced import traced_types
 
 #: One trace at a time in a process: the engine's classes are instrumented while it runs.
-_trace_lock = threading.RLock()
-#: The threads that are inside a trace.
-tracing_threads: set[int] = set()
+_trace_lock = new_lock()
+#: The threads that are inside a trace, and what it computes with.
+tracing_threads: dict[int, Precision] = {}
 
 
 @dataclass
@@ -43,6 +46,16 @@ class TracedCall:
 def is_tracing() -> bool:
     """Whether this thread is inside a trace (a compiled step called there is recorded, not run)."""
     return bool(tracing_threads) and threading.get_ident() in tracing_threads
+
+
+def require_traced_precision(name: str, precision: Precision) -> None:
+    """Raise a PrecisionError when a step of one precision is called in the trace of a step of another."""
+    outer = tracing_threads[threading.get_ident()]
+    if outer is not precision:
+        raise PrecisionError(
+            f"{user_location()}: {name}, a {precision.name} step, is called in a {outer.name} step and would become "
+            "part of it, with its numbers. Give both the same dtype, or call the undecorated function."
+        )
 
 
 def trace_call(
@@ -65,22 +78,33 @@ def trace_call(
         location: `file:line` of the step, for messages.
         reachable: objects that the step captures, in which generators of random numbers are looked for.
     """
+    me = threading.get_ident()
     recorder = Recorder(plan.precision)
-    with _trace_lock, no_garbage_collection(), no_randomness(location, [*reachable, *plan.static_objects()]):
+
+    def run() -> tuple[ResultTree, HeapPlan]:
+        if heap is None:
+            return describe_result(call(plan.traced(types.input_number)), recorder, types), HeapPlan()
+        heap.enter(recorder, types)
+        result = describe_result(call(plan.traced(types.input_number)), recorder, types, heap.knows)
+        return result, heap.settle()
+
+    def captured() -> tuple[ResultTree, HeapPlan]:
+        restore = heap.restore if heap is not None else lambda: None
+        return settled(lambda: with_captured_functions(functions, run), restore)
+
+    def announced() -> tuple[ResultTree, HeapPlan]:
+        tracing_threads[me] = plan.precision
+        return recorded(recorder, types, captured)
+
+    def watched() -> tuple[ResultTree, HeapPlan]:
+        return without_randomness(location, [*reachable, *plan.static_objects()], traced)
+
+    def traced() -> tuple[ResultTree, HeapPlan]:
+        return settled(announced, lambda: tracing_threads.pop(me, None))
+
+    with _trace_lock:
         if slots is not None:
             recorder.value_slots(plan.values, slots)
         types = traced_types(recorder)
-        tracing_threads.add(threading.get_ident())
-        try:
-            with captured_functions(functions), instrumented(recorder, types):
-                if heap is not None:
-                    heap.enter(recorder, types)
-                returned = call(plan.traced(types.input_number))
-                known = heap.knows if heap is not None else lambda thing: False
-                result = describe_result(returned, recorder, types, known)
-                memory = HeapPlan() if heap is None else heap.settle()
-        finally:
-            if heap is not None:
-                heap.restore()
-            tracing_threads.discard(threading.get_ident())
+        result, memory = without_garbage_collection(watched)
     return TracedCall(recorder.finish(), result, memory)

@@ -52,6 +52,10 @@ class Found:
     watched: list[Watched] = field(default_factory=list)
     known: set[int] = field(default_factory=set)
 
+    def has_list(self, content: Any) -> bool:
+        """Whether something is one of the lists of numbers."""
+        return type(content) is list and any(content is known for _, known in self.lists)
+
     def identity(self, place: Place) -> Any:
         """The list that was found at a place."""
         return next(content for other, content in self.lists if other is place)
@@ -65,7 +69,7 @@ def walk(functions: list[FunctionType], roots: Iterable[tuple[str, Any]], variab
         roots: objects that it is given, each with its name.
         variable: keys of places whose lists are known to be assigned.
     """
-    walker = _Walker(functions, variable)
+    walker = _Walker(functions, set(variable))
     walker.variables(stored_variables(functions))
     places = [place for function in functions for place in captured(function)]
     walker.run([*places, *(Root(thing, name) for name, thing in roots)])
@@ -94,6 +98,9 @@ class _Walker:
             content = place.read()
             if is_number(content):
                 self.found.scalars.append(place)
+            elif type(content) is list:
+                self._variable.add(place.key)
+                self.run([place])
             else:
                 self.found.watched.append(Watched(place, content))
 
@@ -130,7 +137,7 @@ class _Walker:
 
     def _list(self, thing: list[Any], kinds: set[type], place: Place) -> None:
         numbers = bool(kinds) and kinds <= {float, int} and float in kinds
-        if numbers and (self._is_assigned(place) or place.key in self._variable):
+        if numbers and self._is_assigned(place):
             self.found.lists.append((place, thing))
         else:
             self.found.watched.append(Watched(place, thing))
@@ -138,17 +145,22 @@ class _Walker:
     def _dict(self, thing: dict[Any, Any], place: Place) -> Iterator[Place]:
         self.found.watched.append(Watched(place, thing))
         for name, content in thing.items():
-            entry = Entry(thing, name, f"{place.describe()}[{name!r}]")
+            entry = Entry(thing, name, f"{place.describe()}[{name!r}]", place)
             if type(content) not in _ATOMS:
                 yield entry
             elif type(content) is float and self._is_assigned(entry):
                 self.found.scalars.append(entry)
 
     def _is_assigned(self, place: Place) -> bool:
-        """Whether the code seems to assign elements of what lies at a place."""
-        while isinstance(place, Element):
-            place = place.holder
-        return place.name in self._beside_stores
+        """Whether the code seems to assign what lies at a place, or elements of it."""
+        around: Place | None = place
+        while around is not None:
+            if around.key in self._variable or around.name in self._beside_stores:
+                return True
+            if isinstance(around, Attribute) and around.name in self._assigned:
+                return True
+            around = around.holder if isinstance(around, Element) else getattr(around, "parent", None)
+        return False
 
     def _attributes(self, thing: Any, kind: type) -> list[Field]:
         slots = self._slots.get(kind)
@@ -180,7 +192,7 @@ class _Walker:
         for thing in things:
             for f in fields:
                 content = content_of(f, thing)
-                if content is not NOTHING:
+                if content is not NOTHING and not self.found.has_list(content):
                     self.found.watched.append(Watched(Attribute(thing, f), content))
 
 

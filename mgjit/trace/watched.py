@@ -47,16 +47,13 @@ class Watched:
             return new or ([now] if len(now) != len(parts) else [])
         return []
 
-    def is_of_numbers(self) -> bool:
-        """Whether it is a list of numbers that has other elements now, and the same length."""
-        now = self.place.read()
-        parts = self._parts
-        return (
-            now is self._before
-            and type(parts) is list
-            and len(now) == len(parts)
-            and all(type(part) in (float, int) for part in parts)
-        )
+    def are_numbers(self) -> bool:
+        """Whether all that is different are numbers where there were numbers."""
+        now, parts = self.place.read(), self._parts
+        if now is not self._before or parts is None or len(now) != len(parts):
+            return False
+        pairs = zip(parts, now) if type(parts) is list else ((part, now.get(key)) for key, part in parts.items())
+        return all(new is old or (type(old) in (float, int) and isinstance(new, (float, int))) for old, new in pairs)
 
     def restore(self) -> None:
         """Put back what was there."""

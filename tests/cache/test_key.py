@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 import mgjit
 from mgjit.cache import key
+from mgjit.toolchain import features
 from tests.lowering import Example
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,31 +86,46 @@ def test_03_small_differences() -> None:
     assert len(set(hashes)) == len(hashes)
 
 
+def made(structure: str = "s", compiler: str = "gcc", flags: str = "-O2", **chosen: str) -> str:
+    """The key of an entry."""
+    return key.entry_key(key.key_parts(structure, compiler, flags.split(), **chosen))
+
+
 def test_04_everything_else_is_in_the_entry_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mode, flags, compiler, generator version, processor, how the interpreter squares."""
-    first = key.entry_key("s", "strict", "gcc", "-O2")
-    assert key.entry_key("s", "strict", "gcc", "-O2") == first
+    """Mode, flags, compiler, generator version, machine, how the interpreter squares; no two parts run together."""
+    first = made(mode="strict")
+    assert made(mode="strict") == first
     others = [
-        key.entry_key("t", "strict", "gcc", "-O2"),
-        key.entry_key("s", "fast", "gcc", "-O2"),
-        key.entry_key("s", "strict", "gcc", "-O3"),
-        key.entry_key("s", "strict", "gcc-O2"),
-    ]
-    with monkeypatch.context() as patch:
-        patch.setattr(key, "generator_version", lambda: "another")
-        others.append(key.entry_key("s", "strict", "gcc", "-O2"))
-    with monkeypatch.context() as patch:
-        patch.setattr(key, "SQUARE_IS_PRODUCT", not key.SQUARE_IS_PRODUCT)
-        others.append(key.entry_key("s", "strict", "gcc", "-O2"))
+        made("t", mode="strict"), made(mode="fast"), made(mode="strict", more=""), made(compiler="tcc", mode="strict"),
+        made(flags="-O3", mode="strict"), made(compiler="gcc-O2", flags="", mode="strict"), made(cache_key="strict"),
+    ]  # fmt: skip
+    changes = {"generator_version": lambda: "another", "machine": lambda: "another", "SQUARE_IS_PRODUCT": None}
+    for name, value in changes.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(key, name, value or not key.SQUARE_IS_PRODUCT)
+            others.append(made(mode="strict"))
     assert len({first, *others}) == 1 + len(others)
 
 
-def test_05_the_processor_matters_only_for_native_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Portable code is shared between processors."""
-    portable, native = (key.entry_key("s", flags) for flags in ("-O2", "-O2 -march=native"))
-    monkeypatch.setattr(key, "cpu_features", lambda: "another processor")
-    assert key.entry_key("s", "-O2") == portable
-    assert key.entry_key("s", "-O2 -march=native") != native
+@pytest.mark.parametrize(
+    ("flags", "matters"),
+    [
+        ("-O2", False), ("-O2 -m64 -msse2 -mfpmath=sse", False), ("-mcpu=baseline", False),
+        ("-O2 -march=native", True), ("-mcpu=native", True), ("-mavx512f", True), ("-march=x86-64-v4", True),
+    ],
+)  # fmt: skip
+def test_05_the_processor_matters_where_flags_name_it(
+    flags: str, matters: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Portable code is shared between processors; what uses AVX-512 is not, in either direction."""
+    keys = []
+    for names in (("avx2",), ("avx2", "avx512f"), ("avx2",)):
+        monkeypatch.setattr(features, "cpu_features", lambda names=names: features.Features("a processor", names))
+        keys.append(made(flags=flags))
+    assert keys[0] == keys[2]
+    assert (keys[0] != keys[1]) == matters
+    monkeypatch.setattr(features, "cpu_features", lambda: features.Features("another", ("avx2",)))
+    assert (made(flags=flags) != keys[0]) == matters
 
 
 def test_06_the_same_in_another_process() -> None:
@@ -116,15 +133,71 @@ def test_06_the_same_in_another_process() -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
         "from tests.cache.test_key import network, structure, key\n"
-        "made = structure(network()); print(made, key.entry_key(made, 'strict', '-march=native'))"
+        "made = structure(network()); print(made, key.entry_key(key.key_parts(made, 'gcc', ['-march=native'])))"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "5"}
     found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     made = structure(network())
-    assert found.stdout.split() == [made, key.entry_key(made, "strict", "-march=native")]
+    assert found.stdout.split() == [made, key.entry_key(key.key_parts(made, "gcc", ["-march=native"]))]
 
 
 def test_07_the_precision_is_part_of_the_structure() -> None:
     """Also of a step without inputs."""
     for made in (network(), Example(lambda: mgjit.exp(mgjit.Value(1.0)))):
         assert structure(made) != structure(made.in_float32())
+
+
+PRINT = "from mgjit.cache import key; import mgjit; print(key.generator_version(), mgjit.__file__)"
+
+
+def version_of(path: Path) -> str:
+    """The generator's version as a process sees it that imports mgjit from there."""
+    environment = {**os.environ, "PYTHONPATH": str(path)}
+    words = [sys.executable, "-c", PRINT]
+    said = subprocess.run(words, cwd=path.parent, env=environment, capture_output=True, text=True, check=True).stdout
+    version, where = said.split()
+    assert where.startswith(str(path))
+    return version
+
+
+def test_08_the_generator_s_version_from_a_zip_file(tmp_path: Path) -> None:
+    """The same sources have the same version there, other sources another one."""
+    package = Path(key.__file__).resolve().parents[1]
+    versions = []
+    for change in ("", "# changed\n"):
+        archive = tmp_path / f"mgjit{len(versions)}.zip"
+        with zipfile.ZipFile(archive, "w") as file:
+            for source in sorted(package.rglob("*.py")):
+                name = f"mgjit/{source.relative_to(package).as_posix()}"
+                more = change if name == "mgjit/passes/roll.py" else ""
+                file.writestr(name, source.read_text("utf-8") + more)
+        versions.append(version_of(archive))
+    assert versions[0] == key.generator_version()
+    assert versions[1] != versions[0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "matters"),
+    [
+        ("passes/roll.py", True), ("codegen/mathematics/parts.py", True), ("engine/precision.py", True),
+        ("trace/opcodes.py", True), ("runtime/kernel.py", True), ("toolchain/build.py", True), ("build.py", True),
+        ("cli/demo.py", False), ("errors.py", False), ("passes/new.py", True),
+    ],
+)  # fmt: skip
+def test_09_what_changes_the_generator_s_version(
+    changed: str, matters: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every module that has a say in what code becomes of a trace, and in how it is called."""
+    for name in ("codegen/mathematics", "passes", "engine", "trace", "runtime", "toolchain", "ir", "cli", "cache"):
+        (tmp_path / name).mkdir(parents=True)
+    places = ["passes/roll.py", "codegen/mathematics/parts.py", "engine/precision.py", "trace/opcodes.py"]
+    for name in [*places, "runtime/kernel.py", "toolchain/build.py", "build.py", "cli/demo.py", "errors.py"]:
+        (tmp_path / name).write_text("a = 1\n")
+    monkeypatch.setattr(key, "__file__", str(tmp_path / "cache" / "key.py"))
+    before = key.generator_version.__wrapped__()
+    (tmp_path / "passes" / "__pycache__").mkdir()
+    (tmp_path / "passes" / "__pycache__" / "roll.pyc").write_text("x")
+    (tmp_path / "passes" / "notes.txt").write_text("x")
+    assert key.generator_version.__wrapped__() == before
+    (tmp_path / changed).write_text("a = 2\n")
+    assert (key.generator_version.__wrapped__() != before) == matters

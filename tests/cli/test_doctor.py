@@ -137,11 +137,11 @@ class TestCache:
     def test_a_directory_that_others_can_write_to_is_not_used(self, tmp_path: Path) -> None:
         (tmp_path / "cache").mkdir()
         (tmp_path / "cache").chmod(0o777)
-        assert dict(doctor.cache())["state"].startswith("not used: others may write to it")
+        assert dict(doctor.cache())["state"].startswith(f"not used: {tmp_path / 'cache'}: others may write to it")
 
     def test_a_file_in_its_place(self, tmp_path: Path) -> None:
         (tmp_path / "cache").write_text("")
-        assert dict(doctor.cache())["state"] == "not used: it is not a directory"
+        assert dict(doctor.cache())["state"] == f"not used: {tmp_path / 'cache'}: it is not a directory"
 
     def test_a_file_above_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "file").write_text("")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import locale
 import math
 import os
 import struct
@@ -156,24 +155,6 @@ def test_05_the_same_numbers_as_the_interpreter(example: Callable[[], Example], 
     memory = run_native(made, program, layout, compile_c(find(family), text))
     for place, content in memory.items():
         assert [bits(x) for x in content] == [bits(x) for x in expected[place]], place
-
-
-def test_06_a_locale_with_a_decimal_comma() -> None:
-    """The generated text does not depend on the locale."""
-    before = locale.setlocale(locale.LC_NUMERIC)
-    expected = source(functions())[2]
-    for name in ("de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8", "German_Germany.1252"):
-        try:
-            locale.setlocale(locale.LC_NUMERIC, name)
-        except locale.Error:
-            continue
-        try:
-            assert locale.localeconv()["decimal_point"] == ","
-            assert source(functions())[2] == expected
-        finally:
-            locale.setlocale(locale.LC_NUMERIC, before)
-        return
-    pytest.skip("no locale with a decimal comma is installed (de_DE.UTF-8, fr_FR.UTF-8)")
 
 
 def test_07_the_text_is_reproducible() -> None:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit.engine.precision import FLOAT32, FLOAT64
+from mgjit.engine.precision import FLOAT32, FLOAT64, Precision
+from mgjit.engine.state import State
 from mgjit.errors import PrecisionError
+from mgjit.runtime.buffers import Move
 
 
 def test_zeros() -> None:
@@ -112,20 +114,27 @@ def test_wrong_index_in_a_compiled_step_changes_nothing() -> None:
     assert list(state) == [1.0, 2.0]
 
 
+def move(state: State, precision: Precision) -> None:
+    """As the first run of a kernel does."""
+    first = Move([], [], 0, [state], precision)
+    first.fill()
+    first.commit()
+
+
 def test_the_first_step_decides_the_precision() -> None:
     """Numbers are rounded then and at every assignment; another precision is refused."""
     state = mgjit.state([0.1, 0.5])
     assert state[0] == 0.1
-    state._bind(FLOAT32)
+    move(state, FLOAT32)
     assert list(state) == [0.10000000149011612, 0.5]
     state[1] = 1e39
     state[:1] = [0.2]
     assert list(state) == [0.20000000298023224, math.inf]
     before = state._buffer
-    state._bind(FLOAT32)
+    move(state, FLOAT32)
     assert state._buffer is before
     with pytest.raises(PrecisionError, match="a state of a float32 step"):
-        state._bind(FLOAT64)
+        state._require(FLOAT64)
     clone = copy.copy(state)
-    clone._bind(FLOAT64)
+    move(clone, FLOAT64)
     assert list(clone) == list(state)

@@ -6,10 +6,22 @@ import copy
 import math
 import pickle
 import struct
+from typing import Any
 
+import pytest
+
+import mgjit
 from mgjit import Value
 from mgjit.engine.precision import FLOAT32, FLOAT64
-from mgjit.runtime.buffers import ParameterStorage, aligned_zeros, bind, bound_class, bound_classes
+from mgjit.runtime.buffers import (
+    Move,
+    Moved,
+    ParameterStorage,
+    aligned_zeros,
+    bind,
+    bound_class,
+    bound_classes,
+)
 from mgjit.runtime.ffi import address_of
 
 
@@ -92,3 +104,60 @@ def test_07_float32() -> None:
     assert (storage.data.format, storage.data.nbytes, storage.precision) == ("f", 12, FLOAT32)
     for precision in (FLOAT32, FLOAT64):
         assert all(address_of(aligned_zeros(n, precision)) % 64 == 0 for n in range(1, 40))
+
+
+def test_08_nothing_is_visible_before_the_commit() -> None:
+    """Not the rounding either; afterwards everything is, also when it is committed twice."""
+    value, state = Value(0.1), mgjit.state([0.3])
+    move = Move([value], [1], 2, [state], FLOAT32)
+    move.fill()
+    move.storage.data[1], move.state_buffers[0][0] = 7.0, 8.0
+    assert (value.data, state[0]) == (0.1, 0.3)
+    for _ in range(2):
+        move.commit()
+        assert (value.data, state[0]) == (7.0, 8.0)
+
+
+def test_09_two_moves_of_the_same() -> None:
+    """The second one is told that it comes too late, and nothing happens."""
+    value, state = Value(0.5), mgjit.state([0.25])
+    moves = [Move([value], [0], 1, (), FLOAT64), Move([value], [0], 1, (), FLOAT64)]
+    moves += [Move([], [], 0, [state], FLOAT32), Move([], [], 0, [state], FLOAT32)]
+    for first, second in (moves[:2], moves[2:]):
+        first.fill()
+        first.commit()
+        with pytest.raises(Moved):
+            second.fill()
+    value.data, state[0] = 3.0, 4.0
+    assert (moves[0].storage.data[0], moves[2].state_buffers[0][0]) == (3.0, 4.0)
+
+
+class Labelled(Value):
+    """A class of the user's with attributes of its own."""
+
+    def __init__(self, data: float, label: str) -> None:
+        super().__init__(data)
+        self.label = label
+
+
+class Slotted(Value):
+    """The same with slots."""
+
+    __slots__ = ("label",)
+
+    def __init__(self, data: float, label: str) -> None:
+        super().__init__(data)
+        self.label = label
+
+
+@pytest.mark.parametrize("kind", [Labelled, Slotted])
+def test_10_copies_of_derived_classes(kind: Any) -> None:
+    """They keep their class and attributes, bound or not."""
+    value = kind(2.0, "w")
+    value.grad = 0.5
+    for _ in range(2):
+        for clone in (copy.copy(value), copy.deepcopy(value), pickle.loads(pickle.dumps(value))):  # noqa: S301
+            assert type(clone) is kind
+            assert (clone.data, clone.grad, clone.label) == (2.0, 0.5, "w")
+        if not value._is_bound:
+            bind([value], [0], 1)

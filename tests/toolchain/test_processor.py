@@ -12,7 +12,7 @@ import pytest
 
 from mgjit.engine.precision import FLOAT32, FLOAT64
 from mgjit.passes.cost import Processor
-from mgjit.toolchain import processor as module
+from mgjit.toolchain import features
 from mgjit.toolchain.compilers import Compiler
 from mgjit.toolchain.processor import processor
 
@@ -26,9 +26,9 @@ def compiler(family: str = "gcc") -> Compiler:
 
 @pytest.fixture(autouse=True)
 def _forget() -> Iterator[None]:
-    module._vectors_of_this_machine.cache_clear()
+    features.cpu_features.cache_clear()
     yield
-    module._vectors_of_this_machine.cache_clear()
+    features.cpu_features.cache_clear()
 
 
 def machine(monkeypatch: pytest.MonkeyPatch, flags: str | None, name: str = "x86_64") -> None:

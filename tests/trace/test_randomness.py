@@ -10,7 +10,7 @@ from typing import Any, Callable
 import pytest
 
 from mgjit.errors import RandomnessError
-from mgjit.trace.randomness import no_randomness
+from mgjit.trace.randomness import without_randomness
 
 
 class OddGenerator:
@@ -29,8 +29,7 @@ class OddGenerator:
 def draws(draw: Callable[[], Any], reachable: Iterable[Any] = ()) -> bool:
     """Whether it is refused, with the place of the step in the message."""
     try:
-        with no_randomness("model.py:7", reachable):
-            draw()
+        without_randomness("model.py:7", reachable, draw)
     except RandomnessError as error:
         return str(error).startswith("model.py:7: the step drew random numbers")
     return False

@@ -150,7 +150,7 @@ def test_memory_of_another_precision() -> None:
     """Bound parameters and states belong to steps of one precision; large tables need float64."""
     value, moments = Value(1.0), state([0.0])
     bind([value], [0], 1, FLOAT32)
-    moments._bind(FLOAT32)
+    moments._precision = FLOAT32
     Recorder(FLOAT32).parameter(value)
     Recorder(FLOAT32).state(moments)
     with pytest.raises(PrecisionError, match="a parameter of a float32 step"):

@@ -16,17 +16,20 @@ from __future__ import annotations
 import functools
 import math
 import os
-import threading
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ... import settings
-from ...cache.key import cpu_features, entry_key
-from ...cache.store import Entry, Store, open_store
+from ...cache.about import NAME as ABOUT
+from ...cache.about import about
+from ...cache.entry import Entry
+from ...cache.key import entry_key, key_parts
+from ...cache.store import Store, open_store
 from ...engine.arithmetic import SQUARE_IS_PRODUCT, exp, log, power, tanh
 from ...errors import CompilerError
 from ...runtime import ffi
-from ...toolchain import build
+from ...toolchain import build, features
 from ...toolchain.compilers import Compiler
 from .checker import BLOCKS, checker
 from .source import EXACT
@@ -40,7 +43,6 @@ _TELLING = {
 }
 
 _outcomes: dict[str, bool] = {}
-_lock = threading.Lock()
 
 
 def verified(compiler: Compiler, optimisation: str, function: str, store: Store | None = None) -> bool:
@@ -56,12 +58,12 @@ def verified(compiler: Compiler, optimisation: str, function: str, store: Store 
         return False
     if function == "power" and SQUARE_IS_PRODUCT:  # this interpreter's power is not the library's
         return False
-    flags = " ".join(build.flags(compiler, "strict", optimisation))
-    key = entry_key("vector function", function, library_identity(), compiler.identity, flags)
-    with _lock:
-        if key not in _outcomes:
-            _outcomes[key] = _outcome(compiler, optimisation, function, store or open_store(), key)
-        return _outcomes[key]
+    flags = build.flags(compiler, "strict", optimisation)
+    parts = key_parts(f"vector {function}", compiler.identity, flags, library=library_identity())
+    key = entry_key(parts)
+    if key not in _outcomes:
+        _outcomes[key] = _found(compiler, optimisation, function, store or open_store(), parts)
+    return _outcomes[key]
 
 
 def identity(compiler: Compiler, optimisation: str, functions: Sequence[str], store: Store | None = None) -> str:
@@ -81,13 +83,28 @@ def library_identity() -> str:
         version = "unknown"
     results = [function(x) for function in (exp, log, tanh) for x in _TELLING[function.__name__]]
     results += [power(x, 1.7) for x in _TELLING["power"]]
-    return "\n".join([os.path.realpath(path), version, cpu_features(), *(value.hex() for value in results)])
+    return "\n".join(
+        [os.path.realpath(path), version, features.cpu_features().identity, *(value.hex() for value in results)]
+    )
 
 
-def _outcome(compiler: Compiler, optimisation: str, function: str, store: Store, key: str) -> bool:
-    entry = store.get(key)
-    if entry is not None and isinstance(entry.metadata.get("differences"), int):
-        return bool(entry.metadata["differences"] == 0)
+def _found(compiler: Compiler, optimisation: str, function: str, store: Store, parts: Mapping[str, str]) -> bool:
+    """The outcome that is stored, or that of a comparison, which one process makes for all."""
+    key = entry_key(parts)
+    stored = _stored(store.get(key))
+    if stored is not None:
+        return stored
+    with store.building(key):
+        stored = _stored(store.get(key, again=True))
+        return _compared(compiler, optimisation, function, store, parts) if stored is None else stored
+
+
+def _stored(entry: Entry | None) -> bool | None:
+    differences = None if entry is None else entry.metadata.get("differences")
+    return differences == 0 if isinstance(differences, int) else None
+
+
+def _compared(compiler: Compiler, optimisation: str, function: str, store: Store, parts: Mapping[str, str]) -> bool:
     source = checker(function)
     try:
         built = build.compile_shared(compiler, source, optimisation=optimisation)
@@ -95,8 +112,9 @@ def _outcome(compiler: Compiler, optimisation: str, function: str, store: Store,
     except CompilerError as reason:
         settings.LOGGER.info("vector %s is not used: %s", function, reason)
         return False
-    facts = {"check": function, "inputs": 8 * BLOCKS, "differences": int(report[0])}
-    store.put(key, Entry(facts, source, built.binary))
+    facts: dict[str, Any] = {"check": function, "inputs": 8 * BLOCKS, "differences": int(report[0])}
+    facts[ABOUT] = about(f"check of {function}", parts, built)
+    store.put(entry_key(parts), Entry(facts, source, built.binary))
     if report[0]:
         settings.LOGGER.info(
             "vector %s is not used: %d of %d results differ from the library's, first %s(%s%s) = %s instead of %s",

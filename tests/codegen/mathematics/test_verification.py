@@ -11,7 +11,7 @@ from mgjit.codegen.mathematics import verification
 from mgjit.codegen.mathematics.checker import checker
 from mgjit.codegen.mathematics.source import EXACT
 from mgjit.codegen.mathematics.verification import identity, library_identity, verified
-from mgjit.toolchain import build
+from mgjit.toolchain import build, process
 from mgjit.toolchain.compilers import Compiler
 from tests.codegen.mathematics.lanes import vector_compiler
 
@@ -27,11 +27,11 @@ def nothing_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_01_an_outcome_is_found_once(function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gcc = vector_compiler("gcc")
     outcome = verified(gcc, NATIVE, function, Store(tmp_path))
-    before = build.compiler_runs
+    before = process.compiler_runs
     assert verified(gcc, NATIVE, function, Store(tmp_path / "another")) == outcome  # this process remembers
     monkeypatch.setattr(verification, "_outcomes", {})
     assert verified(gcc, NATIVE, function, Store(tmp_path)) == outcome  # the disk does
-    assert build.compiler_runs == before
+    assert process.compiler_runs == before
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def test_03_what_does_not_compile_is_not_used(monkeypatch: pytest.MonkeyPatch) -
 
 def test_04_compilers_without_vectors_are_not_asked() -> None:
     tcc = Compiler("tcc", ("/no/such/tcc",), "/no/such/tcc")
-    before = build.compiler_runs
+    before = process.compiler_runs
     assert not verified(tcc, "-O2", "exp", Store(memory_only=True))
     assert not verified(vector_compiler("gcc"), NATIVE, "sin", Store(memory_only=True))
-    assert build.compiler_runs == before
+    assert process.compiler_runs == before
 
 
 def test_05_the_identity_names_functions_and_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,9 +84,9 @@ def test_06_a_damaged_entry_is_compared_again(tmp_path: Path, monkeypatch: pytes
     (entry,) = tmp_path.glob("*.so")
     entry.write_bytes(b"x" * 1000)
     monkeypatch.setattr(verification, "_outcomes", {})
-    before = build.compiler_runs
+    before = process.compiler_runs
     assert verified(gcc, NATIVE, "exp", Store(tmp_path)) == outcome
-    assert build.compiler_runs > before
+    assert process.compiler_runs > before
 
 
 def test_07_a_power_that_is_not_the_library_s(monkeypatch: pytest.MonkeyPatch) -> None:

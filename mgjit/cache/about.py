@@ -1,0 +1,40 @@
+"""What an entry says about itself: nothing depends on it, and people want to know it."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._version import __version__
+from ..toolchain import features
+
+if TYPE_CHECKING:
+    from ..toolchain.build import Built
+
+NAME = "about"
+"""Where it is in the metadata of an entry."""
+
+
+def about(step: str, parts: Mapping[str, str], built: Built) -> dict[str, Any]:
+    """When, by whom, with what, and of what parts the key is made.
+
+    Args:
+        step: a name for people.
+        parts: those of the key.
+        built: how the binary was made.
+    """
+    processor = features.cpu_features()
+    return {
+        "step": step,
+        "created": int(time.time()),
+        "mgjit": __version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "compiler": built.compiler.command,
+        "version": built.compiler.version(),
+        "flags": " ".join(built.flags),
+        "seconds": round(built.seconds, 3),
+        "processor": {"model": processor.model, "flags": list(processor.flags)},
+        "key": dict(parts),
+    }

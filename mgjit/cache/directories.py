@@ -1,0 +1,217 @@
+"""Which directories the store may use: whoever can write to one runs code in this process.
+
+1. `resolve` follows a path component by component, as the system does.  Every directory and link on the way must
+   belong to this user or to the owner of the machine, and nobody else may be able to replace what is in it: it is
+   not writable by others, or it is sticky, as /tmp.  The last one, which holds the libraries, is stricter: only
+   this user (or root) owns it, and only the owner may write to it.
+2. `Directory` is a candidate that passed: its real path, so that no link can be changed afterwards, and whether it
+   can be written to.  `refusal` is asked again at each use: it costs one call.
+3. Libraries cannot be loaded from a file system that is mounted noexec: such a directory is no candidate either.
+4. `PrivateDirectories` are those of one process, for libraries that have no other place.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import errno
+import os
+import stat
+import sys
+
+from . import files
+
+_MOST_LINKS = 40
+_NOEXEC: int = getattr(os, "ST_NOEXEC", 8 if sys.platform == "linux" else 0)  # PyPy does not name it
+
+
+class Refused(PermissionError):
+    """The directory exists and must not be used."""
+
+
+def resolve(path: str, *, shared: bool = False) -> str:
+    """The real path of a directory that nobody else controls.
+
+    Args:
+        path: its name, perhaps with links.
+        shared: whether others may put files of their own there, as in /tmp, as long as they cannot replace ours.
+
+    Raises:
+        Refused: somebody else could change what is in it.
+        FileNotFoundError: it does not exist.
+        OSError: it cannot be looked at.
+    """
+    current, rest = _split(os.path.abspath(path))
+    links = 0
+    root = files.lstat(current)
+    if not rest:
+        _require(_swappable(root, root, is_link=False) if shared else refusal_of(root), current)
+    while rest:
+        name = rest.pop()
+        if name == os.pardir:
+            current = os.path.dirname(current)
+            continue
+        place = os.path.join(current, name)
+        found = files.lstat(place)
+        if stat.S_ISLNK(found.st_mode):
+            links += 1
+            if links > _MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            _require(_swappable(found, root, is_link=True), place)
+            start, more = _split(os.path.join(current, files.readlink(place)))
+            current, rest = start, rest + more
+        else:
+            current = place
+            _require(_swappable(found, root, is_link=False) if rest or shared else refusal_of(found), current)
+    return current
+
+
+def can_hold_private(path: str) -> bool:
+    """Whether a private directory can be made there that nobody can replace."""
+    try:
+        resolve(path, shared=True)
+    except OSError:
+        return False
+    return True
+
+
+def refusal(path: str) -> str | None:
+    """Why a directory must not be used (any more), or None; the path is one of `resolve`."""
+    return refusal_of(files.lstat(path))
+
+
+def refusal_of(found: os.stat_result) -> str | None:
+    """Why a directory in this state must not hold libraries, or None."""
+    if not stat.S_ISDIR(found.st_mode):
+        return "it is not a directory"
+    if not hasattr(os, "geteuid"):
+        return None
+    user = os.geteuid()
+    if found.st_uid not in (user, 0):
+        return f"it belongs to user {found.st_uid}, and this process runs as user {user}"
+    if found.st_mode & 0o022:
+        return f"others may write to it (mode {stat.S_IMODE(found.st_mode):04o}); chmod go-w makes it usable"
+    return None
+
+
+def _swappable(found: os.stat_result, root: os.stat_result, *, is_link: bool) -> str | None:
+    """Why somebody else could replace what lies below a directory or link on the way, or None."""
+    if not is_link and not stat.S_ISDIR(found.st_mode):
+        return "it is not a directory"
+    if not hasattr(os, "geteuid"):
+        return None
+    if found.st_uid not in (os.geteuid(), 0, root.st_uid):  # in a container, root may be seen under another number
+        return f"it belongs to user {found.st_uid}, who could replace what is in it"
+    if is_link or found.st_mode & stat.S_ISVTX:
+        return None
+    # Where each user has a group of the same number, with no other member, new directories are group-writable.
+    private_group = found.st_gid == os.getegid() == os.geteuid()
+    if found.st_mode & (0o002 if private_group else 0o022):
+        return f"others may replace what is in it (mode {stat.S_IMODE(found.st_mode):04o}); chmod go-w makes it usable"
+    return None
+
+
+def _require(reason: str | None, place: str) -> None:
+    if reason is not None:
+        raise Refused(errno.EACCES, f"{place}: {reason}")
+
+
+def _split(path: str) -> tuple[str, list[str]]:
+    """The root of an absolute path, and its further names, the last one first."""
+    drive, rest = os.path.splitdrive(path)
+    separators = rest.replace(os.altsep, os.sep) if os.altsep else rest
+    names = [name for name in separators.split(os.sep) if name not in ("", os.curdir)]
+    return drive + os.sep, names[::-1]
+
+
+def make(path: str) -> None:
+    """Make a directory, and those above it, for this user alone."""
+    missing = []
+    while not _exists(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    for place in reversed(missing):
+        with contextlib.suppress(FileExistsError):  # another process was faster
+            files.mkdir(place)
+
+
+def _exists(path: str) -> bool:
+    try:
+        files.stat(path)
+    except FileNotFoundError:
+        return os.path.dirname(path) == path
+    return True
+
+
+class Directory:
+    """A directory that may be used.
+
+    Attributes:
+        name: as it was asked for. path: its real path.
+        writable: whether entries may be written; no longer so after an error of the disk.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.path = ""
+        self.writable = True
+
+    @classmethod
+    @files.uninterrupted
+    def open(cls, name: str) -> Directory:
+        """The directory, made if it does not exist.  OSError: the reason why it cannot be used."""
+        directory = cls(name)
+        directory.make()
+        if files.mount_flags(directory.path) & _NOEXEC:
+            raise Refused(errno.EACCES, "it is mounted noexec, so that libraries in it cannot be loaded")
+        directory.writable = files.access(directory.path, os.W_OK | os.X_OK)
+        return directory
+
+    @files.uninterrupted
+    def make(self) -> None:
+        """Make the directory (again) if it is gone, and look who controls it."""
+        try:
+            self.path = resolve(self.name)
+        except FileNotFoundError:
+            make(self.name)
+            self.path = resolve(self.name)
+
+    @files.uninterrupted
+    def check(self) -> None:
+        """Refused when somebody else controls it by now, FileNotFoundError when it is gone."""
+        reason = refusal(self.path)
+        if reason is not None:
+            raise Refused(errno.EACCES, reason)
+
+    def file(self, name: str) -> str:
+        """The path of a file in it."""
+        return os.path.join(self.path, name)
+
+
+class PrivateDirectories:
+    """Temporary directories of this process, one a place, made when needed, removed at exit."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, str], str] = {}
+        self._registered = False
+
+    def get(self, place: str) -> str:
+        """The private directory in `place`; a forked child gets its own."""
+        key = (os.getpid(), place)
+        known = self._made.get(key)
+        if known is None or not _exists(known):
+            if not self._registered:
+                atexit.register(self.remove)
+                self._registered = True
+            known = self._made[key] = files.mkdtemp(place)
+        return known
+
+    def remove(self) -> None:
+        """Remove what this very process made; a library that is still mapped stays usable."""
+        for (pid, place), directory in list(self._made.items()):
+            if pid == os.getpid():
+                with contextlib.suppress(OSError):
+                    for name in files.listdir(directory):
+                        files.unlink(os.path.join(directory, name))
+                    files.rmdir(directory)
+                del self._made[pid, place]

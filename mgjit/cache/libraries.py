@@ -1,0 +1,91 @@
+"""Files to load a library from when it cannot be loaded from the cache: this process's own, the best kind first.
+
+1. A file that exists in memory only, under the name `/proc/self/fd/N` (Linux).  A loader takes a name that it has
+   seen before for the library that it knows, so no N is used twice, also when somebody has closed all descriptors,
+   as daemons do.  Descriptors stay open, hence a limit to their number.
+2. A file in a private temporary directory, in each of the places where such directories can be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from .. import settings
+from . import files
+from .directories import PrivateDirectories
+
+_MOST_IN_MEMORY = 100
+
+private = PrivateDirectories()
+_in_memory = 0
+_lowest = 0  # above all descriptors that were used
+
+
+class Libraries:
+    """The temporary files of one store, by key."""
+
+    def __init__(self) -> None:
+        self._attempt: dict[str, int] = {}  # key -> how many kinds of files have failed
+        self._paths: dict[tuple[str, int], str] = {}
+
+    def next(self, key: str) -> None:
+        """The file that `path` gave did not load."""
+        self._attempt[key] = self._attempt.get(key, 0) + 1
+
+    def path(self, key: str, binary: bytes) -> str | None:
+        """A file with this library; None when nothing is left to try."""
+        attempt = self._attempt.get(key, 0)
+        places: list[str | None] = [None, *settings.scratch_directories()]
+        while attempt < len(places):
+            known = self._paths.get((key, attempt))
+            if known is not None and _exists(known):
+                return known
+            place = places[attempt]
+            try:
+                path = _memory_file(key, binary) if place is None else _file(place, key, binary)
+            except (OSError, NotImplementedError) as reason:
+                settings.LOGGER.info("no temporary library in %s: %s", place or "memory", reason)
+                attempt = self._attempt[key] = attempt + 1
+                continue
+            self._paths[key, attempt] = path
+            return path
+        return None
+
+
+@files.uninterrupted
+def _memory_file(key: str, binary: bytes) -> str:
+    global _in_memory, _lowest  # noqa: PLW0603 - the descriptors are the process's
+    if _in_memory >= _MOST_IN_MEMORY:
+        raise NotImplementedError("there are enough files in memory")
+    descriptor = files.memory_file(f"mgjit-{key}", _lowest)
+    _lowest = descriptor + 1
+    path = f"/proc/self/fd/{descriptor}"
+    try:
+        files.write_all(descriptor, binary)
+        files.stat(path)
+    except BaseException:
+        files.close(descriptor)
+        raise
+    _in_memory += 1
+    return path
+
+
+@files.uninterrupted
+def _file(place: str, key: str, binary: bytes) -> str:
+    path = os.path.join(private.get(place), f"{key}.{os.urandom(4).hex()}.so")
+    try:
+        files.write_new(path, binary, lasting=False)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            files.unlink(path)
+        raise
+    return path
+
+
+def _exists(path: str) -> bool:
+    try:
+        files.stat(path)
+    except OSError:
+        return False
+    return True

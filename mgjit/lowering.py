@@ -1,0 +1,49 @@
+"""A look at what becomes of a step, without building it: `step.lower(*args)`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .codegen.c import emit_c
+from .codegen.layout import lay_out
+from .ir.printer import print_program
+from .passes.pipeline import Lowered
+from .stats import Stats
+
+
+@dataclass
+class Lowering:
+    """A step lowered for certain arguments."""
+
+    lowered: Lowered
+    trace_seconds: float
+    stats: Stats
+    hints: list[str] = field(default_factory=list)
+
+    @property
+    def graph(self) -> str:
+        """The Program, readable."""
+        return print_program(self.lowered.program)
+
+    @property
+    def c_source(self) -> str:
+        """The generated C."""
+        return emit_c(self.lowered.program, lay_out(self.lowered.program, self.lowered.memory))
+
+    def explain(self) -> str:
+        """What was recorded, what became of it, what could not be done the fast way, and how long it took."""
+        lowered = self.lowered
+        lines = [
+            f"{lowered.records} records traced in {self.trace_seconds:.3f} s",
+            f"-> {lowered.loops} loops, {lowered.statements} statements, {self.c_source.count(chr(10))} lines of C",
+            "seconds: " + ", ".join(f"{stage} {seconds:.4f}" for stage, seconds in lowered.seconds.items()),
+        ]
+        if self.stats.traces:
+            lines.append(f"last build: cache {self.stats.cache}, C compiler {self.stats.compile_seconds:.3f} s")
+        else:
+            lines.append("not built yet: no compiler has run")
+        lines += [f"    {line}" for line in lowered.schedule]
+        lines += [f"slower path: {note}" for note in lowered.notes]
+        lines += [f"could be faster: {hint}" for hint in self.hints]
+        lines += [f"traced again: {reason}" for reason in self.stats.retraces]
+        return "\n".join(lines)

@@ -1,0 +1,53 @@
+"""What a compiled step has done so far: `step.stats`."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Stats:
+    """What a compiled step has done so far; times in seconds, of the last trace.
+
+    Attributes:
+        traces: argument structures traced. calls: compiled calls.
+        records, loops, statements, lines: size of the trace, of the Program, of the generated source.
+        trace_seconds: running the user's function once. roll_seconds: all passes and code generation.
+        compile_seconds: the C compiler.
+        cache: "hit", "miss" or "off". backend: "c" or "python". compiler: its command line.
+        kernels: one description for each argument structure.
+        retraces: why the step was traced again, in words.
+    """
+
+    traces: int = 0
+    calls: int = 0  # lives in `counter`, see below
+    records: int = 0
+    loops: int = 0
+    statements: int = 0
+    lines: int = 0
+    trace_seconds: float = 0.0
+    roll_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    cache: str = "off"
+    backend: str = ""
+    compiler: str = ""
+    kernels: list[str] = field(default_factory=list)
+    retraces: list[str] = field(default_factory=list)
+
+    @property
+    def counter(self) -> array[int]:
+        """One element, `calls`, which compiled code increments."""
+        made: array[int] = self.__dict__.setdefault("_counter", array("q", [0]))
+        return made
+
+
+def _calls(stats: Stats) -> int:
+    return stats.counter[0]
+
+
+def _set_calls(stats: Stats, calls: int) -> None:
+    stats.counter[0] = calls
+
+
+Stats.calls = property(_calls, _set_calls)  # type: ignore[assignment]  # a field in all other respects

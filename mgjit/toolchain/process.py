@@ -1,0 +1,259 @@
+"""Running a compiler: a list of arguments, never a shell, with limits, and nothing that outlives an interruption.
+
+1. The compiler gets a session of its own, so that a time-out, Ctrl-C or any other exception here ends the processes
+   that it started as well.  SIGTERM and SIGHUP, which would end Python at once, are exceptions for that while.
+2. Its environment is the user's, except for what would translate or colour its messages, write files elsewhere or
+   change its flags.  Its temporary files go to its working directory, which is removed.
+3. Its address space is limited, so that it fails before the machine does: from outside, when it has started (`prlimit`,
+   Linux).  To do it in the child between fork and exec means to run Python there, while other threads may hold any
+   lock; that is done only where there is no other way, see `_before_exec`.
+4. A thread reads all that it prints, so that it never blocks, and keeps the beginning, as plain text.
+5. Out of time, or interrupted: the whole group is killed.
+
+A host program that ignores SIGCHLD, or collects all children itself, hides the exit code: it then reads as 0.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Callable
+
+from mgjit import settings
+from mgjit.errors import CompilerError, CompilerTimeout
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+compiler_runs = 0
+"""How many compiler processes this process has started: `.stats` shows it, tests hold it at zero."""
+
+OUTPUT_LIMIT = 64 * 1024
+"""Bytes of a compiler's messages that are kept; the rest is read and dropped."""
+
+_count_lock = threading.Lock()
+
+#: Variables that would make a compiler write a file of its own, or change its flags, which are part of the cache key.
+_UNWANTED = (
+    "DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "CCC_OVERRIDE_OPTIONS", "CCC_ADD_ARGS",
+    "GCC_COLORS", "GCC_EXTRA_DIAGNOSTIC_OUTPUT", "CLICOLOR_FORCE", "FORCE_COLOR",
+)  # fmt: skip
+
+#: Messages in the compiler's own language and without colours.
+_MESSAGES = {"LC_ALL": "C", "TERM": "dumb", "NO_COLOR": "1"}
+
+#: Relative, so that no odd character of a path is in the way.
+_TEMPORARY_FILES = {"TMPDIR": ".", "TMP": ".", "TEMP": "."}
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class CompilerNotStarted(CompilerError):
+    """The machine lacks something at this moment (processes, file descriptors, disk space): it may work later."""
+
+
+def run(argv: Sequence[str], *, directory: str | None = None, time_limit: float | None = None) -> tuple[int, str]:
+    """Run a compiler to its end: (exit code, first part of what it printed).
+
+    Args:
+        argv: the command.
+        directory: where it runs and has its temporary files.
+        time_limit: in seconds; MGJIT_COMPILE_SECONDS when it is None.
+
+    Raises:
+        CompilerTimeout: the time is over.
+        CompilerError: it cannot be run.
+    """
+    limit = settings.compile_seconds() if time_limit is None else time_limit
+    with orderly_termination():
+        process = _start(argv, directory)
+        kept = bytearray()
+        try:
+            reader = threading.Thread(target=_drain, args=(process, kept), daemon=True)
+            reader.start()
+            _wait(process, reader, limit)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            raise CompilerTimeout(f"{argv[0]} did not finish within {limit:g} seconds") from None
+        except RuntimeError as reason:  # no more threads
+            _kill(process)
+            raise CompilerNotStarted(f"the output of {argv[0]!r} cannot be read: {reason}") from None
+        except BaseException:
+            _kill(process)
+            raise
+    return process.returncode, plain_text(bytes(kept))
+
+
+def plain_text(output: bytes) -> str:
+    """What a compiler printed, without what a terminal would take for commands."""
+    text = _ESCAPES.sub("", output.decode("utf-8", "replace").replace("\r\n", "\n").replace("\t", " "))
+    return _CONTROLS.sub("?", text)
+
+
+# ----------------------------------------------------------------------------------------------- start
+
+#: What may work a moment later.
+_PASSING = frozenset((errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.ETXTBSY))
+
+
+def _start(argv: Sequence[str], directory: str | None) -> subprocess.Popen[bytes]:
+    global compiler_runs  # noqa: PLW0603 - a counter of this process
+    memory = settings.compile_memory()
+    with _count_lock:
+        compiler_runs += 1
+    settings.LOGGER.debug("run %s", argv)
+    try:
+        # Not subprocess.DEVNULL: Python 3.9 leaves it open when there is no descriptor left for the pipe.
+        with open(os.devnull, "rb") as nothing:
+            process = subprocess.Popen(
+                list(argv),
+                cwd=directory,
+                env=_environment(directory),
+                stdin=nothing,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_before_exec(memory),  # noqa: PLW1509 - only where there is no other way
+            )
+    except (OSError, ValueError, RuntimeError, subprocess.SubprocessError) as reason:
+        kind = CompilerNotStarted if getattr(reason, "errno", None) in _PASSING else CompilerError
+        raise kind(f"the C compiler {settings.shown(argv[0])} cannot be run: {reason}") from None
+    if memory and _LIMITS_FROM_OUTSIDE:
+        _limit(process.pid, _limits_below(memory))
+    return process
+
+
+def _environment(directory: str | None) -> dict[str, str]:
+    kept = {name: text for name, text in os.environ.items() if name not in _UNWANTED}
+    return {**kept, **_MESSAGES, **(_TEMPORARY_FILES if directory else {})}
+
+
+_LIMITS = hasattr(resource, "RLIMIT_AS")
+_LIMITS_FROM_OUTSIDE = hasattr(resource, "prlimit")
+
+
+def _limits_below(memory: int) -> tuple[int, int]:
+    """Soft and hard limit of the address space: not above the one that holds already."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    limit = min(memory, sys.maxsize if hard == resource.RLIM_INFINITY else hard)
+    return limit, limit
+
+
+def _limit(pid: int, limits: tuple[int, int]) -> None:
+    """Limit the address space of a process, and of those that it has started before it was limited."""
+    with contextlib.suppress(OSError):  # it has ended already
+        resource.prlimit(pid, resource.RLIMIT_AS, limits)
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
+            started = children.read().split()
+        for child in started:
+            _limit(int(child), limits)
+
+
+def _before_exec(memory: int) -> Callable[[], None] | None:
+    """What the child must do itself, which should be nothing, for the sake of threads.
+
+    A compiler that inherits "ignore SIGCHLD" does not learn how its own children ended, and calls that a failure.
+    """
+    limits = _limits_below(memory) if memory and _LIMITS and not _LIMITS_FROM_OUTSIDE else None
+    ignored = hasattr(signal, "SIGCHLD") and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
+    if not ignored and limits is None:
+        return None
+
+    def prepare() -> None:
+        if ignored:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        if limits is not None:
+            with contextlib.suppress(OSError, ValueError):  # macOS has the limit and does not accept it
+                resource.setrlimit(resource.RLIMIT_AS, limits)
+
+    return prepare
+
+
+# -------------------------------------------------------------------------------------------- to its end
+
+
+def _wait(process: subprocess.Popen[bytes], reader: threading.Thread, time_limit: float) -> None:
+    """Wait for the end of the output, which wakes us at once, then of the process.
+
+    `Popen.wait(timeout)` alone polls, and wakes up to 50 ms late: longer than gcc takes.  A helper that
+    outlives the compiler (the server of a compiler cache) may hold the pipe open: then the process decides.
+    """
+    deadline = time.monotonic() + time_limit
+    while reader.is_alive() and time.monotonic() < deadline and process.poll() is None:
+        reader.join(max(0.0, min(0.25, deadline - time.monotonic())))
+    process.wait(timeout=max(0.0, deadline - time.monotonic()))
+    reader.join(0.25)
+
+
+def _drain(process: subprocess.Popen[bytes], kept: bytearray) -> None:
+    """Read all that a process prints, so that it never blocks, and keep the beginning."""
+    assert process.stdout is not None
+    with process.stdout as stream:
+        while True:
+            part = stream.read1(OUTPUT_LIMIT)  # type: ignore[attr-defined]  # it is a BufferedReader
+            if not part:
+                return
+            kept += part[: OUTPUT_LIMIT - len(kept)]
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process and everything in its group, and wait for it."""
+    with contextlib.suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
+
+
+# ------------------------------------------------------------------------------------------- termination
+
+
+class _Terminated(BaseException):
+    """A signal that would have ended the process at once."""
+
+
+@contextlib.contextmanager
+def orderly_termination() -> Iterator[None]:
+    """SIGTERM and SIGHUP end this process after the cleaning up inside, instead of at once.
+
+    Only where they would end it, and only in the main thread, which is the one that Python tells of signals.
+    """
+    received: list[int] = []
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        raise _Terminated
+
+    taken = []
+    if threading.current_thread() is threading.main_thread():
+        with contextlib.suppress(ValueError):  # the main thread of another interpreter
+            for number in _DEADLY:
+                if signal.getsignal(number) is signal.SIG_DFL:
+                    signal.signal(number, terminate)
+                    taken.append(number)
+    try:
+        yield
+    except _Terminated:
+        if not taken:  # of an outer one
+            raise
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
+        if received:  # even if the exception was lost on its way, in a destructor for example
+            os.kill(os.getpid(), received[0])
+
+
+_DEADLY = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]

@@ -1,0 +1,104 @@
+"""Fields of objects that live in a kernel's memory."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from array import array
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from mgjit.errors import ArgumentError
+from mgjit.runtime.buffers import ParameterStorage, bind
+from mgjit.runtime.live import Parameter, field_of, live_class
+
+
+class WithDict:
+    """Keeps its numbers in its dict."""
+
+    def __init__(self, data: float) -> None:
+        self.data = data
+        self.grad: Any = None
+        self.name = "weight"
+
+
+class WithSlots:
+    """Keeps its numbers in slots."""
+
+    __slots__ = ("data", "grad", "name")
+
+    def __init__(self, data: float) -> None:
+        self.data = data
+        self.grad: Any = None
+        self.name = "weight"
+
+
+@dataclass
+class Record:
+    """Keeps them as a dataclass does."""
+
+    data: float
+    grad: Any = None
+    name: str = "weight"
+
+
+CLASSES = pytest.mark.parametrize("cls", [WithDict, WithSlots, Record])
+
+
+def moved(cls: Any) -> tuple[Any, ParameterStorage]:
+    thing = cls(1.5)
+    return thing, bind([Parameter(thing, (field_of(cls, "data"), field_of(cls, "grad")), 0)], [1], 3)
+
+
+@CLASSES
+def test_01_python_and_the_kernel_see_the_same_number(cls: Any) -> None:
+    """Both ways; identity, class and other attributes stay."""
+    thing, storage = moved(cls)
+    assert (thing.data, thing.grad, thing.name) == (1.5, 0.0, "weight")
+    storage.data[1], thing.grad = 2.5, 7
+    assert (thing.data, storage.grad[1]) == (2.5, 7.0)
+    assert isinstance(thing, cls)
+    assert type(thing).__name__ == cls.__name__
+    assert type(thing) is live_class(cls, ("data", "grad")) is live_class(type(thing), ("grad",))
+
+
+@CLASSES
+@pytest.mark.parametrize(
+    "duplicate",
+    [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))],  # noqa: S301 - our own
+    ids=["copy", "deepcopy", "pickle"],
+)
+def test_02_copies_are_independent(cls: Any, duplicate: Any) -> None:
+    """A copy is an object of the user's class with numbers of its own."""
+    thing, storage = moved(cls)
+    other = duplicate(thing)
+    assert type(other) is cls
+    assert (other.data, other.grad, other.name) == (1.5, 0.0, "weight")
+    storage.data[1] = 9.0
+    assert other.data == 1.5
+
+
+@CLASSES
+def test_03_only_numbers(cls: Any) -> None:
+    """Anything else is refused, with the line, and changes nothing."""
+    thing, storage = moved(cls)
+    for wrong in (None, "text", [1.0]):
+        with pytest.raises(ArgumentError, match=r"test_live\.py:\d+: .*\.data lives in the memory"):
+            thing.data = wrong
+    assert storage.data[1] == thing.data == 1.5
+
+
+def test_04_a_subclass_with_a_property_of_that_name() -> None:
+    """The raw field is what moves; the property goes on computing from it."""
+
+    class Scaled(WithDict):
+        @property
+        def double(self) -> float:
+            return self.data * 2
+
+    thing, storage = moved(Scaled)
+    storage.data[1] = 4.0
+    assert thing.double == 8.0
+    assert array("d", storage.data)[1] == 4.0

@@ -1,0 +1,87 @@
+"""Many processes at once, and processes that die.
+
+`stampede`: 32 processes with an empty cache start the same step at the same moment.  All of them compute right, at
+most two of them compile, and nothing is left but the entry.
+
+`killed`: a process is killed (SIGKILL) at a random moment of tracing, compiling, publishing and loading.  A fresh
+process then computes right, believes nothing broken, and after it no temporary file of the dead one is left.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .harness import Place, Report, Torture, compute, require, require_right
+
+PROCESSES = 32
+
+
+def stampede(torture: Torture) -> None:
+    """32 processes, one step, an empty cache, all at once."""
+    most = 0
+    for turn in torture.progress(range(torture.times(short=2, long=50))):
+        place, number = torture.place(), turn % 10
+        with torture.attempt(f"round {turn}"):
+            reports = at_once(place, [lambda number=number: compute(number)] * PROCESSES)
+            builds = place.builds()
+            most = max(most, builds)
+            torture.count("rounds")
+            torture.count("processes", len(reports))
+            torture.count("builds", builds)
+            for report in reports:
+                require_right(report, [number])
+                require(not report.warnings, f"warnings: {report.warnings}")
+            require(builds <= 2, f"{builds} processes compiled the same step")
+            require(not place.leftovers(), f"temporary files are left: {place.leftovers()}")
+            require(len(place.entries()) == 1, f"there should be one entry: {place.entries()}")
+        place.remove()
+    torture.figures["most builds in a round"] = most
+
+
+def at_once(place: Place, jobs: list[Callable[[], Any]]) -> list[Report]:
+    """Reports of children that begin their jobs when all of them are there."""
+    wait, go = os.pipe()
+
+    def waiting(job: Callable[[], Any]) -> Any:
+        os.close(go)
+        os.read(wait, 1)  # returns when the last one has closed its end
+        return job()
+
+    children = [place.start(lambda job=job: waiting(job)) for job in jobs]
+    time.sleep(0.05)
+    os.close(go)
+    os.close(wait)
+    return [child.report() for child in children]
+
+
+def killed(torture: Torture) -> None:
+    """SIGKILL at random moments of the first call."""
+    number = 0
+    lasts = _duration(torture, number)
+    for turn in torture.progress(range(torture.times(short=30, long=1000))):
+        place = torture.place()
+        with torture.attempt(f"moment {turn}"):
+            child = place.start(lambda: compute(number))
+            time.sleep(torture.random.uniform(0.0, 1.1) * lasts)
+            child.kill()
+            dead = child.report()
+            torture.count("moments")
+            torture.count("processes killed before they ended", bool(dead.code))
+            torture.count("of them, after the entry was published", bool(dead.code and place.entries()))
+            torture.count("of them, with temporary files", bool(dead.code and place.leftovers()))
+            place.recovers(number)
+            require(not place.leftovers(), f"temporary files are left: {place.leftovers()}")
+        place.remove()
+
+
+def _duration(torture: Torture, number: int) -> float:
+    """How long the first call takes, in a process like those that will be killed."""
+    places = [torture.place() for _ in range(3)]
+    durations = sorted(place.compute(number).seconds for place in places)
+    return durations[1]
+
+
+SCENARIOS = {"stampede": stampede, "killed": killed}
