@@ -110,7 +110,7 @@ class Row(TracedView):
     __hash__ = None  # type: ignore[assignment]
 
     #: For isinstance.
-    __class__ = property(lambda self: list if isinstance(self._candidates[0], list) else tuple)  # type: ignore[assignment]
+    __class__ = property(lambda self: list if isinstance(self._candidates[0], list) else tuple)
 
     def __init__(self, index: _Index, candidates: list[Any]) -> None:
         self._index, self._candidates = index, candidates
@@ -194,22 +194,21 @@ _view_classes: dict[type, Any] = {}
 
 def _view_class(kind: type) -> Any:
     """The class of views of objects of a class: derived from it, for its methods."""
-    made = _view_classes.get(kind)
-    if made is None:
+    if kind not in _view_classes:
         members = {
             "__slots__": ("_mgjit_candidates", "_mgjit_index"),
             "__class__": property(lambda self: kind),
             "__getattribute__": _get,
             "__setattr__": _set,
             "__repr__": lambda self: f"<a {kind.__name__} that is chosen while a step is traced>",
-            "_of": staticmethod(lambda index, candidates: _make(made, index, candidates)),
+            "_of": staticmethod(lambda index, candidates: _make(_view_classes[kind], index, candidates)),
         }
-        made = _view_classes[kind] = type(kind)(kind.__name__, (_ObjectView, kind), members)
-    return made
+        _view_classes[kind] = type(kind)(kind.__name__, (_ObjectView, kind), members)
+    return _view_classes[kind]
 
 
 def _make(made: type, index: _Index, candidates: list[Any]) -> Any:
-    view = object.__new__(made)
+    view: Any = object.__new__(made)
     object.__setattr__(view, "_mgjit_index", index)
     object.__setattr__(view, "_mgjit_candidates", candidates)
     return view

@@ -49,7 +49,7 @@ class ResultTree:
 
 
 class OutputResult(ResultTree):
-    """One output: of a Value (`make` is Result), or of a number, which needs no `make`."""
+    """One output: of a Value (`make` is Result), of an int or bool, or of a float, which needs no `make`."""
 
     def __init__(self, index: int, make: Callable[[float], Any] | None) -> None:
         self.index, self.make = index, make
@@ -104,7 +104,8 @@ def describe_result(
     if isinstance(returned, Value):
         return OutputResult(recorder.output(types.lift(returned)), Result)
     if isinstance(returned, types.number):
-        return OutputResult(recorder.output(types.number_operand(returned)), None)
+        kind = bool if isinstance(returned, types.boolean) else int if isinstance(returned, types.integer) else None
+        return OutputResult(recorder.output(types.number_operand(returned)), kind)
     found = None if _is_number_like(returned) else _taken_apart(returned)
     if found is not None:
         make, parts = found

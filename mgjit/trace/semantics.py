@@ -137,15 +137,15 @@ def to_float(*arguments: Any) -> Any:
 
 def to_integer(*arguments: Any, **options: Any) -> Any:
     """`int(x)`."""
-    if len(arguments) == 1 and is_traced(arguments[0]) and isinstance(arguments[0], int):
-        return arguments[0]
+    if len(arguments) == 1 and is_traced(arguments[0]) and hasattr(arguments[0], "_as_integer"):
+        return arguments[0]._as_integer()
     return int(*arguments, **options)
 
 
 def rounded(number: Any, *digits: Any) -> Any:
     """`round(x)`."""
-    if is_traced(number) and isinstance(number, int):
-        return number
+    if is_traced(number) and hasattr(number, "_as_integer"):
+        return number._as_integer()
     return round(number, *digits)
 
 
