@@ -104,7 +104,6 @@ class Heap:
     def enter(self, recorder: Recorder, types: TracedTypes) -> None:
         """Put a traced number in every place; `restore` must follow."""
         self._recorder, self._types = recorder, types
-        recorder.existed = self.knows
         scalars = list(self._found.scalars)
         for things, fields in self._found.objects:
             many = len(things) >= _MANY or any(type(content_of(f, things[0])) is Home for f in fields)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -118,8 +118,6 @@ class Recorder:
         self.adjoint_reads: list[tuple[int, int]] = []
         self.checks: list[IndexCheck] = []
         self.power_lines: dict[tuple[int, int], str] = {}
-        #: Whether an object was there before the step.
-        self.existed: Callable[[Any], bool] = lambda thing: False
         #: Operands of integer arithmetic: the result would differ (in the sign of zero) if they were floats.
         self.used_as_integers: set[int] = set()
 

@@ -20,8 +20,8 @@ from ..engine.value import Value
 from ..runtime.live import Field, field_of
 from .functions import attributes, is_of_user
 from .leaks import is_traced, leaked, refuse_hidden
-from .lookup import Row
 from .recorder import Recorder
+from .rows import Row
 from .traced import TracedTypes
 
 
@@ -98,7 +98,7 @@ def describe_result(
         is_known: whether an object existed before the step: then it is returned itself.
     """
     if isinstance(returned, Row):
-        returned = returned.whole()
+        returned = list(returned)
     if is_traced(returned) and not isinstance(returned, (types.value, types.number)):
         leaked()
     if isinstance(returned, Value):

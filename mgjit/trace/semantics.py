@@ -83,7 +83,7 @@ def element(container: Any, index: Any) -> Any:
     """`container[index]`."""
     if type(index) is int or not _is_traced_integer(index) or type(container) not in (list, tuple):
         return container[index]
-    return index._look_up(container)
+    return index._gatherer.element(container, index)
 
 
 def _is_traced_integer(index: Any) -> bool:
@@ -151,7 +151,9 @@ def rounded(number: Any, *digits: Any) -> Any:
 
 def type_of(thing: Any) -> Any:
     """`type(x)`."""
-    return thing.__class__ if is_traced(thing) else type(thing)
+    if is_traced(thing):
+        return thing.__class__
+    return getattr(type(thing), "_mgjit_original", type(thing))  # of parameters that live in a kernel's memory
 
 
 def _of_number(name: str, original: Callable[..., Any], compute: Callable[..., Any]) -> Callable[..., Any]:

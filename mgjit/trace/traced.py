@@ -15,8 +15,8 @@ from ..engine import arithmetic
 from ..engine.value import Value, restore
 from ..errors import LeakError, TraceError, user_location
 from . import opcodes as ops
+from .gathered import Gatherer
 from .leaks import Traced, is_traced, leaked
-from .lookup import looked_up
 from .numbers import COMPARISONS, REFUSED, UNARY_METHODS, number_types, refuse
 from .recorder import Recorder
 
@@ -34,6 +34,7 @@ class TracedTypes(NamedTuple):
     input_number: Callable[..., Any]
     number_at: Callable[[int, bool], Any]
     binary_on_value: Callable[[int, bool], Callable[[Any, Any], Any]]
+    gatherer: Gatherer
     close: Callable[[], None]
 
 
@@ -324,24 +325,15 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         recorder.check_index(index, len(table))
         return take(list(table), index)
 
-    def look_up(self: Any, table: Any) -> Any:
-        """`table[self]`, with Python's meaning: what is in the table, and no copy."""
-        index = number_operand(self)
-        recorder.check_index(index, len(table))
+    gatherer = Gatherer()
 
-        def test(k: int) -> Any:
-            return boolean_from(recorder.emit(ops.EQUAL | ops.NUMBER, index, recorder.constant(k)))
+    def take_number(self: Any, table: list[Any]) -> Any:
+        return like(table, number_operand(take(table, number_operand(self))))
 
-        def choose(numbers: list[Any]) -> Any:
-            return like(numbers, number_operand(take(numbers, index)))
-
-        if any(isinstance(element, Value) for element in table):
-            return take(list(table), index)
-        return looked_up(table, choose, test, select, recorder.existed)
-
-    number_methods: dict[str, Callable[..., Any]] = {
+    number_methods: dict[str, Any] = {
+        "_take_number": take_number, "_gatherer": gatherer,
         "maximum": number_extreme(ops.MAXIMUM), "minimum": number_extreme(ops.MINIMUM),
-        "_select": lambda self, *operands: select(*operands), "_take": take_from, "_look_up": look_up,
+        "_select": lambda self, *operands: select(*operands), "_take": take_from,
     }  # fmt: skip
     for name, of_number in number_methods.items():
         setattr(TracedNumber, name, of_number)
@@ -359,5 +351,6 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         input_number,
         number_at,
         binary_on_value,
+        gatherer,
         close,
     )

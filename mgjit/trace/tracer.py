@@ -84,12 +84,17 @@ def trace_call(
     def run() -> tuple[ResultTree, HeapPlan]:
         if heap is None:
             return describe_result(call(plan.traced(types.input_number)), recorder, types), HeapPlan()
+        types.gatherer.is_known = heap.knows
         heap.enter(recorder, types)
         result = describe_result(call(plan.traced(types.input_number)), recorder, types, heap.knows)
         return result, heap.settle()
 
     def captured() -> tuple[ResultTree, HeapPlan]:
-        restore = heap.restore if heap is not None else lambda: None
+        def restore() -> None:
+            types.gatherer.close()
+            if heap is not None:
+                heap.restore()
+
         return settled(lambda: with_captured_functions(functions, run), restore)
 
     def announced() -> tuple[ResultTree, HeapPlan]:

@@ -25,7 +25,7 @@ from mgjit.passes.cost import Processor
 from mgjit.passes.memory import InputRegion
 from mgjit.passes.pipeline import Lowered, lower
 from mgjit.runtime.buffers import ParameterStorage
-from mgjit.step import _bind_new
+from mgjit.step import _move
 from mgjit.trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.trace.signature import plan_arguments
 from mgjit.trace.tracer import trace_call
@@ -241,9 +241,11 @@ class _Interpreted:
         inputs += [InputRegion(node.place, node.size, node.format) for node in self.plan.buffers]
         lowered = self.lowering(trace, inputs)
         self.memory = lowered.memory
-        storages = _bind_new(trace, self.memory.layout) + [storage for _, storage in trace.bound_storages]
-        for _, state in trace.states:
-            state._bind(self.precision)
+        move = _move(trace, self.memory.layout)
+        move.fill()
+        move.commit()
+        new = [move.storage] if trace.new_parameters else []
+        storages = new + [storage for _, storage in trace.bound_storages]
         contents: dict[Any, Any] = {}
         for kind, buffers in (
             (PARAMETER, [storage.data for storage in storages]),

@@ -71,7 +71,9 @@ def matrix(rows, columns):
     return [[Value(rng.gauss(0, 0.3)) for _ in range(columns)] for _ in range(rows)]
 
 
-state = {name: matrix(VOCABULARY if name in ("wte", "head") else WIDTH, WIDTH) for name in ("wte", "q", "k", "v", "head")}
+state = {
+    name: matrix(VOCABULARY if name in ("wte", "head") else WIDTH, WIDTH) for name in ("wte", "q", "k", "v", "head")
+}
 params = [p for m in state.values() for row in m for p in row]
 momentum = [0.0] * len(params)
 

@@ -124,11 +124,7 @@ def step(tokens, learning_rate):
     for t in range(len(tokens) - 1):
         x = one_hot(tokens[t])
         h = [
-            (
-                sum(w * xi for w, xi in zip(Wxh[i], x))
-                + sum(w * hj for w, hj in zip(Whh[i], h))
-                + bh[i]
-            ).tanh()
+            (sum(w * xi for w, xi in zip(Wxh[i], x)) + sum(w * hj for w, hj in zip(Whh[i], h)) + bh[i]).tanh()
             for i in range(hidden_size)
         ]
         logits = [sum(w * hj for w, hj in zip(Why[k], h)) + by[k] for k in range(vocabulary)]

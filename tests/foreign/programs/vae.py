@@ -135,7 +135,5 @@ def make():
             p.adjoint = 0.0
         return loss.value, reconstruction, divergence
 
-    calls = [
-        ([float(rng.random() < 0.5) for _ in range(6)], [rng.gauss(0.0, 1.0) for _ in range(2)]) for _ in range(5)
-    ]
+    calls = [([float(rng.random() < 0.5) for _ in range(6)], [rng.gauss(0.0, 1.0) for _ in range(2)]) for _ in range(5)]
     return step, calls, lambda: ([(p.value, p.adjoint) for p in parameters.values()], squares)
