@@ -4,8 +4,8 @@
 it is a look-up.  Of objects (parameters, nodes of an autograd graph) it is a `Gathered`: an object of a class derived
 from theirs, so that their methods run on it, whose attributes are
 
-1. read by choosing among those of the candidates: numbers are looked up, lists element by element, objects are
-   gathered in turn; what is the same for all candidates is simply that;
+1. read by choosing among those of the candidates: numbers are looked up, of lists the row is meant (trace/rows.py),
+   objects are gathered in turn; what is the same for all candidates is simply that;
 2. assigned by assigning each candidate what it had, or the new number if it is the one that is meant.
 
 The same choice among the same candidates is the same object, as it is in Python.
@@ -14,12 +14,14 @@ The same choice among the same candidates is the same object, as it is in Python
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from ..errors import TraceError, user_location
 from .functions import attributes, is_of_user
 from .graph_style import GraphStyle, style_of
 from .leaks import is_traced_number
+from .rows import Row
 
 _classes: dict[type, type] = {}
 
@@ -50,14 +52,14 @@ class Gatherer:
     def choose(self, candidates: list[Any], index: Any) -> Any:
         """The candidate at a traced index, which is known to be in range."""
         first = candidates[0]
-        if all(candidate is first for candidate in candidates):
+        if all(_is_same(candidate, first) for candidate in candidates):
             return first
         kinds = set(map(type, candidates))
         if all(isinstance(x, (int, float)) for x in candidates):
             return index._take_number(candidates)
-        if len(kinds) == 1 and type(first) in (list, tuple):
+        if all(isinstance(x, (list, tuple)) for x in candidates):
             if len(set(map(len, candidates))) == 1:
-                return type(first)(self.choose(list(column), index) for column in zip(*candidates))
+                return self._row(candidates, index)
         elif hasattr(first, "_lifted"):  # Values of mgjit
             return index._take(candidates)
         elif len(set(map(_original, kinds))) == 1 and is_of_user(type(first)):
@@ -67,6 +69,11 @@ class Gatherer:
             f"not alike ({', '.join(sorted(kind.__name__ for kind in kinds))}; their lengths may differ). Look up "
             "numbers, parameters, or lists of them with equal lengths."
         )
+
+    def _row(self, candidates: list[Any], index: Any) -> Any:
+        if isinstance(candidates[0], list):
+            return Row(self, candidates, index)
+        return tuple(self.choose(list(column), index) for column in zip(*candidates))
 
     def _object(self, candidates: list[Any], index: Any) -> Any:
         key = (index._leaf, tuple(map(id, candidates)))
@@ -80,8 +87,8 @@ class Gatherer:
         return known
 
     def _allow(self, candidates: list[Any]) -> None:
-        """Objects from before the trace can be gathered, and nodes of graphs whose `backward` is understood."""
-        if all(map(self.is_known, candidates)):
+        """Objects can be gathered that are from before the trace, or no graph, or one whose `backward` is understood."""
+        if all(map(self.is_known, candidates)) or _differ_in_numbers(candidates):
             return
         kind = _original(type(candidates[0]))
         style = style_of(kind)
@@ -112,10 +119,10 @@ class Gatherer:
         """Assign an attribute of the candidate that is meant."""
         for k, candidate in enumerate(candidates):
             old = getattr(candidate, name)
-            if not (is_traced_number(content) or isinstance(content, (int, float))):
+            if not (_is_number(content) and _is_number(old)):
                 raise TraceError(
-                    f"{user_location()}: .{name} of an object that a traced index has chosen can be assigned a number, "
-                    f"not {type(content).__name__}."
+                    f"{user_location()}: .{name} of an object that a traced index has chosen can be assigned a number in "
+                    f"place of a number, not {type(content).__name__} in place of {type(old).__name__}."
                 )
             setattr(candidate, name, self.test(index, k)._select(self.test(index, k), content, old))
 
@@ -136,6 +143,27 @@ def choice_of(thing: Any) -> tuple[Gatherer, list[Any], Any]:
     """The candidates and the index behind a gathered object."""
     found: tuple[Gatherer, list[Any], Any] = thing.__dict__["_mgjit_choice"]
     return found
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether it does not matter which of two things is meant."""
+    if isinstance(a, FunctionType) and isinstance(b, FunctionType):  # made anew for each object: `lambda: None`
+        return a is b or (a.__code__ is b.__code__ and not a.__closure__ and a.__defaults__ == b.__defaults__)
+    return a is b
+
+
+def _differ_in_numbers(candidates: list[Any]) -> bool:
+    """Whether objects hold numbers, and besides only what is the same in all of them."""
+    first, *others = map(attributes, candidates)
+    return all(
+        other.keys() == first.keys()
+        and all(_is_same(part, first[n]) or _is_number(part) or part == first[n] == () for n, part in other.items())
+        for other in others
+    )
+
+
+def _is_number(content: Any) -> bool:
+    return is_traced_number(content) or isinstance(content, (int, float))
 
 
 def _original(kind: type) -> type:

@@ -15,6 +15,12 @@ class Traced:
     __slots__ = ()
 
 
+class TracedView(Traced):
+    """Base of what stands for a row or object that a traced index chooses."""
+
+    __slots__ = ()
+
+
 class LeakedValue(Value):
     """What a Value made inside a step becomes when the trace has ended."""
 
@@ -40,7 +46,7 @@ def is_traced(thing: Any) -> bool:
 
 def is_traced_number(thing: Any) -> bool:
     """Whether an object stands for a plain number of some trace."""
-    return issubclass(type(thing), Traced) and not isinstance(thing, Value)
+    return issubclass(type(thing), Traced) and not issubclass(type(thing), (Value, TracedView))
 
 
 def leaked(*_: Any) -> NoReturn:

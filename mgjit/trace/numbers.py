@@ -26,10 +26,12 @@ class NumberTypes(NamedTuple):
 
     number: type
     integer: type
+    boolean: type
     operand: Callable[[Any], int]
     constant: Callable[[Any], int]
     from_operand: Callable[[int], Any]
     integer_from_operand: Callable[[int], Any]
+    boolean_from_operand: Callable[[int], Any]
     from_memory: Callable[[int], Any]
     close: Callable[[], None]
 
@@ -147,10 +149,19 @@ def number_types(recorder: Recorder) -> NumberTypes:
             return operand
 
     class IntegerNumber(TracedNumber):
-        """A number that is an int or bool in Python: a comparison, an element of a byte buffer.  Never -0.0."""
+        """A number that is an int in Python, such as an element of a byte buffer.  Never -0.0."""
 
         __slots__ = ()
         __class__ = property(lambda self: int)
+
+        def _as_integer(self) -> Any:
+            return integer_from(self._leaf)
+
+    class BooleanNumber(IntegerNumber):
+        """A number that is a bool in Python: a comparison."""
+
+        __slots__ = ()
+        __class__ = property(lambda self: bool)
 
     def from_operand(operand: int) -> Any:
         number = new(TracedNumber)
@@ -159,6 +170,11 @@ def number_types(recorder: Recorder) -> NumberTypes:
 
     def integer_from(operand: int) -> Any:
         number = new(IntegerNumber)
+        number._leaf = operand
+        return number
+
+    def boolean_from(operand: int) -> Any:
+        number = new(BooleanNumber)
         number._leaf = operand
         return number
 
@@ -189,7 +205,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
         return isinstance(operand, (int, float)) or is_traced(operand) or hasattr(operand, "__float__")
 
     def is_integer(operand: Any) -> bool:
-        return type(operand) is IntegerNumber or issubclass(type(operand), int)
+        return issubclass(type(operand), (IntegerNumber, int))
 
     def never_negative_zero(operand: int) -> bool:
         if operand < 0:
@@ -270,7 +286,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
             if isinstance(other, Value) or not is_number(other):
                 return NotImplemented
             a, b = operand_of(self), operand_of(other)
-            return integer_from(recorder.emit(code | ops.NUMBER, *((b, a) if swapped else (a, b))))
+            return boolean_from(recorder.emit(code | ops.NUMBER, *((b, a) if swapped else (a, b))))
 
         return method
 
@@ -307,7 +323,16 @@ def number_types(recorder: Recorder) -> NumberTypes:
         recorder.emit = leaked  # type: ignore[method-assign, assignment]
 
     return NumberTypes(
-        TracedNumber, IntegerNumber, operand_of, constant, from_operand, integer_from, from_memory, close
+        TracedNumber,
+        IntegerNumber,
+        BooleanNumber,
+        operand_of,
+        constant,
+        from_operand,
+        integer_from,
+        boolean_from,
+        from_memory,
+        close,
     )
 
 

@@ -21,6 +21,7 @@ from ..runtime.live import Field, field_of
 from .functions import attributes, is_of_user
 from .leaks import is_traced, leaked, refuse_hidden
 from .recorder import Recorder
+from .rows import Row
 from .traced import TracedTypes
 
 
@@ -48,7 +49,7 @@ class ResultTree:
 
 
 class OutputResult(ResultTree):
-    """One output: of a Value (`make` is Result), or of a number, which needs no `make`."""
+    """One output: of a Value (`make` is Result), of an int or bool, or of a float, which needs no `make`."""
 
     def __init__(self, index: int, make: Callable[[float], Any] | None) -> None:
         self.index, self.make = index, make
@@ -96,12 +97,15 @@ def describe_result(
     Args:
         is_known: whether an object existed before the step: then it is returned itself.
     """
+    if isinstance(returned, Row):
+        returned = list(returned)
     if is_traced(returned) and not isinstance(returned, (types.value, types.number)):
         leaked()
     if isinstance(returned, Value):
         return OutputResult(recorder.output(types.lift(returned)), Result)
     if isinstance(returned, types.number):
-        return OutputResult(recorder.output(types.number_operand(returned)), None)
+        kind = bool if isinstance(returned, types.boolean) else int if isinstance(returned, types.integer) else None
+        return OutputResult(recorder.output(types.number_operand(returned)), kind)
     found = None if _is_number_like(returned) else _taken_apart(returned)
     if found is not None:
         make, parts = found

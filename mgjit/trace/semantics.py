@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..errors import TraceError, user_location
-from .leaks import is_traced, is_traced_number
+from .leaks import TracedView, is_traced, is_traced_number
 
 _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv,
@@ -67,7 +67,7 @@ def negation(operand: Any) -> Any:
 
 def truth(test: Any, text: str, statement: str) -> Any:
     """The test of an `if`, `while` or `assert`."""
-    if type(test) is not bool and is_traced(test):
+    if type(test) is not bool and is_traced(test) and not issubclass(type(test), TracedView):
         raise TraceError(
             f"{user_location()}: `{statement} {text}` asks for a number that is known only when the compiled step "
             "runs. Write a conditional expression (`a if test else b`, mgjit.where, max, min), which is computed both "
@@ -137,21 +137,23 @@ def to_float(*arguments: Any) -> Any:
 
 def to_integer(*arguments: Any, **options: Any) -> Any:
     """`int(x)`."""
-    if len(arguments) == 1 and is_traced(arguments[0]) and isinstance(arguments[0], int):
-        return arguments[0]
+    if len(arguments) == 1 and is_traced(arguments[0]) and hasattr(arguments[0], "_as_integer"):
+        return arguments[0]._as_integer()
     return int(*arguments, **options)
 
 
 def rounded(number: Any, *digits: Any) -> Any:
     """`round(x)`."""
-    if is_traced(number) and isinstance(number, int):
-        return number
+    if is_traced(number) and hasattr(number, "_as_integer"):
+        return number._as_integer()
     return round(number, *digits)
 
 
 def type_of(thing: Any) -> Any:
     """`type(x)`."""
-    return thing.__class__ if is_traced(thing) else type(thing)
+    if is_traced(thing):
+        return thing.__class__
+    return getattr(type(thing), "_mgjit_original", type(thing))  # of parameters that live in a kernel's memory
 
 
 def _of_number(name: str, original: Callable[..., Any], compute: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,6 +8,7 @@ and a value that leaks out of its trace is recognised by its class, and after `c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple
 
 from ..engine import arithmetic
@@ -26,6 +27,7 @@ class TracedTypes(NamedTuple):
     value: type
     number: type
     integer: type
+    boolean: type
     lift: Callable[[Any], int]
     number_operand: Callable[[Any], int]
     leaf_number: Callable[[int], Any]
@@ -48,8 +50,9 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     numbers = number_types(recorder)
     TracedNumber: Any = numbers.number
     IntegerNumber: Any = numbers.integer
+    BooleanNumber: Any = numbers.boolean
     number_from, integer_from, number_operand = numbers.from_operand, numbers.integer_from_operand, numbers.operand
-    constant = numbers.constant
+    boolean_from, constant = numbers.boolean_from_operand, numbers.constant
 
     class DataNumber(TracedNumber):  # type: ignore[misc]
         """The `.data` of a computed Value."""
@@ -128,7 +131,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             if operand._trace is recorder:
                 return operand._leaf
             return recorder.parameter(operand)
-        if kind is TracedNumber or kind is IntegerNumber:
+        if kind is TracedNumber or kind is IntegerNumber or kind is BooleanNumber:
             return operand._leaf  # type: ignore[no-any-return]
         if isinstance(operand, TracedNumber):  # read from a Value: a copy that no gradient crosses
             return recorder.emit(ops.COPY | ops.NUMBER, operand._leaf, ops.NO_OPERAND)
@@ -192,7 +195,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         def method(self: Any, other: Any) -> Any:
             a = plain(self)
             b = plain(other)
-            return integer_from(recorder.emit(code | ops.NUMBER, *((b, a) if swapped else (a, b))))
+            return boolean_from(recorder.emit(code | ops.NUMBER, *((b, a) if swapped else (a, b))))
 
         return method
 
@@ -232,7 +235,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         def method(self: Any, other: Any) -> Any:
             if isinstance(other, Value):
                 return value_from(recorder.emit(code, lift(self), lift(other)))
-            return number_from(recorder.emit(code | ops.NUMBER, number_operand(self), number_operand(other)))
+            return like([self, other], recorder.emit(code | ops.NUMBER, number_operand(self), number_operand(other)))
 
         return method
 
@@ -244,7 +247,14 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             if ops.leaf_kind(test) in ops.MUTABLE:  # the engine decides once, the backward pass comes later
                 test = recorder.emit(ops.COPY | ops.NUMBER, test, ops.NO_OPERAND)
             return value_from(recorder.select(test, lift(chosen), lift(other)))
-        return number_from(recorder.select(test, number_operand(chosen), number_operand(other), ops.NUMBER))
+        result = recorder.select(test, number_operand(chosen), number_operand(other), ops.NUMBER)
+        return like([chosen, other], result)
+
+    def like(numbers: Sequence[Any], operand: int) -> Any:
+        """What stands for one of several numbers: an int or bool when all are."""
+        if all(isinstance(number, int) for number in numbers):
+            return (boolean_from if all(isinstance(number, bool) for number in numbers) else integer_from)(operand)
+        return number_from(operand)
 
     def number_at(leaf: int, integer: bool) -> Any:
         """What stands for a leaf that no record of the step overwrites."""
@@ -318,7 +328,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     gatherer = Gatherer()
 
     def take_number(self: Any, table: list[Any]) -> Any:
-        return take(table, number_operand(self))
+        return like(table, number_operand(take(table, number_operand(self))))
 
     number_methods: dict[str, Any] = {
         "_take_number": take_number, "_gatherer": gatherer,
@@ -334,6 +344,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         TracedValue,
         TracedNumber,
         IntegerNumber,
+        BooleanNumber,
         lift,
         number_operand,
         numbers.from_memory,
