@@ -156,10 +156,15 @@ def _differ_in_numbers(candidates: list[Any]) -> bool:
     """Whether objects hold numbers, and besides only what is the same in all of them."""
     first, *others = map(attributes, candidates)
     return all(
-        other.keys() == first.keys()
-        and all(_is_same(part, first[n]) or _is_number(part) or part == first[n] == () for n, part in other.items())
+        other.keys() == first.keys() and all(_is_like(part, first[name]) for name, part in other.items())
         for other in others
     )
+
+
+def _is_like(a: Any, b: Any) -> bool:
+    if type(a) in (list, tuple) and type(b) in (list, tuple):
+        return not a and not b
+    return _is_number(a) or _is_same(a, b)
 
 
 def _is_number(content: Any) -> bool:
