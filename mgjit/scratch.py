@@ -41,20 +41,29 @@ def directory(place: str) -> Iterator[str]:
     Raises:
         OSError: there cannot be one.
     """
-    if place not in _searched:
-        _searched.add(place)
-        remove_abandoned(place)
-    path, descriptor = _make(place)
+    path, descriptor = make(place)
     try:
         yield path
     finally:
-        if descriptor is not None:
-            os.close(descriptor)
-        _remove(path)
+        remove(path, descriptor)
 
 
-def _remove(path: str) -> None:
+def make(place: str) -> tuple[str, int | None]:
+    """A private directory in `place`, until `remove` or the end of the process, and the descriptor that locks it.
+
+    Raises:
+        OSError: there cannot be one.
+    """
+    if place not in _searched:
+        _searched.add(place)
+        remove_abandoned(place)
+    return _make(place)
+
+
+def remove(path: str, descriptor: int | None) -> None:
     """Remove a directory, also with the one descriptor that its lock has just given back: `rmtree` needs more."""
+    if descriptor is not None:
+        os.close(descriptor)
     shutil.rmtree(path, ignore_errors=True)
     with contextlib.suppress(OSError):
         for name in os.listdir(path):

@@ -7,12 +7,10 @@
 2. `Directory` is a candidate that passed: its real path, so that no link can be changed afterwards, and whether it
    can be written to.  `refusal` is asked again at each use: it costs one call.
 3. Libraries cannot be loaded from a file system that is mounted noexec: such a directory is no candidate either.
-4. `PrivateDirectories` are those of one process, for libraries that have no other place.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import errno
 import os
@@ -186,32 +184,3 @@ class Directory:
     def file(self, name: str) -> str:
         """The path of a file in it."""
         return os.path.join(self.path, name)
-
-
-class PrivateDirectories:
-    """Temporary directories of this process, one a place, made when needed, removed at exit."""
-
-    def __init__(self) -> None:
-        self._made: dict[tuple[int, str], str] = {}
-        self._registered = False
-
-    def get(self, place: str) -> str:
-        """The private directory in `place`; a forked child gets its own."""
-        key = (os.getpid(), place)
-        known = self._made.get(key)
-        if known is None or not _exists(known):
-            if not self._registered:
-                atexit.register(self.remove)
-                self._registered = True
-            known = self._made[key] = files.mkdtemp(place)
-        return known
-
-    def remove(self) -> None:
-        """Remove what this very process made; a library that is still mapped stays usable."""
-        for (pid, place), directory in list(self._made.items()):
-            if pid == os.getpid():
-                with contextlib.suppress(OSError):
-                    for name in files.listdir(directory):
-                        files.unlink(os.path.join(directory, name))
-                    files.rmdir(directory)
-                del self._made[pid, place]
