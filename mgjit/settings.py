@@ -77,12 +77,17 @@ _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(?:i?B)?", re.ASCII | 
 
 
 def size(setting: Setting) -> int:
-    """The bytes that a variable asks for: a number with a unit, each of which is 1,024 of the one before."""
-    text = setting.get() or setting.default
+    """The bytes that a variable asks for."""
+    return size_of(setting.name, setting.get() or setting.default)
+
+
+def size_of(name: str, text: str) -> int:
+    """The bytes that a text means: a number with a unit, each of which is 1,024 of the one before."""
     found = _SIZE.fullmatch(text)
-    if found is None:
-        raise ArgumentValueError(f"{setting.name}={shown(text)} is not a size. Write a number of bytes, or {_UNITS}.")
-    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+    size = float(found[1]) * 1024.0 ** " KMGT".index(found[2].upper() or " ") if found else math.inf
+    if not math.isfinite(size):
+        raise ArgumentValueError(f"{name}={shown(text)} is not a size. Write a number of bytes, or {_UNITS}.")
+    return int(size)
 
 
 _UNITS = "one with a unit: 64M, 1.5G, 2 GiB (each unit is 1,024 of the one before)"

@@ -24,6 +24,7 @@ import json
 import os
 import stat
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,8 +66,37 @@ def encode(key: str, entry: Entry) -> bytes:
 
 
 @files.uninterrupted
-def read_entry(path: str, key: str) -> Entry:
-    """Read and check one file; that counts as use.  OSError: could not read.  ContentError: read, and wrong."""
+def read_entry(path: str, key: str, *, use: bool = True) -> Entry:
+    """Read and check one file.  OSError: could not read.  ContentError: read, and wrong.
+
+    Args:
+        path: of the file.
+        key: of the entry that it should be.
+        use: whether this counts as use of the entry, for the sweep.
+    """
+    with _opened(path) as (descriptor, size, sizes):
+        files.seek(descriptor, 0)
+        content = memoryview(files.read_all(descriptor, size))
+    if len(content) != size:
+        raise ContentError("the file ends early")
+    entry = _decode(key, content, *sizes)
+    if use:
+        with contextlib.suppress(OSError):  # a read-only disk may refuse
+            files.utime(path)
+    return entry
+
+
+@files.uninterrupted
+def read_metadata(path: str) -> dict[str, Any]:
+    """Only the metadata of an entry, unchecked: to show, not to believe.  Errors as for `read_entry`."""
+    with _opened(path) as (descriptor, _, (binary_size, metadata_size, _)):
+        files.seek(descriptor, binary_size)
+        return _metadata(files.read_all(descriptor, metadata_size))
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[tuple[int, int, tuple[int, int, int]]]:
+    """The descriptor of an entry's file, its size, and those of its parts, which fit."""
     try:
         descriptor = files.open(path, files.READ)
     except OSError as reason:
@@ -76,17 +106,9 @@ def read_entry(path: str, key: str) -> Entry:
     try:
         size = _size(files.fstat(descriptor))
         files.seek(descriptor, size - FOOTER_SIZE)
-        sizes = _sizes(files.read_all(descriptor, _HEAD.size), size)
-        files.seek(descriptor, 0)
-        content = memoryview(files.read_all(descriptor, size))
+        yield descriptor, size, _sizes(files.read_all(descriptor, _HEAD.size), size)
     finally:
         files.close(descriptor)
-    if len(content) != size:
-        raise ContentError("the file ends early")
-    entry = _decode(key, content, *sizes)
-    with contextlib.suppress(OSError):  # recency, for the sweep; a read-only disk may refuse
-        files.utime(path)
-    return entry
 
 
 def _size(found: os.stat_result) -> int:
@@ -126,14 +148,22 @@ def _decode(key: str, content: memoryview, binary_size: int, metadata_size: int,
     if content[head_end:] != _digest(key, content[:body_size], content[body_size:head_end]):
         raise ContentError("the checksum does not match")
     text_start = binary_size + metadata_size
+    metadata = _metadata(bytes(content[binary_size:text_start]))
     try:
-        metadata = json.loads(bytes(content[binary_size:text_start]))
         source = bytes(content[text_start:body_size]).decode("utf-8", "surrogatepass")
+    except ValueError as reason:
+        raise ContentError(f"the source does not decode: {reason}") from None
+    return Entry(metadata, source, bytes(content[:binary_size]))
+
+
+def _metadata(text: bytes) -> dict[str, Any]:
+    try:
+        metadata = json.loads(text)
     except (ValueError, RecursionError) as reason:
-        raise ContentError(f"the text does not decode: {reason}") from None
+        raise ContentError(f"the metadata do not decode: {reason}") from None
     if not isinstance(metadata, dict):
         raise ContentError("the metadata are no object")
-    return Entry(metadata, source, bytes(content[:binary_size]))
+    return metadata
 
 
 @files.uninterrupted

@@ -147,7 +147,7 @@ def remove_scratch(path: str, descriptor: int | None) -> None:
 
 def memory_file(name: str, lowest: int) -> int:
     """The descriptor, `lowest` or above, of a new file that is in memory only; NotImplementedError: there are none."""
-    if not hasattr(os, "memfd_create") or fcntl is None:
+    if sys.platform == "win32" or not hasattr(os, "memfd_create"):
         raise NotImplementedError("this system has no files in memory")
     descriptor = os.memfd_create(name)
     if descriptor >= lowest:
