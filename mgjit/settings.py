@@ -130,8 +130,13 @@ def cflags() -> tuple[str, ...]:
 
 def cache_directory() -> Path:
     """Where the disk cache lives: MGJIT_CACHE_DIR, else the platform's cache directory of the user."""
-    chosen = CACHE_DIR.get() or platformdirs.user_cache_dir("mgjit", appauthor=False)
-    return Path(chosen).expanduser()
+    chosen = CACHE_DIR.get()
+    try:
+        return Path(chosen or platformdirs.user_cache_dir("mgjit", appauthor=False)).expanduser()
+    except RuntimeError as reason:  # there is no home
+        if not chosen:
+            raise
+        raise ArgumentValueError(f"{CACHE_DIR.name}={shown(chosen)}: {reason} Write a path without ~.") from None
 
 
 def cache_directories() -> list[Path]:

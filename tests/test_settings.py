@@ -77,6 +77,9 @@ def test_05_cache_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     """MGJIT_CACHE_DIR is taken as it is, apart from `~`."""
     monkeypatch.setenv("MGJIT_CACHE_DIR", str(tmp_path / "with blank"))
     assert settings.cache_directory() == tmp_path / "with blank"
+    monkeypatch.setenv("MGJIT_CACHE_DIR", "~no-such-user/cache")
+    with pytest.raises(ArgumentValueError, match=r"MGJIT_CACHE_DIR='~no-such-user/cache'.*without ~"):
+        settings.cache_directories()
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("MGJIT_CACHE_DIR", "~/here")
     if os.name == "posix":
