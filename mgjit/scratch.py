@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 
 try:
@@ -74,7 +73,9 @@ def remove(path: str, descriptor: int | None) -> None:
 def _make(place: str) -> tuple[str, int | None]:
     """A new directory and the descriptor that locks it."""
     for _ in range(_ATTEMPTS):
-        path = tempfile.mkdtemp(prefix=PREFIX, dir=place)
+        # Not `tempfile.mkdtemp`: it has a lock, and a child that is forked while a thread has it hangs.
+        path = os.path.join(place, PREFIX + os.urandom(8).hex())
+        os.mkdir(path, 0o700)
         if not LOCKS:
             return path, None
         try:

@@ -149,8 +149,25 @@ def cache_directories() -> list[Path]:
         places.append(Path(runtime, "mgjit"))
     with contextlib.suppress(OSError):  # no usable temporary directory at all
         user = f"-{os.geteuid()}" if hasattr(os, "geteuid") else ""
-        places.append(Path(tempfile.gettempdir(), f"mgjit{user}"))
+        places.append(Path(_temporary_directory(), f"mgjit{user}"))
     return places
+
+
+def _temporary_directory() -> str:
+    """What `tempfile.gettempdir` would say, without its lock: a child that is forked while a thread has it hangs.
+
+    Raises:
+        FileNotFoundError: there is no usable one.
+    """
+    if tempfile.tempdir is not None:  # the program has chosen, or somebody has asked before
+        return os.fsdecode(tempfile.tempdir)
+    if not hasattr(os, "fork"):
+        return tempfile.gettempdir()
+    chosen = [os.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP")]
+    for place in (*chosen, "/tmp", "/var/tmp", "/usr/tmp"):  # noqa: S108 - no fixed names are made in them
+        if place and os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
+            return os.path.abspath(place)
+    raise FileNotFoundError("there is no directory for temporary files")
 
 
 def cache_size() -> int:
@@ -187,5 +204,5 @@ def scratch_directories() -> list[str]:
     if sys.platform.startswith("linux"):
         places.insert(0, "/dev/shm")  # noqa: S108 - private directories are made in it, no fixed names
     with contextlib.suppress(OSError):  # no usable temporary directory at all; the others may still do
-        places.insert(0, tempfile.gettempdir())
+        places.insert(0, _temporary_directory())
     return [place for place in dict.fromkeys(places) if place and can_hold_private(place)]
