@@ -13,7 +13,7 @@ from typing import Any, Callable, NamedTuple
 
 from ..engine import arithmetic
 from ..engine.value import Value, restore
-from ..errors import LeakError, TraceError, user_location
+from ..errors import LeakError, TraceError, described, user_location
 from . import opcodes as ops
 from .leaks import is_traced, leaked
 from .recorder import Recorder
@@ -43,6 +43,10 @@ _EXPLANATIONS = {
     "format": "a traced value has no digits to print. Return it from the step and print the result",
     "floor": "//, %, divmod and bit operations are not available on traced values. Compute them outside of the step",
 }
+
+
+#: Where classes of numbers come from that never change.
+_OF_CONSTANTS = ("numpy", "decimal", "fractions")
 
 
 def refuse(reason: str) -> Callable[..., Any]:
@@ -274,9 +278,19 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             return recorder.constant(operand)
         if is_traced(operand):
             leaked()
-        if hasattr(operand, "__float__") and not isinstance(operand, (str, bytes)):
+        kind = type(operand)
+        has_number = hasattr(operand, "__float__") and kind is not type
+        if has_number and kind.__module__ in _OF_CONSTANTS and kind.__name__ != "ndarray":
             return recorder.constant(operand)
-        raise TypeError(f"unsupported operand: {type(operand).__name__} {operand!r:.40}")
+        if has_number:
+            raise TraceError(
+                f"{user_location()}: the number of the {described(operand)} would be frozen into the step, and not be "
+                "seen when it changes. Write float(...) outside of the step and pass the number as an argument."
+            )
+        raise TraceError(
+            f"{user_location()}: a number or a Value is needed here, not the {described(operand)}. Pass numbers, or "
+            "lists, tuples, dicts and arrays whose elements the step uses one by one."
+        )
 
     def is_number(operand: Any) -> bool:
         return isinstance(operand, (int, float, TracedNumber)) or is_traced(operand) or hasattr(operand, "__float__")
