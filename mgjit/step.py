@@ -53,7 +53,7 @@ from .trace.guards import Guard
 from .trace.hints import power_hints
 from .trace.recorder import Trace
 from .trace.results import collect_results
-from .trace.signature import ArgumentPlan, plan_arguments
+from .trace.signature import ArgumentPlan, bind, plan_arguments
 from .trace.tracer import is_tracing, require_traced_precision, trace_call, tracing_threads
 
 try:
@@ -294,7 +294,7 @@ class CompiledStep(Generic[P, R]):
         return packed and not (kernel.values is not None and self._is_captured(kernel.frame.values))
 
     def _bound(self, args: Any, kwargs: Any) -> tuple[Any, ...]:
-        bound = self._signature.bind(*args, **kwargs)
+        bound = bind(self._signature, args, kwargs, self.__name__)
         bound.apply_defaults()
         return tuple(bound.arguments.values())
 

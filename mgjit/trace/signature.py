@@ -16,8 +16,9 @@ from __future__ import annotations
 import dataclasses
 import numbers
 from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from decimal import Decimal
+from inspect import BoundArguments, Signature
 from itertools import chain
 from typing import Any
 
@@ -124,6 +125,14 @@ def _difference(path: str, mine: Node, theirs: Node) -> str:
 
 
 # ---- planning -----------------------------------------------------------------------------------
+
+
+def bind(signature: Signature, given: Sequence[Any], named: Mapping[str, Any], name: str) -> BoundArguments:
+    """Arguments by the names of the parameters; an ArgumentError when they do not fit."""
+    try:
+        return signature.bind(*given, **named)
+    except TypeError as reason:
+        raise ArgumentError(f"{user_location()}: {name}{signature}: {reason}.") from None
 
 
 class _Planner:

@@ -41,6 +41,7 @@ _EXPLANATIONS = {
     "index": "a run-time number cannot be a list index, a key, a length or a range. Use mgjit.take(table, index), "
     "or name the argument in @mgjit.compile(static=(...)) when few different values occur",
     "format": "a traced value has no digits to print. Return it from the step and print the result",
+    "pickle": "a traced value cannot be pickled. Return it from the step and pickle the result",
     "floor": "//, %, divmod and bit operations are not available on traced values. Compute them outside of the step",
 }
 
@@ -104,6 +105,8 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             return number_comparison(ops.NOT_EQUAL, False)(self, other)
 
         __hash__ = refuse("index")
+
+        __reduce__ = refuse("pickle")
 
         def __copy__(self) -> Any:
             return self  # as of a float
@@ -405,7 +408,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
 
     def value_power(self: Any, exponent: Any) -> Any:
         if isinstance(exponent, Value):
-            raise TypeError("Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a))")
+            raise TraceError(f"{user_location()}: Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a)).")
         power = emit(ops.POWER, lift(self), operand := lift(exponent))
         if operand not in exponents_of_values:
             exponents_of_values.add(operand)
@@ -462,14 +465,21 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         """What stands for an input."""
         return (integer_from if integer else number_from)(ops.leaf(ops.INPUT, index))
 
+    def constants(numbers: list[Any]) -> list[int]:
+        for number in numbers:
+            constant(number)  # which refuses what is no number
+        return recorder.constant_table(numbers)
+
     def take(table: list[Any], index: int) -> Any:
-        first = table[0] if table else None
+        if not table:
+            raise TraceError(f"{user_location()}: mgjit.take from an empty table.")
+        first = table[0]
         if isinstance(first, (list, tuple)):
             width = len(first)
             if any(not isinstance(row, (list, tuple)) or len(row) != width for row in table):
                 raise TraceError(f"{user_location()}: the rows of a table for mgjit.take must have equal lengths.")
             if all(not isinstance(x, (Value, TracedNumber)) for row in table for x in row):
-                flat = recorder.constant_table([x for row in table for x in row])
+                flat = constants([x for row in table for x in row])
                 columns = [flat[c::width] for c in range(width)]
                 return [number_from(recorder.take(column, index, False)) for column in columns]
             for row in table:  # register parameters row by row, so that rows are contiguous
@@ -480,7 +490,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             return value_from(recorder.take([lift(x) for x in table], index, True))
         if all(isinstance(x, TracedNumber) for x in table):
             return number_from(recorder.take([x._leaf for x in table], index, False))
-        return number_from(recorder.take(recorder.constant_table(table), index, False))
+        return number_from(recorder.take(constants(table), index, False))
 
     def close() -> None:
         nonlocal append_op, closed
