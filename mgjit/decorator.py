@@ -154,5 +154,6 @@ def _decorate(function: Any, options: StepOptions) -> Any:
 
 
 def _thing(thing: Any) -> str:
-    name = getattr(thing, "__qualname__", None)
+    inner = getattr(thing, "__func__", thing)
+    name = getattr(inner, "__qualname__", None) or getattr(inner, "__name__", None)
     return described(thing) if name is None else f"{type(thing).__name__} {name}"

@@ -321,7 +321,7 @@ def _as_float(number: Any) -> float:
         return float(number)
     if isinstance(number, Value):
         raise ArgumentError(f"{user_location()}: a number is needed, not the Value {number._data}: pass its .data.")
-    if hasattr(number, "__float__") and not isinstance(number, (str, bytes)):
+    if hasattr(number, "__float__") and not isinstance(number, (str, bytes, complex)):  # complex has one before 3.10
         return float(number)
     raise ArgumentError(f"{user_location()}: a Value needs a real number, not {described(number)}.")
 

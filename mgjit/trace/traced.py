@@ -282,7 +282,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         if is_traced(operand):
             leaked()
         kind = type(operand)
-        has_number = hasattr(operand, "__float__") and kind is not type
+        has_number = hasattr(operand, "__float__") and not isinstance(operand, (type, complex))
         if has_number and kind.__module__ in _OF_CONSTANTS and kind.__name__ != "ndarray":
             return recorder.constant(operand)
         if has_number:

@@ -68,10 +68,10 @@ floaty = Floaty()
 _INTRODUCTION = """\
 # Bad inputs
 
-What mgjit says to what it cannot use. Every line is a test (`tests/robustness/`), and this file is made from the same
-data: `python -m tests.robustness.bad_inputs --write`. After each of them all parameters, gradients and state are as they
-were, and the next call is right. Errors are those of `mgjit.errors`, each also the standard exception that fits, so that
-`except TypeError` works in code that does not know mgjit. What the user's own code raises passes through as it is.
+What mgjit says to what it cannot use. Every line is a test (`tests/robustness/`), and this file is made from the
+same data: `python -m tests.robustness.bad_inputs --write`. After each of them all parameters, gradients and state are
+as they were, and the next call is right. Errors are those of `mgjit.errors`, each also the standard exception that
+fits, so that `except TypeError` works in code that does not know mgjit. What the user's own code raises passes through.
 
 `...` in a message stands for anything. `user.py` is the file with the code, which begins with this:
 
@@ -110,7 +110,7 @@ def load() -> dict[str, list[Case]]:
 
 def fails(case: Case) -> str:
     """What is not as it should be, or nothing."""
-    space: dict[str, Any] = {}
+    space: dict[str, Any] = {"__name__": "user"}
     if case.needs_numpy():
         import numpy
 
