@@ -39,7 +39,6 @@ from .errors import (
 )
 from .lowering import Lowering
 from .passes.cost import Processor
-from .passes.layout import ParameterLayout
 from .passes.memory import InputRegion
 from .passes.pipeline import lower
 from .runtime.buffers import Move, Moved, ParameterStorage, storage_of
@@ -51,7 +50,6 @@ from .stats import Stats
 from .trace.columns import bound_arguments, pack_rows, read_columns
 from .trace.guards import Guard
 from .trace.hints import power_hints
-from .trace.recorder import Trace
 from .trace.results import collect_results
 from .trace.signature import ArgumentPlan, bind, plan_arguments
 from .trace.tracer import is_tracing, require_traced_precision, trace_call, tracing_threads
@@ -368,7 +366,7 @@ class CompiledStep(Generic[P, R]):
         seconds = perf_counter() - started
         trace = traced.trace
         code = build(trace, _regions(plan), self._options.code, self.__qualname__)
-        move = _move(trace, code.parameter_layout)
+        move = Move.of_trace(trace, code.parameter_layout)
         new = [move.storage] if trace.new_parameters else []
         parameters = new + [storage for _, storage in trace.bound_storages]
         kernel = Kernel(code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots)
@@ -490,14 +488,3 @@ _WITH_LENGTH = frozenset({list, tuple, bytes, bytearray, array})
 def _regions(plan: ArgumentPlan) -> list[InputRegion]:
     packed = InputRegion(0, plan.packed_size, plan.precision.format)
     return [packed, *(InputRegion(node.place, node.size, node.format) for node in plan.buffers)]
-
-
-def _move(trace: Trace, layout: ParameterLayout | None) -> Move:
-    """What the first run has to move: the parameters that the trace has met first, and the state."""
-    start = trace.new_parameters[0][0] if trace.new_parameters else 0
-    places = [number - start for number, _ in trace.new_parameters]
-    size = places[-1] + 1 if places else 0
-    if layout is not None and places:
-        places, size = layout.positions(places), layout.size
-    values, states = [value for _, value in trace.new_parameters], [state for _, state in trace.states]
-    return Move(values, places, size, states, trace.precision)
