@@ -30,8 +30,12 @@ class Libraries:
         self._paths: dict[tuple[str, int], str] = {}
 
     def next(self, key: str) -> None:
-        """The file that `path` gave did not load."""
-        self._attempt[key] = self._attempt.get(key, 0) + 1
+        """The file that `path` gave did not load: it is of no use."""
+        attempt = self._attempt.get(key, 0)
+        self._attempt[key] = attempt + 1
+        path = self._paths.pop((key, attempt), None)
+        if path is not None and attempt:  # the descriptor of one in memory stays, see above
+            _remove_file(path)
 
     def path(self, key: str, binary: bytes) -> str | None:
         """A file with this library; None when nothing is left to try."""
@@ -91,6 +95,17 @@ def _directory(place: str) -> str:
             atexit.register(remove_directories)
         known = _directories[os.getpid(), place] = files.make_scratch(place)
     return known[0]
+
+
+def _remove_file(path: str) -> None:
+    """Remove a file, and its directory if there is no other one."""
+    directory = os.path.dirname(path)
+    with contextlib.suppress(OSError):
+        files.unlink(path)
+        for name, (made, descriptor) in list(_directories.items()):
+            if made == directory and name[0] == os.getpid() and not files.listdir(directory):
+                del _directories[name]
+                files.remove_scratch(made, descriptor)
 
 
 def remove_directories() -> None:
