@@ -2,11 +2,12 @@
 
 from . import errors
 from ._version import __version__
+from .decorator import compile
 from .engine import nn
 from .engine.functions import dot, exp, log, maximum, minimum, one_hot, relu, sqrt, take, tanh, where
 from .engine.state import State, state, zeros
 from .engine.value import Value
-from .step import CompiledStep, compile
+from .step import CompiledStep
 
 __all__ = [
     "CompiledStep",

@@ -187,7 +187,8 @@ def _from_store(store: Store, key: str, *, again: bool = False) -> Code | None:
     if entry is None:
         return None
     library = _load(store, key)
-    if library is None:
+    if library is None:  # from nowhere: as it is, it would be in the way of a better one
+        store.remove(key)
         return None
     code = Code.of_metadata(entry.metadata, library, entry.source)
     code.facts.update(cache="hit", compile_seconds=0.0, lower_seconds=0.0)
@@ -240,7 +241,10 @@ def _compile(
     parts = _key_parts(structure, compiler, options, trace)
     key = entry_key(parts)
     store.put(key, Entry({**code.metadata(), ABOUT: about(name, parts, built)}, source, built.binary))
-    code.library = _load(store, key) or ffi.load_bytes(built.binary)
+    code.library = _load(store, key)
+    if code.library is None:
+        store.remove(key)
+        code.library = ffi.load_bytes(built.binary)
     return code
 
 

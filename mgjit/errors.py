@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from types import FrameType
+from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -95,6 +96,15 @@ class SideEffectWarning(UserWarning):
 
 class RetraceWarning(UserWarning):
     """A step has been traced many times; the text names what differs between calls."""
+
+
+def described(thing: Any) -> str:
+    """Type and contents of anything in a few words, for messages; its own `__repr__` may fail."""
+    try:
+        contents = repr(thing)
+    except Exception:
+        contents = "that has no repr"
+    return f"{type(thing).__name__} {contents:.40}"
 
 
 def user_location() -> str:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 
 try:
@@ -41,20 +40,29 @@ def directory(place: str) -> Iterator[str]:
     Raises:
         OSError: there cannot be one.
     """
-    if place not in _searched:
-        _searched.add(place)
-        remove_abandoned(place)
-    path, descriptor = _make(place)
+    path, descriptor = make(place)
     try:
         yield path
     finally:
-        if descriptor is not None:
-            os.close(descriptor)
-        _remove(path)
+        remove(path, descriptor)
 
 
-def _remove(path: str) -> None:
+def make(place: str) -> tuple[str, int | None]:
+    """A private directory in `place`, until `remove` or the end of the process, and the descriptor that locks it.
+
+    Raises:
+        OSError: there cannot be one.
+    """
+    if place not in _searched:
+        _searched.add(place)
+        remove_abandoned(place)
+    return _make(place)
+
+
+def remove(path: str, descriptor: int | None) -> None:
     """Remove a directory, also with the one descriptor that its lock has just given back: `rmtree` needs more."""
+    if descriptor is not None:
+        os.close(descriptor)
     shutil.rmtree(path, ignore_errors=True)
     with contextlib.suppress(OSError):
         for name in os.listdir(path):
@@ -65,7 +73,9 @@ def _remove(path: str) -> None:
 def _make(place: str) -> tuple[str, int | None]:
     """A new directory and the descriptor that locks it."""
     for _ in range(_ATTEMPTS):
-        path = tempfile.mkdtemp(prefix=PREFIX, dir=place)
+        # Not `tempfile.mkdtemp`: it has a lock, and a child that is forked while a thread has it hangs.
+        path = os.path.join(place, PREFIX + os.urandom(8).hex())
+        os.mkdir(path, 0o700)
         if not LOCKS:
             return path, None
         try:

@@ -77,12 +77,17 @@ _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(?:i?B)?", re.ASCII | 
 
 
 def size(setting: Setting) -> int:
-    """The bytes that a variable asks for: a number with a unit, each of which is 1,024 of the one before."""
-    text = setting.get() or setting.default
+    """The bytes that a variable asks for."""
+    return size_of(setting.name, setting.get() or setting.default)
+
+
+def size_of(name: str, text: str) -> int:
+    """The bytes that a text means: a number with a unit, each of which is 1,024 of the one before."""
     found = _SIZE.fullmatch(text)
-    if found is None:
-        raise ArgumentValueError(f"{setting.name}={shown(text)} is not a size. Write a number of bytes, or {_UNITS}.")
-    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+    size = float(found[1]) * 1024.0 ** " KMGT".index(found[2].upper() or " ") if found else math.inf
+    if not math.isfinite(size):
+        raise ArgumentValueError(f"{name}={shown(text)} is not a size. Write a number of bytes, or {_UNITS}.")
+    return int(size)
 
 
 _UNITS = "one with a unit: 64M, 1.5G, 2 GiB (each unit is 1,024 of the one before)"
@@ -125,8 +130,13 @@ def cflags() -> tuple[str, ...]:
 
 def cache_directory() -> Path:
     """Where the disk cache lives: MGJIT_CACHE_DIR, else the platform's cache directory of the user."""
-    chosen = CACHE_DIR.get() or platformdirs.user_cache_dir("mgjit", appauthor=False)
-    return Path(chosen).expanduser()
+    chosen = CACHE_DIR.get()
+    try:
+        return Path(chosen or platformdirs.user_cache_dir("mgjit", appauthor=False)).expanduser()
+    except RuntimeError as reason:  # there is no home
+        if not chosen:
+            raise
+        raise ArgumentValueError(f"{CACHE_DIR.name}={shown(chosen)}: {reason} Write a path without ~.") from None
 
 
 def cache_directories() -> list[Path]:
@@ -139,8 +149,25 @@ def cache_directories() -> list[Path]:
         places.append(Path(runtime, "mgjit"))
     with contextlib.suppress(OSError):  # no usable temporary directory at all
         user = f"-{os.geteuid()}" if hasattr(os, "geteuid") else ""
-        places.append(Path(tempfile.gettempdir(), f"mgjit{user}"))
+        places.append(Path(_temporary_directory(), f"mgjit{user}"))
     return places
+
+
+def _temporary_directory() -> str:
+    """What `tempfile.gettempdir` would say, without its lock: a child that is forked while a thread has it hangs.
+
+    Raises:
+        FileNotFoundError: there is no usable one.
+    """
+    if tempfile.tempdir is not None:  # the program has chosen, or somebody has asked before
+        return os.fsdecode(tempfile.tempdir)
+    if not hasattr(os, "fork"):
+        return tempfile.gettempdir()
+    chosen = [os.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP")]
+    for place in (*chosen, "/tmp", "/var/tmp", "/usr/tmp"):  # noqa: S108 - no fixed names are made in them
+        if place and os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
+            return os.path.abspath(place)
+    raise FileNotFoundError("there is no directory for temporary files")
 
 
 def cache_size() -> int:
@@ -177,5 +204,5 @@ def scratch_directories() -> list[str]:
     if sys.platform.startswith("linux"):
         places.insert(0, "/dev/shm")  # noqa: S108 - private directories are made in it, no fixed names
     with contextlib.suppress(OSError):  # no usable temporary directory at all; the others may still do
-        places.insert(0, tempfile.gettempdir())
+        places.insert(0, _temporary_directory())
     return [place for place in dict.fromkeys(places) if place and can_hold_private(place)]

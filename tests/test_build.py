@@ -297,6 +297,28 @@ def test_27_an_entry_says_what_it_is() -> None:
     assert about["processor"]["model"]
 
 
+def test_28_an_entry_that_does_not_load(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whole, and of no use here: it is built again, and the good one takes its place."""
+    needs_compiler()
+    # Another process builds the good one: this one's loader would remember it by its name.
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.test_build import make; print(make()[0](3.0))"
+    environment = {**os.environ, "MGJIT_CACHE_DIR": str(tmp_path / "cache")}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True)
+    (path,) = (tmp_path / "cache").glob("*.so")
+    entry = build.open_store().get(path.stem)
+    assert entry is not None
+    path.unlink()
+    build.open_store().put(path.stem, build.Entry(entry.metadata, entry.source, b"\x7fELF no library"))
+    for expected in ("miss", "hit"):
+        monkeypatch.setattr(build, "_shared", {})
+        monkeypatch.setattr("mgjit.cache.store._stores", {})
+        step, _ = make()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore" if expected == "miss" else "error")
+            assert step(3.0) == 25.0
+        assert step.stats.cache == expected
+
+
 # ---- building once ------------------------------------------------------------
 
 

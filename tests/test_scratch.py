@@ -6,13 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from mgjit import scratch
+from mgjit import scratch, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -210,3 +212,23 @@ def test_10_many_processes_that_are_killed(tmp_path: Path) -> None:
         child.wait()
     scratch.remove_abandoned(str(tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_11_no_lock_that_a_forked_child_could_miss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a thread is inside `tempfile`, a child that is forked finds its lock taken for ever."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_name_sequence", None)
+    found: list[str] = []
+
+    def like_a_child() -> None:
+        place = settings.scratch_directories()[0]
+        with scratch.directory(place) as path:
+            found.append(path)
+
+    thread = threading.Thread(target=like_a_child, daemon=True)
+    with tempfile._once_lock:
+        thread.start()
+        thread.join(30)
+        assert found, "it waits for the lock"
+    assert found[0].startswith(str(tmp_path))

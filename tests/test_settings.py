@@ -77,6 +77,9 @@ def test_05_cache_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     """MGJIT_CACHE_DIR is taken as it is, apart from `~`."""
     monkeypatch.setenv("MGJIT_CACHE_DIR", str(tmp_path / "with blank"))
     assert settings.cache_directory() == tmp_path / "with blank"
+    monkeypatch.setenv("MGJIT_CACHE_DIR", "~no-such-user/cache")
+    with pytest.raises(ArgumentValueError, match=r"MGJIT_CACHE_DIR='~no-such-user/cache'.*without ~"):
+        settings.cache_directories()
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("MGJIT_CACHE_DIR", "~/here")
     if os.name == "posix":
@@ -93,7 +96,7 @@ def test_08_cache_size(monkeypatch: pytest.MonkeyPatch, text: str, size: int) ->
     assert settings.cache_size() == size
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "much", "1X", "1M2", "1e9", "inf", "M", "0.0001", "٣M"])
+@pytest.mark.parametrize("text", ["0", "-1", "much", "1X", "1M2", "1e9", "inf", "M", "0.0001", "9" * 400, "٣M"])
 def test_09_a_size_that_is_none(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """Named, with how to write one."""
     monkeypatch.setenv("MGJIT_CACHE_SIZE", text)

@@ -7,17 +7,17 @@
 2. `Directory` is a candidate that passed: its real path, so that no link can be changed afterwards, and whether it
    can be written to.  `refusal` is asked again at each use: it costs one call.
 3. Libraries cannot be loaded from a file system that is mounted noexec: such a directory is no candidate either.
-4. `PrivateDirectories` are those of one process, for libraries that have no other place.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import errno
 import os
 import stat
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from . import files
 
@@ -158,10 +158,13 @@ class Directory:
 
     @classmethod
     @files.uninterrupted
-    def open(cls, name: str) -> Directory:
+    def open(cls, name: str, *, make: bool = True) -> Directory:
         """The directory, made if it does not exist.  OSError: the reason why it cannot be used."""
         directory = cls(name)
-        directory.make()
+        if make:
+            directory.make()
+        else:
+            directory.path = resolve(name)
         if files.mount_flags(directory.path) & _NOEXEC:
             raise Refused(errno.EACCES, "it is mounted noexec, so that libraries in it cannot be loaded")
         directory.writable = files.access(directory.path, os.W_OK | os.X_OK)
@@ -188,30 +191,49 @@ class Directory:
         return os.path.join(self.path, name)
 
 
-class PrivateDirectories:
-    """Temporary directories of this process, one a place, made when needed, removed at exit."""
+@dataclass(frozen=True)
+class Candidate:
+    """What would become of one candidate now.
 
-    def __init__(self) -> None:
-        self._made: dict[tuple[int, str], str] = {}
-        self._registered = False
+    Attributes:
+        name: as it was asked for.
+        state: "used", "read-only", "missing" (it will be made), "refused", or "spare": a better one is used.
+        reason: why it is refused, or empty.
+        directory: the one that exists and is used or read.
+    """
 
-    def get(self, place: str) -> str:
-        """The private directory in `place`; a forked child gets its own."""
-        key = (os.getpid(), place)
-        known = self._made.get(key)
-        if known is None or not _exists(known):
-            if not self._registered:
-                atexit.register(self.remove)
-                self._registered = True
-            known = self._made[key] = files.mkdtemp(place)
-        return known
+    name: str
+    state: str
+    reason: str = ""
+    directory: Directory | None = None
 
-    def remove(self) -> None:
-        """Remove what this very process made; a library that is still mapped stays usable."""
-        for (pid, place), directory in list(self._made.items()):
-            if pid == os.getpid():
-                with contextlib.suppress(OSError):
-                    for name in files.listdir(directory):
-                        files.unlink(os.path.join(directory, name))
-                    files.rmdir(directory)
-                del self._made[pid, place]
+
+def survey(names: Sequence[str | os.PathLike[str]]) -> list[Candidate]:
+    """The state of each candidate, in their order; nothing is made."""
+    found: list[Candidate] = []
+    for name in map(os.path.abspath, names):
+        taken = any(candidate.state in ("used", "missing") for candidate in found)
+        found.append(Candidate(name, "spare") if taken else _candidate(name))
+    return found
+
+
+def _candidate(name: str) -> Candidate:
+    try:
+        directory = Directory.open(name, make=False)
+    except FileNotFoundError:
+        reason = _why_not_made(name)
+        return Candidate(name, "refused", reason) if reason else Candidate(name, "missing")
+    except OSError as error:
+        return Candidate(name, "refused", error.strerror or str(error))
+    return Candidate(name, "used" if directory.writable else "read-only", "", directory)
+
+
+def _why_not_made(name: str) -> str:
+    """Why a missing directory cannot be made; empty when it can, as far as can be said without trying."""
+    while not _exists(name):
+        name = os.path.dirname(name)
+    try:
+        place = resolve(name, shared=True)
+    except OSError as error:
+        return error.strerror or str(error)
+    return "" if files.access(place, os.W_OK | os.X_OK) else f"it cannot be made in {place}, which is read-only for us"

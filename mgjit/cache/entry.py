@@ -8,8 +8,9 @@ second copy to write for loading.
 
 1. The footer has a fixed size: magic, format version, the three sizes, and xxh3_128 (with a seed of its own)
    over the key and everything before it.
-2. `read_entry` opens a regular file that belongs to this user, compares the sizes with that of the file before
-   anything is read for them, and the checksum before anything is believed.
+2. `read_entry` opens a regular file that belongs to this user, and reads it whole, if it has a size that is possible.
+   The sizes in the footer must add up to that of the file before they are used, and the checksum must be right
+   before anything is believed.
 3. What can be read and is wrong is a `ContentError`; what cannot be read stays the OSError that it is.
 4. `publish` writes a temporary file of unpredictable name beside the final one, syncs it, and links it to the final
    name.  A name that exists already is a success: names are hashes of what made the content.  Nothing is ever
@@ -24,6 +25,7 @@ import json
 import os
 import stat
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,8 +67,38 @@ def encode(key: str, entry: Entry) -> bytes:
 
 
 @files.uninterrupted
-def read_entry(path: str, key: str) -> Entry:
-    """Read and check one file; that counts as use.  OSError: could not read.  ContentError: read, and wrong."""
+def read_entry(path: str, key: str, *, use: bool = True) -> Entry:
+    """Read and check one file.  OSError: could not read.  ContentError: read, and wrong.
+
+    Args:
+        path: of the file.
+        key: of the entry that it should be.
+        use: whether this counts as use of the entry, for the sweep.
+    """
+    with _opened(path) as (descriptor, size):
+        content = memoryview(files.read_all(descriptor, size))
+    if len(content) != size:
+        raise ContentError("the file ends early")
+    entry = _decode(key, content)
+    if use:
+        with contextlib.suppress(OSError):  # a read-only disk may refuse
+            files.utime(path)
+    return entry
+
+
+@files.uninterrupted
+def read_metadata(path: str) -> dict[str, Any]:
+    """Only the metadata of an entry, unchecked: to show, not to believe.  Errors as for `read_entry`."""
+    with _opened(path) as (descriptor, size):
+        files.seek(descriptor, size - FOOTER_SIZE)
+        binary_size, metadata_size, _ = _sizes(files.read_all(descriptor, _HEAD.size), size)
+        files.seek(descriptor, binary_size)
+        return _metadata(files.read_all(descriptor, metadata_size))
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[tuple[int, int]]:
+    """The descriptor of an entry's file, and its size, which an entry can have."""
     try:
         descriptor = files.open(path, files.READ)
     except OSError as reason:
@@ -74,19 +106,9 @@ def read_entry(path: str, key: str) -> Entry:
             raise ContentError("it is a link") from None
         raise
     try:
-        size = _size(files.fstat(descriptor))
-        files.seek(descriptor, size - FOOTER_SIZE)
-        sizes = _sizes(files.read_all(descriptor, _HEAD.size), size)
-        files.seek(descriptor, 0)
-        content = memoryview(files.read_all(descriptor, size))
+        yield descriptor, _size(files.fstat(descriptor))
     finally:
         files.close(descriptor)
-    if len(content) != size:
-        raise ContentError("the file ends early")
-    entry = _decode(key, content, *sizes)
-    with contextlib.suppress(OSError):  # recency, for the sweep; a read-only disk may refuse
-        files.utime(path)
-    return entry
 
 
 def _size(found: os.stat_result) -> int:
@@ -100,7 +122,7 @@ def _size(found: os.stat_result) -> int:
     return found.st_size
 
 
-def _sizes(head: bytes, file_size: int) -> tuple[int, int, int]:
+def _sizes(head: bytes | memoryview, file_size: int) -> tuple[int, int, int]:
     """The three sizes of an entry, once they are known to fit the file."""
     if len(head) != _HEAD.size:
         raise ContentError("the file ends early")
@@ -120,20 +142,28 @@ def _digest(key: str, body: bytes | memoryview, head: bytes | memoryview) -> byt
     return state.digest()
 
 
-def _decode(key: str, content: memoryview, binary_size: int, metadata_size: int, source_size: int) -> Entry:
-    body_size = binary_size + metadata_size + source_size
-    head_end = body_size + _HEAD.size
+def _decode(key: str, content: memoryview) -> Entry:
+    body_size, head_end = len(content) - FOOTER_SIZE, len(content) - _DIGEST_SIZE
+    binary_size, metadata_size, _ = _sizes(content[body_size:head_end], len(content))
     if content[head_end:] != _digest(key, content[:body_size], content[body_size:head_end]):
         raise ContentError("the checksum does not match")
     text_start = binary_size + metadata_size
+    metadata = _metadata(bytes(content[binary_size:text_start]))
     try:
-        metadata = json.loads(bytes(content[binary_size:text_start]))
         source = bytes(content[text_start:body_size]).decode("utf-8", "surrogatepass")
+    except ValueError as reason:
+        raise ContentError(f"the source does not decode: {reason}") from None
+    return Entry(metadata, source, bytes(content[:binary_size]))
+
+
+def _metadata(text: bytes) -> dict[str, Any]:
+    try:
+        metadata = json.loads(text)
     except (ValueError, RecursionError) as reason:
-        raise ContentError(f"the text does not decode: {reason}") from None
+        raise ContentError(f"the metadata do not decode: {reason}") from None
     if not isinstance(metadata, dict):
         raise ContentError("the metadata are no object")
-    return Entry(metadata, source, bytes(content[:binary_size]))
+    return metadata
 
 
 @files.uninterrupted

@@ -13,8 +13,9 @@ import errno
 import functools
 import os
 import sys
-import tempfile
 from typing import Callable, TypeVar
+
+from .. import scratch
 
 if sys.version_info >= (3, 10):
     from typing import ParamSpec
@@ -134,19 +135,19 @@ def mkdir(path: str) -> None:
     os.mkdir(path, 0o700)
 
 
-def rmdir(path: str) -> None:
-    """Delete an empty directory."""
-    os.rmdir(path)
+def make_scratch(place: str) -> tuple[str, int | None]:
+    """A new private directory, and the descriptor that tells other processes that it is needed."""
+    return scratch.make(place)
 
 
-def mkdtemp(place: str) -> str:
-    """A new directory of an unpredictable name, for this user alone."""
-    return tempfile.mkdtemp(prefix="mgjit-", dir=place)
+def remove_scratch(path: str, descriptor: int | None) -> None:
+    """Remove such a directory."""
+    scratch.remove(path, descriptor)
 
 
 def memory_file(name: str, lowest: int) -> int:
     """The descriptor, `lowest` or above, of a new file that is in memory only; NotImplementedError: there are none."""
-    if not hasattr(os, "memfd_create") or fcntl is None:
+    if sys.platform == "win32" or not hasattr(os, "memfd_create"):
         raise NotImplementedError("this system has no files in memory")
     descriptor = os.memfd_create(name)
     if descriptor >= lowest:

@@ -8,18 +8,18 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 
 from .. import settings
 from . import files
-from .directories import PrivateDirectories
 
 _MOST_IN_MEMORY = 100
 
-private = PrivateDirectories()
 _in_memory = 0
 _lowest = 0  # above all descriptors that were used
+_directories: dict[tuple[int, str], tuple[str, int | None]] = {}  # by process and place
 
 
 class Libraries:
@@ -30,8 +30,12 @@ class Libraries:
         self._paths: dict[tuple[str, int], str] = {}
 
     def next(self, key: str) -> None:
-        """The file that `path` gave did not load."""
-        self._attempt[key] = self._attempt.get(key, 0) + 1
+        """The file that `path` gave did not load: it is of no use."""
+        attempt = self._attempt.get(key, 0)
+        self._attempt[key] = attempt + 1
+        path = self._paths.pop((key, attempt), None)
+        if path is not None and attempt:  # the descriptor of one in memory stays, see above
+            _remove_file(path)
 
     def path(self, key: str, binary: bytes) -> str | None:
         """A file with this library; None when nothing is left to try."""
@@ -73,7 +77,7 @@ def _memory_file(key: str, binary: bytes) -> str:
 
 @files.uninterrupted
 def _file(place: str, key: str, binary: bytes) -> str:
-    path = os.path.join(private.get(place), f"{key}.{os.urandom(4).hex()}.so")
+    path = os.path.join(_directory(place), f"{key}.{os.urandom(4).hex()}.so")
     try:
         files.write_new(path, binary, lasting=False)
     except BaseException:
@@ -81,6 +85,36 @@ def _file(place: str, key: str, binary: bytes) -> str:
             files.unlink(path)
         raise
     return path
+
+
+def _directory(place: str) -> str:
+    """The private directory of this process in a place; a forked child gets its own."""
+    known = _directories.get((os.getpid(), place))
+    if known is None or not _exists(known[0]):
+        if not _directories:
+            atexit.register(remove_directories)
+        known = _directories[os.getpid(), place] = files.make_scratch(place)
+    return known[0]
+
+
+def _remove_file(path: str) -> None:
+    """Remove a file, and its directory if there is no other one."""
+    directory = os.path.dirname(path)
+    with contextlib.suppress(OSError):
+        files.unlink(path)
+        for name, (made, descriptor) in list(_directories.items()):
+            if made == directory and name[0] == os.getpid() and not files.listdir(directory):
+                del _directories[name]
+                files.remove_scratch(made, descriptor)
+
+
+def remove_directories() -> None:
+    """Remove what this very process made; a library that is still mapped stays usable."""
+    for (process, place), (path, descriptor) in list(_directories.items()):
+        if process == os.getpid():
+            del _directories[process, place]
+            with contextlib.suppress(OSError):
+                files.remove_scratch(path, descriptor)
 
 
 def _exists(path: str) -> bool:

@@ -7,6 +7,8 @@ exists already is a success.  So every failure here means to go on without the l
 2. Processes lock one byte of one file: its position comes from the key, so keys do not wait for each other, no
    file is left behind for each of them, and the system unlocks what a killed process had.
 3. Both waits have an end, after which the caller builds as well: a process that was stopped holds up nobody.
+4. A forked child does not wait for a key that its parent was building at that moment.  The parent may be waiting for
+   the child: until it ends, the child keeps the pipes open that the parent had just opened to its compiler.
 
 The locks are those of POSIX (`fcntl`), which belong to a process and which a compiler that it started does not
 inherit.  They end when the process closes *any* descriptor of the file: each has one, for as long as it lives.
@@ -47,11 +49,10 @@ def one_builder(directory: str | None, key: str, patience: float = PATIENCE) -> 
         patience: seconds to wait for others.
     """
     deadline = time.monotonic() + patience
-    name = (
-        os.getpid(),
-        directory or "",
-        key,
-    )  # a lock that a thread had when its process forked is none of the child's
+    name = (os.getpid(), directory or "", key)  # what a thread had when its process forked is none of the child's
+    if _was_being_built(name):
+        yield
+        return
     mine = _threads.setdefault(name, threading.Lock())
     if not mine.acquire(timeout=patience):
         settings.LOGGER.info("another thread has built %s for %g s", key, patience)
@@ -67,6 +68,11 @@ def one_builder(directory: str | None, key: str, patience: float = PATIENCE) -> 
                     files.unlock(descriptor, _position(key))
     finally:
         mine.release()
+
+
+def _was_being_built(name: tuple[int, str, str]) -> bool:
+    """Whether a thread of the process that forked this one had the key at that moment."""
+    return any(other[0] != name[0] and other[1:] == name[1:] and held.locked() for other, held in [*_threads.items()])
 
 
 def _position(key: str) -> int:

@@ -331,13 +331,21 @@ _stores: dict[tuple[str, ...], Store] = {}
 
 def open_store() -> Store:
     """The store of this process: in MGJIT_CACHE_DIR, else in the user's cache directory, else in a private one."""
-    directories = tuple(os.path.abspath(directory) for directory in settings.cache_directories())
-    limit = settings.cache_size()
+    directories, limit = _absolute(settings.cache_directories()), settings.cache_size()
     store = _stores.get(directories)
     if store is None:
-        made = Store(directories[0], instead=directories[1:])
+        made = Store(directories[0], instead=directories[1:]) if directories else Store(memory_only=True)
         store = _stores.setdefault(directories, made)
         if store is made:
             atexit.register(store.record)
     store.limit = limit
     return store
+
+
+def _absolute(directories: Sequence[Path]) -> tuple[str, ...]:
+    """What they mean now; without the relative ones if there is no current directory any more."""
+    found = []
+    for directory in directories:
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.path.abspath(directory))
+    return tuple(found)

@@ -16,7 +16,11 @@ from pathlib import Path
 
 from mgjit import settings
 from mgjit._version import __version__
-from mgjit.cache import directories, store
+from mgjit.cache.directories import Candidate
+from mgjit.cache.directories import survey as survey_directories
+from mgjit.cache.store import SUFFIX
+from mgjit.cache.sweep import entries
+from mgjit.cli.text import STATES, printable, size_text
 from mgjit.runtime import ffi
 from mgjit.toolchain import compilers
 
@@ -60,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(title)
         width = max(len(name) for name, _ in rows)
         for name, text in rows:
-            print(_printable(f"  {name:<{width}}  " + text.strip().replace("\n", "\n" + " " * (width + 4))))
+            print(printable(f"  {name:<{width}}  " + text.strip().replace("\n", "\n" + " " * (width + 4))))
         print()
     if settings.disabled():
         print("MGJIT_DISABLE is set: decorated steps run as plain Python.")
@@ -125,22 +129,22 @@ def survey() -> tuple[str | None, list[Row]]:
 
 
 def cache() -> Iterator[Row]:
-    """The folder of the disk cache, what is in it, and whether it can be used."""
-    directory = settings.cache_directory().absolute()
-    yield "directory", str(directory)
-    kept = store.open_store()
-    try:
-        reason = None
-        directories.resolve(str(directory))
-    except FileNotFoundError:
-        yield "state", _can_be_made(directory)
-        return
-    except OSError as error:
-        reason = error.strerror or str(error)
-    if reason is None:
-        yield "entries", f"{len(kept.keys()):,}, {kept.size() / 1e6:,.1f} MB"
-        reason = _why_not_writable(directory)
-    yield "state", "usable" if reason is None else f"not used: {reason}"
+    """Where the disk cache may be, which place is used and why, and what is in it."""
+    for number, candidate in enumerate(survey_directories(settings.cache_directories())):
+        yield f"place {number + 1}", f"{candidate.name}: {_verdict(candidate)}"
+        if candidate.directory is not None:
+            found = entries(candidate.directory.path, SUFFIX)
+            size = size_text(sum(size for _, size, _ in found))
+            yield "entries", f"{len(found):,}, {size} of at most {size_text(settings.cache_size())}"
+
+
+def _verdict(candidate: Candidate) -> str:
+    if candidate.state == "refused":
+        return f"not used: {candidate.reason}"
+    if candidate.state == "used" and candidate.directory is not None:
+        reason = _why_not_writable(candidate.directory.path)
+        return "used" if reason is None else f"read, not written: {reason}"
+    return STATES[candidate.state]
 
 
 def variables() -> Iterator[Row]:
@@ -150,19 +154,7 @@ def variables() -> Iterator[Row]:
         yield setting.name, f"{value!r} ({setting.meaning})" if value else f"not set: {setting.default}"
 
 
-def _can_be_made(directory: Path) -> str:
-    parent = directory.parent
-    while not parent.exists() and parent != parent.parent:
-        parent = parent.parent
-    if not parent.is_dir():
-        return f"not used: {parent} is not a folder"
-    reason = _why_not_writable(parent)
-    if reason is None:
-        return "will be made when it is needed"
-    return f"not used: it cannot be made in {parent}: {reason}"
-
-
-def _why_not_writable(directory: Path) -> str | None:
+def _why_not_writable(directory: str) -> str | None:
     """A file is really written: permissions do not tell of a full or a read-only disk."""
     try:
         with tempfile.TemporaryFile(dir=directory) as file:
@@ -171,9 +163,3 @@ def _why_not_writable(directory: Path) -> str | None:
     except OSError as error:
         return error.strerror or str(error)
     return None
-
-
-def _printable(text: str) -> str:
-    """The text as stdout can take it: compilers and paths bring any character."""
-    encoding = sys.stdout.encoding or "ascii"
-    return text.encode(encoding, "backslashreplace").decode(encoding)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..errors import ArgumentError, ArgumentValueError, IndexRangeError, described, user_location
 from . import arithmetic
 from .value import Value
 
@@ -75,13 +76,15 @@ def one_hot(index: Any, n: int) -> list[Any]:
     Raises:
         IndexError: `index` is not in 0 .. n-1.
     """
+    if type(n) is not int or n < 1:
+        raise ArgumentValueError(f"{user_location()}: one_hot needs a length of at least 1, not the {described(n)}.")
     if hasattr(index, "_one_hot"):
         return index._one_hot(n)  # type: ignore[no-any-return]
     position = _position(index, n, "one_hot")
     return [1.0 if k == position else 0.0 for k in range(n)]
 
 
-def take(table: Sequence[Any], index: Any) -> Any:
+def take(table: Any, index: Any) -> Any:
     """`table[index]` where `index` may be a run-time input: an embedding look-up.
 
     Values (or the Values of a row) come as new nodes, so that their gradients are complete before they reach
@@ -90,6 +93,8 @@ def take(table: Sequence[Any], index: Any) -> Any:
     Raises:
         IndexError: `index` is not in 0 .. len(table)-1 (negative indices are not allowed).
     """
+    if not isinstance(table, Sequence) and not hasattr(table, "__array_interface__"):
+        raise ArgumentError(f"{user_location()}: take needs a list or tuple to take from, not the {described(table)}.")
     if hasattr(index, "_take"):
         return index._take(table)
     found = table[_position(index, len(table), "take")]
@@ -98,14 +103,19 @@ def take(table: Sequence[Any], index: Any) -> Any:
     return found._copied() if isinstance(found, Value) else found
 
 
-def dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
+def dot(a: Any, b: Any) -> Any:
     """The sum of products `a[0]*b[0] + a[1]*b[1] + ...`, added from left to right, starting from 0.
 
     Raises:
         ValueError: the lengths differ.
     """
+    for operand in (a, b):
+        if not hasattr(operand, "__len__"):
+            raise ArgumentError(f"{user_location()}: dot needs two lists, not the {described(operand)}.")
     if len(a) != len(b):
-        raise ValueError(f"dot of {len(a)} and {len(b)} elements")
+        raise ArgumentValueError(
+            f"{user_location()}: dot of {len(a)} and {len(b)} elements: give it two lists of equal lengths."
+        )
     total: Any = 0.0
     for x, y in zip(a, b):
         total = total + x * y
@@ -121,18 +131,20 @@ def _method(operand: Any, name: str, function: str = "") -> Any:
     """A method of a Value or traced number; a TypeError for anything else."""
     method = getattr(operand, name, None)
     if method is None:
-        raise TypeError(f"{function or name} needs a number or a Value, not {type(operand).__name__} {operand!r:.40}")
+        raise ArgumentError(
+            f"{user_location()}: {function or name} needs a number or a Value, not the {described(operand)}."
+        )
     return method
 
 
 def _position(index: Any, n: int, name: str) -> int:
     if isinstance(index, float):
         if not index.is_integer():
-            raise IndexError(f"{name}: index {index} is not an integer")
+            raise IndexRangeError(f"{user_location()}: {name}: the index {index} is not an integer.")
         index = int(index)
     if not hasattr(index, "__index__"):
-        raise TypeError(f"{name}: the index must be an integer, not {type(index).__name__} {index!r:.40}")
+        raise ArgumentError(f"{user_location()}: {name}: the index must be an integer, not the {described(index)}.")
     position: int = index.__index__()
     if not 0 <= position < n:
-        raise IndexError(f"{name}: index {position} is not in 0 .. {n - 1}")
+        raise IndexRangeError(f"{user_location()}: {name}: the index {position} is not in range({n}).")
     return position

@@ -10,7 +10,15 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from ..errors import ArgumentError, ArgumentValueError, described, user_location
 from .value import Value
+
+
+def _require_count(name: str, count: Any, least: int) -> None:
+    if type(count) is not int or count < least:
+        raise ArgumentValueError(
+            f"{user_location()}: {name} must be an int of at least {least}, not the {described(count)}."
+        )
 
 
 class Module:
@@ -36,6 +44,7 @@ class Neuron(Module):
     """
 
     def __init__(self, nin: int, nonlin: bool = True, generator: random.Random | None = None) -> None:
+        _require_count("nin", nin, 0)
         generator = generator or random.Random(1337)
         scale = nin**-0.5 if nin else 1.0
         self.w = [Value(generator.uniform(-1.0, 1.0) * scale) for _ in range(nin)]
@@ -43,8 +52,10 @@ class Neuron(Module):
         self.nonlin = nonlin
 
     def __call__(self, x: Sequence[Any]) -> Any:
+        if not hasattr(x, "__len__"):
+            raise ArgumentError(f"{user_location()}: {self!r} needs a list of inputs, not the {described(x)}.")
         if len(x) != len(self.w):
-            raise ValueError(f"{self!r} got {len(x)} inputs")
+            raise ArgumentValueError(f"{user_location()}: {self!r} got {len(x)} inputs; it takes {len(self.w)}.")
         act = sum((wi * xi for wi, xi in zip(self.w, x)), self.b)
         return act.relu() if self.nonlin else act
 
@@ -59,6 +70,7 @@ class Layer(Module):
     """`nout` neurons over the same `nin` inputs; a layer of one neuron returns its value, not a list."""
 
     def __init__(self, nin: int, nout: int, nonlin: bool = True, generator: random.Random | None = None) -> None:
+        _require_count("nout", nout, 0)
         generator = generator or random.Random(1337)
         self.neurons = [Neuron(nin, nonlin, generator) for _ in range(nout)]
 
@@ -83,6 +95,10 @@ class MLP(Module):
     """
 
     def __init__(self, nin: int, nouts: Sequence[int], seed: int | str = 1337) -> None:
+        if not hasattr(nouts, "__iter__"):
+            raise ArgumentError(
+                f"{user_location()}: nouts must be a list of the sizes of the layers, not the {described(nouts)}."
+            )
         generator = random.Random(seed)
         sizes = [nin, *nouts]
         self.layers = [

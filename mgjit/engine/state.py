@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from threading import get_ident
 from typing import Any
 
+from ..errors import ArgumentError, ArgumentValueError, IndexRangeError, described, user_location
 from . import hook
 from .precision import FLOAT64, Precision, require_precision
 
@@ -22,7 +23,13 @@ class State:
     __slots__ = ("__weakref__", "_buffer", "_leaf", "_precision", "_trace")
 
     def __init__(self, values: Iterable[Any]) -> None:
-        self._buffer = array("d", values)
+        try:
+            self._buffer = array("d", values)
+        except TypeError:
+            raise ArgumentError(
+                f"{user_location()}: a State is made of a list of numbers, not of the {described(values)}. "
+                "Pass the .data of Values."
+            ) from None
         self._precision: Precision | None = None
         self._trace: Any = None
         self._leaf = 0
@@ -39,7 +46,7 @@ class State:
             return recording.methods["state"](self, index)
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        return self._buffer[index]
+        return self._buffer[self._position(index)]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if (
@@ -52,11 +59,30 @@ class State:
             positions = range(*index.indices(len(self)))
             values = list(value)
             if len(values) != len(positions):
-                raise ValueError(f"a State has a fixed length: {len(positions)} elements cannot become {len(values)}")
+                raise ArgumentValueError(
+                    f"{user_location()}: a State has a fixed length: {len(positions)} elements cannot become "
+                    f"{len(values)}. Make a new one: mgjit.state(values)."
+                )
             for position, element in zip(positions, values):
                 self[position] = element
         else:
-            self._buffer[index] = value
+            position = self._position(index)
+            try:
+                self._buffer[position] = value
+            except TypeError:
+                raise ArgumentError(
+                    f"{user_location()}: an element of a State is a number, not the {described(value)}."
+                ) from None
+
+    def _position(self, index: Any) -> int:
+        """The index of an element, from the front."""
+        size = len(self._buffer)
+        if not hasattr(index, "__index__"):
+            raise ArgumentError(f"{user_location()}: the index of a State is an int, not the {described(index)}.")
+        position: int = index.__index__()
+        if not -size <= position < size:
+            raise IndexRangeError(f"{user_location()}: index {position} of a State of {size} elements.")
+        return position % size
 
     def _require(self, precision: Precision) -> None:
         """Raise a PrecisionError when kernels with numbers of another kind use this state."""
@@ -85,7 +111,9 @@ def state(values: Iterable[Any]) -> State:
 
 def zeros(n: int) -> State:
     """`n` floats of state, all 0.0, e.g. `m = mgjit.zeros(len(model.parameters()))`."""
-    return State(zero_array(n))
+    if not hasattr(n, "__index__") or n.__index__() < 0:
+        raise ArgumentValueError(f"{user_location()}: zeros needs a number of elements, not the {described(n)}.")
+    return State(zero_array(n.__index__()))
 
 
 def zero_array(n: int, precision: Precision = FLOAT64) -> array[float]:

@@ -21,6 +21,7 @@ from operator import attrgetter
 from threading import get_ident
 from typing import Any, Callable, Union
 
+from ..errors import ArgumentError, described, user_location
 from . import arithmetic, hook
 
 Operand = Union["Value", float, int]
@@ -158,7 +159,7 @@ class Value:
         if (recording := hook.recording) is not None and recording.thread == get_ident():
             return recording.methods["__pow__"](self, exponent)
         if isinstance(exponent, Value):
-            raise TypeError("Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a))")
+            raise ArgumentError(f"{user_location()}: Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a)).")
         exponent = _as_float(exponent)
         return _node(arithmetic.power(self._data, exponent), _power_backward, self, _constant(exponent))
 
@@ -319,10 +320,10 @@ def _as_float(number: Any) -> float:
     if isinstance(number, (int, float)):
         return float(number)
     if isinstance(number, Value):
-        raise TypeError(f"a number is needed, not the Value {number._data}: pass its .data")
-    if hasattr(number, "__float__") and not isinstance(number, (str, bytes)):
+        raise ArgumentError(f"{user_location()}: a number is needed, not the Value {number._data}: pass its .data.")
+    if hasattr(number, "__float__") and not isinstance(number, (str, bytes, complex)):  # complex has one before 3.10
         return float(number)
-    raise TypeError(f"a Value needs a real number, not {type(number).__name__} {number!r:.40}")
+    raise ArgumentError(f"{user_location()}: a Value needs a real number, not {described(number)}.")
 
 
 def _constant(number: Any) -> Value:

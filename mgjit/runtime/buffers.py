@@ -22,13 +22,17 @@ import operator
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..engine.precision import FLOAT64, Precision
 from ..engine.state import State, zero_array
 from ..engine.value import Value
 from ..interruption import new_lock
+from ..passes.layout import ParameterLayout
 from .live import Parameter
+
+if TYPE_CHECKING:
+    from ..trace.recorder import Trace
 
 _is_not = operator.is_not
 
@@ -143,6 +147,17 @@ class Move:
             buffer if buffer.typecode == precision.format else zero_array(len(buffer), precision)
             for buffer in self._old_buffers
         ]
+
+    @classmethod
+    def of_trace(cls, trace: Trace, layout: ParameterLayout | None) -> Move:
+        """What the first run of a trace has to move: the parameters that it has met first, and the state."""
+        start = trace.new_parameters[0][0] if trace.new_parameters else 0
+        places = [number - start for number, _ in trace.new_parameters]
+        size = places[-1] + 1 if places else 0
+        if layout is not None and places:
+            places, size = layout.positions(places), layout.size
+        values, states = [value for _, value in trace.new_parameters], [state for _, state in trace.states]
+        return cls(values, places, size, states, trace.precision)
 
     def fill(self) -> None:
         """Copy the numbers.

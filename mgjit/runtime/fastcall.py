@@ -367,8 +367,8 @@ class _Writer:
             f"with {self.name_of(turn.lock)}:",
             f"    if {self.name_of(_store)}({frame}, {packed}):",
             *(f"        {put}({slot}, {local})" for slot, local in [*passed, *self.puts]),
-            f"        {self.name_of(kernel.step)}()",
-            f"        {self.name_of(counter)}[0] += 1",
+            # On one line, because an exception that comes in between would leave a step uncounted.
+            f"        {self.name_of(kernel.step)}(); {self.name_of(counter)}[0] += 1",
             f"        return {self._result(f'{self.name_of(kernel.outputs)}[0]')}",
         ]
 

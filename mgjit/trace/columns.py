@@ -37,7 +37,7 @@ from .arguments import (
     ValueNode,
     is_exact,
 )
-from .signature import ArgumentPlan, is_numpy_array, plan_arguments
+from .signature import ArgumentPlan, bind, is_numpy_array, plan_arguments
 
 _BUFFERS = (bytes, bytearray, array, memoryview)
 
@@ -180,7 +180,7 @@ def read_columns(
         ColumnError: there is no column, two are of different length, or one is an iterator or a set.
         TypeError: they do not fit the parameters of the step.
     """
-    bound = signature.bind(*given, **named)
+    bound = bind(signature, given, named, ".loop")
     passed = set(bound.arguments)
     bound.apply_defaults()
     columns = [

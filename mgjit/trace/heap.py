@@ -211,9 +211,9 @@ class Heap:
     def _leak(self, place: Place, content: Any) -> LeakError:
         what = "a traced value" if is_traced(content) else f"a {type(content).__name__} with traced values"
         return LeakError(
-            f"{self._location}: the step leaves {what} in {place.describe()}, which live only during the trace. "
-            "A compiled call repeats assignments of numbers to places that hold numbers before the step, and nothing "
-            "else: return the number from the step and keep it outside, or let a number lie there at first."
+            f"{self._location}: the step leaves {what} in {place.describe()}. Traced values live only while the step is "
+            "being traced, and a compiled call assigns nothing but numbers, where numbers were before: return the number "
+            "and keep it outside of the step, or put a number there at first."
         )
 
     def _is_integer(self, content: Any) -> bool:

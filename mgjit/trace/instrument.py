@@ -13,7 +13,6 @@ from typing import Any, Callable, TypeVar
 
 from ..engine import hook
 from ..engine.state import State
-from ..errors import user_location
 from ..interruption import settled
 from . import opcodes as ops
 from .leaks import LeakedValue
@@ -119,11 +118,7 @@ def _state(recorder: Recorder, types: TracedTypes) -> dict[str, Callable[..., An
     """Reading and assigning elements of a State."""
 
     def element(state: State, index: Any) -> int:
-        size = len(state)
-        position: int = index.__index__()
-        if not -size <= position < size:
-            raise IndexError(f"{user_location()}: index {position} of a State of {size} elements")
-        return recorder.state(state) - position % size  # leaf codes count downwards
+        return recorder.state(state) - state._position(index)  # leaf codes count downwards
 
     def get(self: State, index: Any) -> Any:
         return types.leaf_number(element(self, index))

@@ -15,7 +15,7 @@ import math
 from typing import Any, Callable, NamedTuple
 
 from ..engine.value import Value
-from ..errors import TraceError, user_location
+from ..errors import TraceError, described, user_location
 from . import opcodes as ops
 from .leaks import Traced, is_traced, leaked
 from .recorder import Recorder
@@ -43,6 +43,7 @@ _EXPLANATIONS = {
     "int": "int() and rounding need a real number. Compute the integer outside of the step and pass it as an argument",
     "index": "a run-time number cannot be a list index, a key, a length or a range. Use mgjit.take(table, index), "
     "or name the argument in @mgjit.compile(static=(...)) when few different values occur",
+    "pickle": "a traced value cannot be pickled. Return it from the step and pickle the result",
     "format": "a traced value has no digits to print. Return it from the step and print the result",
     "floor": "//, %, divmod and bit operations are not available on traced values. Compute them outside of the step",
 }
@@ -74,6 +75,8 @@ COMPARISONS = {  # name: (opcode, operands swapped)
     "__lt__": (ops.LESS, False), "__le__": (ops.LESS_EQUAL, False),
     "__gt__": (ops.LESS, True), "__ge__": (ops.LESS_EQUAL, True),
 }  # fmt: skip
+#: Where classes of numbers come from that never change.
+_OF_CONSTANTS = ("numpy", "decimal", "fractions")
 _BINARY = {"add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY, "truediv": ops.DIVIDE, "pow": ops.POWER}
 _COMMUTATIVE = frozenset({ops.ADD, ops.MULTIPLY})
 #: The second operand (of commutative operations: any) that gives the first one back, exactly.  Sums: see the module.
@@ -111,6 +114,8 @@ def number_types(recorder: Recorder) -> NumberTypes:
             return comparison(ops.NOT_EQUAL, False)(self, other)
 
         __hash__ = refuse("index")
+
+        __reduce__ = refuse("pickle")
 
         def __copy__(self) -> Any:
             return self  # as of a float
@@ -197,9 +202,18 @@ def number_types(recorder: Recorder) -> NumberTypes:
             return recorder.constant(operand)
         if is_traced(operand):
             leaked()
-        if hasattr(operand, "__float__") and not isinstance(operand, (str, bytes)):
+        has_number = hasattr(operand, "__float__") and not isinstance(operand, (type, complex))
+        if has_number and kind.__module__ in _OF_CONSTANTS and kind.__name__ != "ndarray":
             return recorder.constant(operand)
-        raise TypeError(f"unsupported operand: {kind.__name__} {operand!r:.40}")
+        if has_number:
+            raise TraceError(
+                f"{user_location()}: the number of the {described(operand)} would be frozen into the step, and not be "
+                "seen when it changes. Write float(...) outside of the step and pass the number as an argument."
+            )
+        raise TraceError(
+            f"{user_location()}: a number or a Value is needed here, not the {described(operand)}. Pass numbers, or "
+            "lists, tuples, dicts and arrays whose elements the step uses one by one."
+        )
 
     def is_number(operand: Any) -> bool:
         return isinstance(operand, (int, float)) or is_traced(operand) or hasattr(operand, "__float__")

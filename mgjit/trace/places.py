@@ -102,12 +102,16 @@ class Variable(Place):
 class Element(Place):
     """An element of the list or tuple that lies at another place."""
 
-    __slots__ = ()
+    __slots__ = ("_container",)
     holder: Place
+
+    def __init__(self, holder: Place, container: Any, index: int) -> None:
+        super().__init__(holder, index)
+        self._container = id(container)  # the place outlives nothing: what is known by it is kept by the walk
 
     @property
     def key(self) -> tuple[Any, Any]:
-        return self.holder.key, self.name
+        return self._container, self.name
 
     def read(self) -> Any:
         return self.holder.read()[self.name]

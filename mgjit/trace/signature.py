@@ -16,7 +16,9 @@ from __future__ import annotations
 import dataclasses
 import numbers
 from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from decimal import Decimal
+from inspect import BoundArguments, Signature
 from itertools import chain
 from typing import Any
 
@@ -38,6 +40,9 @@ from .arguments import (
     check_exact,
 )
 from .leaks import is_traced, leaked
+
+#: Nested deeper than this, lists are no blocks of numbers; one that contains itself has no end.
+_MOST_DIMENSIONS = 32
 
 
 class ArgumentPlan:
@@ -122,6 +127,14 @@ def _difference(path: str, mine: Node, theirs: Node) -> str:
 # ---- planning -----------------------------------------------------------------------------------
 
 
+def bind(signature: Signature, given: Sequence[Any], named: Mapping[str, Any], name: str) -> BoundArguments:
+    """Arguments by the names of the parameters; an ArgumentError when they do not fit."""
+    try:
+        return signature.bind(*given, **named)
+    except TypeError as reason:
+        raise ArgumentError(f"{user_location()}: {name}{signature}: {reason}.") from None
+
+
 class _Planner:
     def __init__(self, value_slots: bool, precision: Precision) -> None:
         self.precision = precision
@@ -144,6 +157,11 @@ class _Planner:
                 return ValueNode(argument, known, again=True)
             self.values.append(argument)
             return ValueNode(argument, len(self.values) - 1)
+        if isinstance(argument, (Decimal, numbers.Rational)) and not isinstance(argument, numbers.Integral):
+            raise ArgumentError(
+                f"{user_location()}: argument {path} is a {kind.__name__}, which computes in its own way, not as a "
+                "float. Pass float(x), or name it in static= where it takes few different values."
+            )
         if isinstance(argument, numbers.Real):
             self.packed += 1
             return NumberNode(self.packed - 1, path, isinstance(argument, numbers.Integral))
@@ -164,7 +182,7 @@ class _Planner:
         return StaticNode(argument)
 
     def buffer(self, argument: Any, path: str) -> Node:
-        if getattr(argument, "shape", None) == ():
+        if getattr(argument, "shape", None) == () and argument.dtype.kind in "biuf":
             self.packed += 1
             return NumberNode(self.packed - 1, path, argument.dtype.kind in "iu")
         node = BufferNode(len(self.buffers), 0, argument, path)
@@ -204,10 +222,14 @@ def plan_arguments(
         ArgumentError: an argument cannot be an input.
     """
     planner = _Planner(value_slots, precision)
-    nodes: list[Node] = [
-        StaticNode(argument) if name in static else planner.node(argument, name)
-        for name, argument in zip(names, arguments)
-    ]
+    nodes: list[Node] = []
+    for name, argument in zip(names, arguments):
+        try:
+            nodes.append(StaticNode(argument) if name in static else planner.node(argument, name))
+        except RecursionError:
+            raise ArgumentError(
+                f"{user_location()}: argument {name} is nested too deeply, or contains itself. Pass a flat list."
+            ) from None
     place = planner.packed
     for node in planner.buffers:  # buffers are numbered behind everything that is packed
         node.place = place
@@ -230,7 +252,7 @@ def _regular_shape(argument: Any) -> tuple[tuple[int, ...], tuple[type, ...], bo
     kinds: list[type] = []
     level: Any = argument
     first: Any = argument
-    while type(first) in (list, tuple) and len(first):
+    while type(first) in (list, tuple) and len(first) and len(shape) < _MOST_DIMENSIONS:
         kind, length = type(first), len(first)
         if any(type(row) is not kind or len(row) != length for row in level if row is not argument) and shape:
             return (), (), False

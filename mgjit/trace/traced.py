@@ -207,7 +207,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
 
     def value_power(self: Any, exponent: Any) -> Any:
         if isinstance(exponent, Value):
-            raise TypeError("Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a))")
+            raise TraceError(f"{user_location()}: Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a)).")
         power = recorder.emit(ops.POWER, lift(self), operand := lift(exponent))
         if operand not in exponents:
             exponents.add(operand)
@@ -264,14 +264,21 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         """What stands for an input."""
         return number_at(ops.leaf(ops.INPUT, index), integer)
 
+    def constants(numbers: list[Any]) -> list[int]:
+        for number in numbers:
+            constant(number)  # which refuses what is no number
+        return recorder.constant_table(numbers)
+
     def take(table: list[Any], index: int) -> Any:
-        first = table[0] if table else None
+        if not table:
+            raise TraceError(f"{user_location()}: mgjit.take from an empty table.")
+        first = table[0]
         if isinstance(first, (list, tuple)):
             width = len(first)
             if any(not isinstance(row, (list, tuple)) or len(row) != width for row in table):
                 raise TraceError(f"{user_location()}: the rows of a table for mgjit.take must have equal lengths.")
             if all(not isinstance(x, (Value, TracedNumber)) for row in table for x in row):
-                flat = recorder.constant_table([x for row in table for x in row])
+                flat = constants([x for row in table for x in row])
                 columns = [flat[c::width] for c in range(width)]
                 return [number_from(recorder.take(column, index, False)) for column in columns]
             for row in table:  # register parameters row by row, so that rows are contiguous
@@ -285,7 +292,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
             if recorder.is_table(operands):
                 return number_from(recorder.take(operands, index, False))
             return chosen_one(operands, index)
-        return number_from(recorder.take(recorder.constant_table(table), index, False))
+        return number_from(recorder.take(constants(table), index, False))
 
     def chosen_one(operands: list[int], index: int) -> Any:
         """One of computed numbers: compare the index with each place."""

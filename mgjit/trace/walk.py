@@ -105,35 +105,34 @@ class _Walker:
                 self.found.watched.append(Watched(place, content))
 
     def run(self, roots: list[Place]) -> None:
-        pending = roots[::-1]
+        pending = [(place, place.read()) for place in roots[::-1]]
         while pending:
-            place = pending.pop()
-            thing = place.read()
+            place, thing = pending.pop()
             if type(thing) not in _ATOMS and id(thing) not in self._seen:
                 self._seen.add(id(thing))
                 pending.extend(list(self._inside(thing, place))[::-1])
 
-    def _inside(self, thing: Any, place: Place) -> Iterator[Place]:
-        """The places in a container or object that may lead to numbers."""
+    def _inside(self, thing: Any, place: Place) -> Iterator[tuple[Place, Any]]:
+        """The places in a container or object that may lead to numbers, with what lies there."""
         kind = type(thing)
         if kind is list or kind is tuple:
             kinds = set(map(type, thing))
             if kind is list:
                 self._list(thing, kinds, place)
             if not kinds <= _ATOMS:
-                yield from (Element(place, index) for index in range(len(thing)))
+                yield from ((Element(place, thing, index), part) for index, part in enumerate(thing))
         elif kind is dict:
             yield from self._dict(thing, place)
         elif kind is MethodType:
-            yield Root(thing.__self__, "self")
+            yield Root(thing.__self__, "self"), thing.__self__
         elif kind is functools.partial:
-            yield from (Root(part, "an argument") for part in (*thing.args, *thing.keywords.values()))
+            yield from ((Root(part, "an argument"), part) for part in (*thing.args, *thing.keywords.values()))
         elif not isinstance(thing, (Value, State, type)) and is_of_user(kind):
             self._objects.setdefault(kind, []).append(thing)
             for attribute in self._attributes(thing, kind):
                 content = content_of(attribute, thing)
                 if content is not NOTHING and type(content) not in _ATOMS and type(content) is not Home:
-                    yield Attribute(thing, attribute)
+                    yield Attribute(thing, attribute), content
 
     def _list(self, thing: list[Any], kinds: set[type], place: Place) -> None:
         numbers = bool(kinds) and kinds <= {float, int} and float in kinds
@@ -142,12 +141,12 @@ class _Walker:
         else:
             self.found.watched.append(Watched(place, thing))
 
-    def _dict(self, thing: dict[Any, Any], place: Place) -> Iterator[Place]:
+    def _dict(self, thing: dict[Any, Any], place: Place) -> Iterator[tuple[Place, Any]]:
         self.found.watched.append(Watched(place, thing))
         for name, content in thing.items():
             entry = Entry(thing, name, f"{place.describe()}[{name!r}]", place)
             if type(content) not in _ATOMS:
-                yield entry
+                yield entry, content
             elif type(content) is float and self._is_assigned(entry):
                 self.found.scalars.append(entry)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from .functions import attributes, is_of_user
 from .leaks import is_traced
-from .places import Place
+from .places import Element, Place
 
 #: How deep traced values are looked for in what a step leaves behind.
 _DEPTH = 4
@@ -23,6 +23,10 @@ class Watched:
         self.place, self._before = place, content
         self._parts = content.copy() if type(content) in (list, dict) else None
 
+    def _now(self) -> Any:
+        # That another thing lies in a list shows where the list itself is watched; lists may be nested deeply.
+        return self._before if isinstance(self.place, Element) else self.place.read()
+
     def holder(self) -> Any:
         """The list or dict that lay there."""
         return self._before
@@ -33,7 +37,7 @@ class Watched:
         Args:
             numbers: keys of a dict that are looked after elsewhere.
         """
-        now = self.place.read()
+        now = self._now()
         if now is not self._before:
             return [now]
         if type(now) is list and self._parts is not None:
@@ -49,7 +53,7 @@ class Watched:
 
     def are_numbers(self) -> bool:
         """Whether all that is different are numbers where there were numbers."""
-        now, parts = self.place.read(), self._parts
+        now, parts = self._now(), self._parts
         if now is not self._before or parts is None or len(now) != len(parts):
             return False
         pairs = zip(parts, now) if type(parts) is list else ((part, now.get(key)) for key, part in parts.items())
@@ -57,7 +61,7 @@ class Watched:
 
     def restore(self) -> None:
         """Put back what was there."""
-        if self.place.read() is not self._before:
+        if self._now() is not self._before:
             self.place.write(self._before)
         if self._parts is not None:
             if type(self._before) is list:

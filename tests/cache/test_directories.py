@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mgjit.cache import directories, files
-from mgjit.cache.directories import Directory, Refused, make, refusal_of, resolve
+from mgjit.cache.directories import Directory, Refused, make, refusal_of, resolve, survey
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes of POSIX")
 
@@ -144,3 +144,23 @@ def test_08_states_of_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "cache").chmod(0o500)
     monkeypatch.setattr(files, "access", lambda path, mode: False)  # root may write everywhere
     assert not Directory.open(str(tmp_path / "cache")).writable
+
+
+def test_09_survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would become of each candidate; nothing is made."""
+    (tmp_path / "file").write_text("")
+    for name in ("frozen", "good", "open"):
+        (tmp_path / name).mkdir(mode=0o700)
+    (tmp_path / "open").chmod(0o777)
+    real = files.access
+    monkeypatch.setattr(files, "access", lambda path, mode: real(path, mode) and "frozen" not in path)
+    before = sorted(tmp_path.iterdir())
+    names = ["file", "open", "frozen/below/it", "frozen", "new/below", "good"]
+    found = survey([tmp_path / name for name in names])
+    assert [one.state for one in found] == ["refused", "refused", "refused", "read-only", "missing", "spare"]
+    assert "not a directory" in found[0].reason
+    assert "others may write" in found[1].reason
+    assert "cannot be made" in found[2].reason
+    assert [one.directory is not None for one in found] == [False, False, False, True, False, False]
+    assert [one.state for one in survey([tmp_path / "good", tmp_path / "new"])] == ["used", "spare"]
+    assert sorted(tmp_path.iterdir()) == before

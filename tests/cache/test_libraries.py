@@ -44,14 +44,14 @@ def test_01_each_kind_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     found = [kept.path(KEY, b"content")]
     while found[-1] is not None:
         assert Path(found[-1]).read_bytes() == b"content"
+        assert len([*first.iterdir(), *second.iterdir()]) <= 1
         assert kept.path(KEY, b"content") == found[-1]
         kept.next(KEY)
         found.append(kept.path(KEY, b"content"))
     on_disk = [Path(path).parent.parent for path in found if path is not None and not path.startswith("/proc/")]
     assert on_disk == [first, second]
+    assert not [*first.iterdir(), *second.iterdir()]  # what does not load is of no use
     assert (found[0] or "").startswith("/proc/self/fd/") == hasattr(os, "memfd_create")
-    libraries.private.remove()
-    assert not list(first.iterdir())
 
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="no files in memory")
@@ -78,7 +78,7 @@ def test_03_not_too_many_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path = Libraries().path(KEY, b"content")
     assert path is not None
     assert path.startswith(str(tmp_path))
-    libraries.private.remove()
+    libraries.remove_directories()
 
 
 def test_04_directories_are_private_and_go_at_exit(tmp_path: Path) -> None:
@@ -94,6 +94,24 @@ def test_04_directories_are_private_and_go_at_exit(tmp_path: Path) -> None:
     mode, place = said.split()
     assert mode == "0o700" or os.name != "posix"
     assert not Path(place).exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_07_nothing_stays_of_a_killed_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its directory goes when another process makes one in the same place."""
+    (place,) = places(tmp_path, monkeypatch, "place")
+    code = (
+        "import os, sys; from mgjit.cache import libraries\n"
+        f"libraries._file({str(place)!r}, {KEY!r}, b'x'); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
+    (left,) = place.iterdir()
+    no_memory_files(monkeypatch)
+    path = Libraries().path(KEY, b"content")
+    assert path is not None
+    assert list(place.iterdir()) == [Path(path).parent]
+    assert not left.exists()
+    libraries.remove_directories()
 
 
 def test_05_a_place_that_fails_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +132,7 @@ def test_05_a_place_that_fails_is_passed_over(tmp_path: Path, monkeypatch: pytes
     assert path is not None
     assert Path(path).parent.parent == second
     assert not [name for _, _, names in os.walk(first) for name in names]
-    libraries.private.remove()
+    libraries.remove_directories()
 
 
 def test_06_a_deleted_file_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,4 +146,4 @@ def test_06_a_deleted_file_is_made_again(tmp_path: Path, monkeypatch: pytest.Mon
     second = Path(str(kept.path(KEY, b"content")))
     assert second.read_bytes() == b"content"
     assert second != first  # a loader may know the old name
-    libraries.private.remove()
+    libraries.remove_directories()

@@ -203,5 +203,21 @@ def test_11_a_forked_child_does_not_wait_for_its_parents_threads(tmp_path: Path)
         child = os.fork()
         if child == 0:
             with one_builder(None, KEY, patience=20.0):
-                os._exit(lock._threads[os.getpid(), "", KEY] is lock._threads[os.getppid(), "", KEY])
+                os._exit((os.getpid(), "", KEY) in lock._threads)  # it went in without any lock
         assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_12_a_forked_child_does_not_wait_for_its_parents_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parent, which has the byte, may be waiting for the child; for other keys the child waits as anybody does."""
+    first = holder(tmp_path, OTHER)
+    with one_builder(str(tmp_path), KEY):
+        child = os.fork()
+        if child == 0:
+            pauses = [waited(tmp_path, monkeypatch, key, patience=0.05) for key in (KEY, OTHER)]
+            os._exit(10 * pauses[0] + min(pauses[1], 1))
+        _, status = os.waitpid(child, 0)
+    first.communicate("\n")
+    assert os.WEXITSTATUS(status) == 1

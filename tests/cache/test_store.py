@@ -588,6 +588,19 @@ def test_35_open_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not (tmp_path / "a").exists()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a current directory cannot be deleted elsewhere")
+def test_38_without_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relative ones mean nothing once the current directory is deleted; memory is left."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "here").rmdir()
+    monkeypatch.setattr(settings, "cache_directories", lambda: [Path("relative")])
+    store = module.open_store()
+    assert store.directory is None
+    assert store.put(KEY, ENTRY) is not None
+    assert store.get(KEY) == ENTRY
+
+
 def test_36_a_store_without_a_place() -> None:
     """Memory only must be asked for."""
     with pytest.raises(ValueError, match="memory_only"):

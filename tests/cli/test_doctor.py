@@ -115,38 +115,49 @@ class TestProcessor:
 
 
 class TestCache:
+    @pytest.fixture(autouse=True)
+    def only_one_more(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """The temporary directory of this machine stays out of it."""
+        more = tmp_path / "more"
+        monkeypatch.setattr(settings, "cache_directories", lambda: [settings.cache_directory(), more])
+
     def test_before_the_first_use_nothing_is_made(self, tmp_path: Path) -> None:
         rows = dict(doctor.cache())
-        assert rows["directory"] == str(tmp_path / "cache")
-        assert rows["state"] == "will be made when it is needed"
+        assert rows["place 1"] == f"{tmp_path / 'cache'}: used, and made when it is needed"
+        assert rows["place 2"] == f"{tmp_path / 'more'}: only if those above cannot be used"
         assert list(tmp_path.iterdir()) == []
 
     def test_an_empty_directory_is_usable_and_left_empty(self, tmp_path: Path) -> None:
         (tmp_path / "cache").mkdir(mode=0o700)
         rows = dict(doctor.cache())
-        assert rows["state"] == "usable"
-        assert rows["entries"].startswith("0, ")
+        assert rows["place 1"] == f"{tmp_path / 'cache'}: used"
+        assert rows["entries"] == "0, 0 B of at most 1.0 GiB"
         assert list((tmp_path / "cache").iterdir()) == []
 
     def test_entries_are_counted(self, tmp_path: Path) -> None:
         (tmp_path / "cache").mkdir(mode=0o700)
         (tmp_path / "cache" / "0123456789abcdef.so").write_bytes(bytes(500_000))
-        assert dict(doctor.cache())["entries"] == "1, 0.5 MB"
+        assert dict(doctor.cache())["entries"] == "1, 488.3 KiB of at most 1.0 GiB"
 
     @pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
     def test_a_directory_that_others_can_write_to_is_not_used(self, tmp_path: Path) -> None:
         (tmp_path / "cache").mkdir()
         (tmp_path / "cache").chmod(0o777)
-        assert dict(doctor.cache())["state"].startswith(f"not used: {tmp_path / 'cache'}: others may write to it")
+        rows = dict(doctor.cache())
+        assert "not used: " in rows["place 1"]
+        assert "others may write to it" in rows["place 1"]
+        assert rows["place 2"].endswith("used, and made when it is needed")
 
     def test_a_file_in_its_place(self, tmp_path: Path) -> None:
         (tmp_path / "cache").write_text("")
-        assert dict(doctor.cache())["state"] == f"not used: {tmp_path / 'cache'}: it is not a directory"
+        assert dict(doctor.cache())["place 1"].endswith("it is not a directory")
 
     def test_a_file_above_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "file").write_text("")
         monkeypatch.setenv("MGJIT_CACHE_DIR", str(tmp_path / "file" / "cache"))
-        assert dict(doctor.cache())["state"].startswith("not used: ")
+        rows = dict(doctor.cache())
+        assert "not used: " in rows["place 1"]
+        assert rows["place 2"].endswith("used, and made when it is needed")
 
     def test_a_disk_that_cannot_be_written(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "cache").mkdir(mode=0o700)
@@ -155,7 +166,7 @@ class TestCache:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(tempfile, "TemporaryFile", full)
-        assert dict(doctor.cache())["state"] == "not used: No space left on device"
+        assert dict(doctor.cache())["place 1"].endswith("read, not written: No space left on device")
 
 
 class TestVariables:

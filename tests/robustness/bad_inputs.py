@@ -1,0 +1,206 @@
+"""Bad inputs, what is raised, and what it says: data for the test and for docs/robustness.md.
+
+1. A case is a piece of code, the name of its error, and the message; `...` in a message is anything.
+2. `fails(case)` runs the code after `PRELUDE`, as a file `user.py`, and says what differs from the case: the error, the
+   message, a number that has changed, something of the process, or the result of the next good call.
+3. `document()` is docs/robustness.md, made of the same cases.
+
+    python -m tests.robustness.bad_inputs --write     # writes docs/robustness.md
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import io
+import os
+import re
+import struct
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mgjit
+from mgjit import errors
+from tests.robustness.injection import process
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "robustness.md"
+
+PRELUDE = '''\
+import array, collections, datetime, decimal, fractions, functools, math, os, pickle, random, time
+
+import mgjit
+from mgjit import Value
+from mgjit.cli.main import main
+
+w = Value(2.0)
+s = mgjit.state([1.0, 2.0])
+model = mgjit.nn.MLP(2, [3, 1])
+product = mgjit.compile(lambda x: w * x)
+total = mgjit.compile(lambda xs: sum(w * x for x in xs))
+kept = []
+elsewhere = collections.deque()  # where no trace looks
+
+
+def kept_from_a_trace():
+    mgjit.compile(lambda x: elsewhere.append(w * x))(1.0)
+    return elsewhere[0]
+
+
+class Floaty:
+    def __float__(self):
+        return 2.0
+
+
+def Odd(name):
+    """An object with a method that fails."""
+
+    def fail(self, *arguments):
+        raise RuntimeError(name)
+
+    return type("Odd", (), {name: fail})()
+
+
+floaty = Floaty()
+'''
+
+_INTRODUCTION = """\
+# Bad inputs
+
+What mgjit says to what it cannot use. Every line is a test (`tests/robustness/`), and this file is made from the
+same data: `python -m tests.robustness.bad_inputs --write`. After each of them all parameters, gradients and state are
+as they were, and the next call is right. Errors are those of `mgjit.errors`, each also the standard exception that
+fits, so that `except TypeError` works in code that does not know mgjit. What the user's own code raises passes through.
+
+`...` in a message stands for anything. `user.py` is the file with the code, which begins with this:
+
+```python
+{prelude}```
+"""
+
+
+class Case(NamedTuple):
+    """A bad input.
+
+    Attributes:
+        code: statements, or an expression.
+        error: the name of the class that is raised, or of the category of a warning.
+        message: the whole text.
+    """
+
+    code: str
+    error: str
+    message: str
+
+    def needs_numpy(self) -> bool:
+        """Whether it can only be tried with numpy."""
+        return "np." in self.code
+
+
+def load() -> dict[str, list[Case]]:
+    """All cases, by chapter."""
+    from tests.robustness import cases
+
+    return cases.CHAPTERS
+
+
+# ---- 2: what happens -----------------------------------------------------------------------------------
+
+
+def fails(case: Case) -> str:
+    """What is not as it should be, or nothing."""
+    space: dict[str, Any] = {"__name__": "user"}
+    if case.needs_numpy():
+        import numpy
+
+        space["np"] = numpy
+    exec(compile(PRELUDE, "prelude.py", "exec"), space)  # noqa: S102 - code of this file
+    before, quiet = _numbers(space), process()
+    kind, text = _outcome(case.code, space)
+    if kind is None or kind.__name__ != case.error:
+        return f"{case.error} was expected, not {kind}: {text}"
+    if case.error in vars(errors) and not issubclass(kind, (*_STANDARD, Warning)):
+        return f"{kind} is no standard exception"
+    if not re.fullmatch(".*".join(map(re.escape, case.message.split("..."))), text, re.DOTALL):
+        return f"the message was {text}"
+    if _numbers(space) != before:
+        return f"numbers have changed from {before} to {_numbers(space)}"
+    if process() != quiet:
+        return f"the process was {quiet}, is {process()}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        again = [float(space["product"](3.0)), float(mgjit.compile(lambda x: space["w"] * x + 1.0)(3.0))]
+    return "" if again == [6.0, 7.0] else f"the next calls gave {again}"
+
+
+_STANDARD = (TypeError, ValueError, IndexError, RuntimeError, OSError, NotImplementedError)
+
+
+def _numbers(space: dict[str, Any]) -> list[bytes]:
+    values = [space["w"], *space["model"].parameters()]
+    numbers = [x for value in values for x in (value.data, value.grad)] + list(space["s"])
+    return [struct.pack("<d", x) for x in numbers]
+
+
+def _outcome(code: str, space: dict[str, Any]) -> tuple[type[BaseException] | None, str]:
+    """What is raised, or else the first warning."""
+    printed = io.StringIO()
+    with _environment(), warnings.catch_warnings(record=True) as warned, contextlib.redirect_stderr(printed):
+        warnings.simplefilter("always")
+        try:
+            exec(compile(code, "user.py", "exec"), space)  # noqa: S102 - code of the cases
+        except SystemExit as error:
+            return type(error), printed.getvalue() or str(error)
+        except BaseException as error:
+            return type(error), str(error)
+    ours = [w for w in warned if issubclass(w.category, (errors.RetraceWarning, errors.BackendWarning))]
+    return (ours[0].category, str(ours[0].message)) if ours else (None, "nothing")
+
+
+@contextlib.contextmanager
+def _environment() -> Iterator[None]:
+    """Environment variables that are set inside are gone afterwards."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+# ---- 3: the document -----------------------------------------------------------------------------------
+
+
+def document() -> str:
+    """The text of docs/robustness.md."""
+    parts = [_INTRODUCTION.format(prelude=PRELUDE)]
+    for chapter, found in load().items():
+        parts.append(f"\n## {chapter}\n\n| input | error | message |\n|---|---|---|\n")
+        parts += [
+            f"| {_code(case.code)} | `{case.error}`{_standard(case.error)} | {_cell(case.message)} |\n"
+            for case in found
+        ]
+    return "".join(parts)
+
+
+def _standard(name: str) -> str:
+    kind = getattr(errors, name, getattr(builtins, name, None))
+    standard = [base.__name__ for base in (kind.__mro__ if kind else ()) if base in _STANDARD]
+    return f" ({standard[0]})" if standard and standard[0] != name else ""
+
+
+def _code(code: str) -> str:
+    return "<br>".join(f"`{line}`" for line in _cell(code).split("<br>"))
+
+
+def _cell(text: str) -> str:
+    return text.strip().replace("|", "\\|").replace("\n", "<br>")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        DOCUMENT.write_text(document(), encoding="utf-8")
+    else:
+        print(document())

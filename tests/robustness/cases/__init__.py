@@ -1,0 +1,20 @@
+"""The bad inputs, by chapter."""
+
+from __future__ import annotations
+
+from tests.robustness.bad_inputs import Case
+from tests.robustness.cases import arguments, engine, environment, lookups, loops, options, steps
+
+CHAPTERS: dict[str, list[Case]] = {
+    "Options": options.OPTIONS,
+    "What is decorated": options.DECORATED,
+    "Arguments": arguments.ARGUMENTS,
+    "Steps": steps.STEPS,
+    "Steps: look-ups and state": lookups.LOOKUPS,
+    "Steps: arrays, functions and other steps": lookups.OTHER,
+    "Loops": loops.LOOP,
+    "Phases": loops.PHASES,
+    "State, Values, functions and networks": engine.STATE_AND_ENGINE,
+    "Environment variables": environment.ENVIRONMENT,
+    "Command line": environment.CLI,
+}

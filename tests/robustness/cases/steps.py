@@ -1,0 +1,302 @@
+"""Bad inputs: steps."""
+
+from __future__ import annotations
+
+from tests.robustness.bad_inputs import Case
+
+STEPS = [
+    Case(
+        "mgjit.compile(lambda x: 1.0 if w * x > 0 else 0.0)(1.0)",
+        "TraceError",
+        "user.py:1: a traced value has no truth value: its number is known only when the compiled step "
+        "runs. Write mgjit.where(condition, a, b), mgjit.maximum, mgjit.minimum or .relu() instead of "
+        "if/and/or/max/min.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: w if x else 0.0)(1.0)",
+        "TraceError",
+        "user.py:1: a traced value has no truth value: its number is known only when the compiled step "
+        "runs. Write mgjit.where(condition, a, b), mgjit.maximum, mgjit.minimum or .relu() instead of "
+        "if/and/or/max/min.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: not x)(1.0)",
+        "TraceError",
+        "user.py:1: a traced value has no truth value: its number is known only when the compiled step "
+        "runs. Write mgjit.where(condition, a, b), mgjit.maximum, mgjit.minimum or .relu() instead of "
+        "if/and/or/max/min.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: max(w * x, w))(1.0)",
+        "TraceError",
+        "user.py:1: a traced value has no truth value: its number is known only when the compiled step "
+        "runs. Write mgjit.where(condition, a, b), mgjit.maximum, mgjit.minimum or .relu() instead of "
+        "if/and/or/max/min.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: sorted([w * x, w]))(1.0)",
+        "TraceError",
+        "user.py:1: a traced value has no truth value: its number is known only when the compiled step "
+        "runs. Write mgjit.where(condition, a, b), mgjit.maximum, mgjit.minimum or .relu() instead of "
+        "if/and/or/max/min.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: int(x) * w)(1.0)",
+        "TraceError",
+        "user.py:1: int() and rounding need a real number. Compute the integer outside of the step and "
+        "pass it as an argument.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: round(x) * w)(1.0)",
+        "TraceError",
+        "user.py:1: int() and rounding need a real number. Compute the integer outside of the step and "
+        "pass it as an argument.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: math.floor(x) * w)(1.5)",
+        "TraceError",
+        "user.py:1: int() and rounding need a real number. Compute the integer outside of the step and "
+        "pass it as an argument.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: math.exp(x) * w)(1.0)",
+        "TraceError",
+        "user.py:1: float() and math functions need a real number. Use mgjit.exp, log, tanh, sqrt, or "
+        "plain arithmetic.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: float(w * x))(1.0)",
+        "TraceError",
+        "user.py:1: float() and math functions need a real number. Use mgjit.exp, log, tanh, sqrt, or "
+        "plain arithmetic.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: complex(x))(1.0)",
+        "TraceError",
+        "user.py:1: float() and math functions need a real number. Use mgjit.exp, log, tanh, sqrt, or "
+        "plain arithmetic.",
+    ),
+    Case(
+        "mgjit.compile(lambda n: [w] * n)(2)",
+        "TraceError",
+        "user.py:1: a run-time number cannot be a list index, a key, a length or a range. Use "
+        "mgjit.take(table, index), or name the argument in @mgjit.compile(static=(...)) when few "
+        "different values occur.",
+    ),
+    Case(
+        "mgjit.compile(lambda n: [w for _ in range(n)])(2)",
+        "TraceError",
+        "user.py:1: a run-time number cannot be a list index, a key, a length or a range. Use "
+        "mgjit.take(table, index), or name the argument in @mgjit.compile(static=(...)) when few "
+        "different values occur.",
+    ),
+    Case(
+        "mgjit.compile(lambda n: {0: w}[n])(0)",
+        "TraceError",
+        "user.py:1: a run-time number cannot be a list index, a key, a length or a range. Use "
+        "mgjit.take(table, index), or name the argument in @mgjit.compile(static=(...)) when few "
+        "different values occur.",
+    ),
+    Case(
+        'mgjit.compile(lambda x: f"{x:.2f}")(1.0)',
+        "TraceError",
+        "user.py:1: a traced value has no digits to print. Return it from the step and print the result.",
+    ),
+    Case(
+        'mgjit.compile(lambda x: "%.2f" % x)(1.0)',
+        "TraceError",
+        "user.py:1: float() and math functions need a real number. Use mgjit.exp, log, tanh, sqrt, or "
+        "plain arithmetic.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: x // 2)(3.0)",
+        "TraceError",
+        "user.py:1: //, %, divmod and bit operations are not available on traced values. Compute them "
+        "outside of the step.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: x % 2)(3.0)",
+        "TraceError",
+        "user.py:1: //, %, divmod and bit operations are not available on traced values. Compute them "
+        "outside of the step.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: divmod(x, 2))(3.0)",
+        "TraceError",
+        "user.py:1: //, %, divmod and bit operations are not available on traced values. Compute them "
+        "outside of the step.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: x << 1)(3)",
+        "TraceError",
+        "user.py:1: //, %, divmod and bit operations are not available on traced values. Compute them "
+        "outside of the step.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: ~x)(3)",
+        "TraceError",
+        "user.py:1: //, %, divmod and bit operations are not available on traced values. Compute them "
+        "outside of the step.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: w ** w)(1.0)",
+        "TraceError",
+        "user.py:1: Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a)).",
+    ),
+    Case(
+        "mgjit.compile(lambda x: w ** None)(1.0)",
+        "TraceError",
+        "user.py:1: a number or a Value is needed here, not the NoneType None. Pass numbers, or lists, "
+        "tuples, dicts and arrays whose elements the step uses one by one.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: w * random.random())(1.0)",
+        "RandomnessError",
+        "user.py:1: the step drew random numbers while it was traced; they would be the same in every "
+        "later call. Draw them outside of the step and pass them in as arguments.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: w * np.random.rand())(1.0)",
+        "RandomnessError",
+        "user.py:1: the step drew random numbers while it was traced; they would be the same in every "
+        "later call. Draw them outside of the step and pass them in as arguments.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: w * random.Random().random())(1.0)",
+        "RandomnessError",
+        "user.py:1: the step drew random numbers while it was traced; they would be the same in every "
+        "later call. Draw them outside of the step and pass them in as arguments.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: (kept.append(w * x), w * x)[1])(1.0); kept[0] + 1.0",
+        "LeakError",
+        "user.py:1: the step leaves a traced value in the variable kept. Traced values live only while the step is being "
+        "traced, and a compiled call assigns nothing but numbers, where numbers were before: return the number and keep "
+        "it outside of the step, or put a number there at first.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: (kept.append(x), w * x)[1])(1.0); kept[0] + 1.0",
+        "LeakError",
+        "user.py:1: the step leaves a traced value in the variable kept. Traced values live only while the step is being "
+        "traced, and a compiled call assigns nothing but numbers, where numbers were before: return the number and keep "
+        "it outside of the step, or put a number there at first.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: (kept.append(Value(x)), w * x)[1])(1.0); kept[0].data",
+        "LeakError",
+        "user.py:1: this Value was made inside a compiled step and lives only there. Return its number "
+        "from the step instead of keeping it.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: {w * x})(1.0)",
+        "TraceError",
+        "user.py:1: the step returns a set around traced values, which would be dead outside of the "
+        "trace. Return numbers, Values, or lists, tuples, dicts and dataclasses of them.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: (w * y for y in [x]))(1.0)",
+        "TraceError",
+        "user.py:1: the step returns a generator around traced values, which would be dead outside of "
+        "the trace. Return numbers, Values, or lists, tuples, dicts and dataclasses of them.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: lambda: w * x)(1.0)",
+        "TraceError",
+        "user.py:1: the step returns a function around traced values, which would be dead outside of the "
+        "trace. Return numbers, Values, or lists, tuples, dicts and dataclasses of them.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: iter([w * x]))(1.0)",
+        "TraceError",
+        "user.py:1: the step returns a ... around traced values, which would be dead outside "
+        "of the trace. Return numbers, Values, or lists, tuples, dicts and dataclasses of them.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: missing_name * x)(1.0)",
+        "NameError",
+        "name 'missing_name' is not defined",
+    ),
+    Case(
+        "mgjit.compile(lambda x: 1 / 0)(1.0)",
+        "ZeroDivisionError",
+        "division by zero",
+    ),
+    Case(
+        "def recurse(x): return recurse(x)\nmgjit.compile(recurse)(1.0)",
+        "RecursionError",
+        "maximum recursion depth exceeded...",
+    ),
+    Case(
+        "def step(x):\n    (w * x).data = 3.0\nmgjit.compile(step)(1.0)",
+        "TraceError",
+        "user.py:2: only parameters (Values that existed before the step, or were made by Value(...)) "
+        "can be assigned. Write a new expression instead of changing .data of a computed Value.",
+    ),
+    Case(
+        "def step(x):\n    (w * x).grad = 3.0\nmgjit.compile(step)(1.0)",
+        "TraceError",
+        "user.py:2: .grad of a computed Value cannot be assigned. Each backward() resets the gradients "
+        "of computed Values by itself; only parameters accumulate.",
+    ),
+    Case(
+        'def step(x):\n    w.data = "3"\nmgjit.compile(step)(1.0)',
+        "TraceError",
+        "user.py:2: a number or a Value is needed here, not the str '3'. Pass numbers, or lists, tuples, "
+        "dicts and arrays whose elements the step uses one by one.",
+    ),
+    Case(
+        "def step(x):\n    w.data = w\nmgjit.compile(step)(1.0)",
+        "TraceError",
+        "user.py:2: a number or a Value is needed here, not the Value Value(data=2.0, grad=0.0). Pass "
+        "numbers, or lists, tuples, dicts and arrays whose elements the step uses one by one.",
+    ),
+    Case(
+        "def step(x):\n    w.grad = None\nmgjit.compile(step)(1.0)",
+        "TraceError",
+        "user.py:2: a number or a Value is needed here, not the NoneType None. Pass numbers, or lists, "
+        "tuples, dicts and arrays whose elements the step uses one by one.",
+    ),
+    Case(
+        'def step(x):\n    w.data = 5.0\n    raise KeyError("mine")\nmgjit.compile(step)(1.0)',
+        "KeyError",
+        "'mine'",
+    ),
+    Case(
+        'def step(x):\n    w.data = 5.0\n    assert False, "mine"\nmgjit.compile(step)(1.0)',
+        "AssertionError",
+        "mine",
+    ),
+    Case(
+        "def step(x):\n    w.data = 5.0\n    raise KeyboardInterrupt\nmgjit.compile(step)(1.0)",
+        "KeyboardInterrupt",
+        "",
+    ),
+    Case(
+        "def step(x):\n    w.data = 5.0\n    raise SystemExit(3)\nmgjit.compile(step)(1.0)",
+        "SystemExit",
+        "3",
+    ),
+    Case(
+        'def step(x):\n    return open("/no/such/file")\nmgjit.compile(step)(1.0)',
+        "FileNotFoundError",
+        "[Errno 2] No such file or directory: '/no/such/file'",
+    ),
+    Case(
+        "def step(x):\n    return product.loop([x])\nmgjit.compile(step)(1.0)",
+        "PhaseError",
+        "user.py:2: .loop() runs a kernel and cannot be part of the step that is being traced. Call "
+        "<lambda>(...) itself there: it becomes part of the trace.",
+    ),
+    Case(
+        "def step(x):\n    return product.forward(x)\nmgjit.compile(step)(1.0)",
+        "PhaseError",
+        "user.py:2: .forward() runs a kernel and cannot be part of the step that is being traced. Call "
+        "<lambda>(...) itself there: it becomes part of the trace.",
+    ),
+    Case(
+        "def step(x):\n    return product.lower(x)\nmgjit.compile(step)(1.0)",
+        "PhaseError",
+        "user.py:2: .lower() runs a kernel and cannot be part of the step that is being traced. Call "
+        "<lambda>(...) itself there: it becomes part of the trace.",
+    ),
+]
