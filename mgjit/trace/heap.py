@@ -211,9 +211,9 @@ class Heap:
     def _leak(self, place: Place, content: Any) -> LeakError:
         what = "a traced value" if is_traced(content) else f"a {type(content).__name__} with traced values"
         return LeakError(
-            f"{self._location}: the step leaves {what} in {place.describe()}. Traced values live only while the step is "
-            "being traced, and a compiled call assigns nothing but numbers, where numbers were before: return the number "
-            "and keep it outside of the step, or put a number there at first."
+            f"{self._location}: the step leaves {what} in {place.describe()}. Traced values live only while the step "
+            "is being traced, and a compiled call assigns nothing but numbers, where numbers were before: return the "
+            "number and keep it outside of the step, or put a number there at first."
         )
 
     def _is_integer(self, content: Any) -> bool:
