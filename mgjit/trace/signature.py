@@ -44,8 +44,8 @@ class ArgumentPlan:
     """The planned arguments of one signature."""
 
     def __init__(self, names: Sequence[str], nodes: list[Node], packed: int, buffers: list[BufferNode],
-                 values: list[Value], precision: Precision) -> None:  # fmt: skip
-        self.precision = precision
+                 values: list[Value], precision: Precision, fixed: frozenset[str]) -> None:  # fmt: skip
+        self.precision, self.fixed = precision, fixed
         self.names, self.nodes = list(names), nodes
         self.packed_size, self.buffers, self.values = packed, buffers, values
         self.key = tuple(node.key for node in nodes)
@@ -79,6 +79,11 @@ class ArgumentPlan:
     def static_objects(self) -> list[Any]:
         """All objects among the arguments that are compared by identity."""
         return [node.argument for node in self._all_nodes() if isinstance(node, StaticNode) and not node.by_value]
+
+    def name_of_number(self, index: int) -> str | None:
+        """The name of the argument that is input `index`; None when it is part of one."""
+        numbers = zip(self.names, self.nodes)
+        return next((name for name, n in numbers if isinstance(n, NumberNode) and n.place == index), None)
 
     def argument_values(self) -> list[Value]:
         """All Values among the arguments that the plan was made for."""
@@ -212,7 +217,7 @@ def plan_arguments(
     for node in planner.buffers:  # buffers are numbered behind everything that is packed
         node.place = place
         place += node.size
-    return ArgumentPlan(names, nodes, planner.packed, planner.buffers, planner.values, precision)
+    return ArgumentPlan(names, nodes, planner.packed, planner.buffers, planner.values, precision, static)
 
 
 def _is_numpy_bool(argument: Any) -> bool:

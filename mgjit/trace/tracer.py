@@ -85,6 +85,7 @@ def trace_call(
         if heap is None:
             return describe_result(call(plan.traced(types.input_number)), recorder, types), HeapPlan()
         types.gatherer.is_known = heap.knows
+        recorder.asked_for = lambda operand: heap.asked_for(operand, plan)
         heap.enter(recorder, types)
         result = describe_result(call(plan.traced(types.input_number)), recorder, types, heap.knows)
         return result, heap.settle()

@@ -136,8 +136,9 @@ class _Walker:
                     yield Attribute(thing, attribute)
 
     def _list(self, thing: list[Any], kinds: set[type], place: Place) -> None:
-        numbers = bool(kinds) and kinds <= {float, int} and float in kinds
-        if numbers and self._is_assigned(place):
+        # Lists of ints are sizes and tables, until a trace has shown that they change.
+        assigned = self._is_assigned(place) if float in kinds else place.key in self._variable
+        if kinds and kinds <= {float, int} and assigned:
             self.found.lists.append((place, thing))
         else:
             self.found.watched.append(Watched(place, thing))
@@ -148,7 +149,7 @@ class _Walker:
             entry = Entry(thing, name, f"{place.describe()}[{name!r}]", place)
             if type(content) not in _ATOMS:
                 yield entry
-            elif type(content) is float and self._is_assigned(entry):
+            elif (type(content) is float and self._is_assigned(entry)) or (type(content) is int and place.key in self._variable):
                 self.found.scalars.append(entry)
 
     def _is_assigned(self, place: Place) -> bool:
