@@ -87,7 +87,7 @@ class Gatherer:
         return known
 
     def _allow(self, candidates: list[Any]) -> None:
-        """Objects can be gathered that are from before the trace, or no graph, or one whose `backward` is understood."""
+        """Objects can be gathered that are from before the trace, in no graph, or of one that is understood."""
         if all(map(self.is_known, candidates)) or _differ_in_numbers(candidates):
             return
         kind = _original(type(candidates[0]))
@@ -121,8 +121,8 @@ class Gatherer:
             old = getattr(candidate, name)
             if not (_is_number(content) and _is_number(old)):
                 raise TraceError(
-                    f"{user_location()}: .{name} of an object that a traced index has chosen can be assigned a number in "
-                    f"place of a number, not {type(content).__name__} in place of {type(old).__name__}."
+                    f"{user_location()}: .{name} of an object that a traced index has chosen can be assigned a number "
+                    f"in place of a number, not {type(content).__name__} in place of {type(old).__name__}."
                 )
             setattr(candidate, name, self.test(index, k)._select(self.test(index, k), content, old))
 
@@ -165,6 +165,10 @@ def _is_like(a: Any, b: Any) -> bool:
     if type(a) in (list, tuple) and type(b) in (list, tuple):
         return not a and not b
     return _is_number(a) or _is_same(a, b)
+
+
+def _are_empty(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and type(a) in (tuple, list, set, dict, frozenset) and not a and not b
 
 
 def _is_number(content: Any) -> bool:
