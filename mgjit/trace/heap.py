@@ -183,6 +183,16 @@ class Heap:
                 return
         raise Again
 
+    def refuse_copies(self, changed: set[str], plan: ArgumentPlan) -> None:
+        """Arguments that the step changes in place are not to be copied, but known by their identity.
+
+        Raises:
+            Again: there are such arguments.
+        """
+        if not changed <= plan.fixed:
+            self._knowledge.fixed_arguments |= changed | plan.aliases(changed)
+            raise Again
+
     def _places(self) -> dict[int, Place]:
         """Single numbers that may be fixed, by leaf."""
         found = {leaf: Attribute(thing, f) for f, thing, content, _, leaf in self._fields if type(content) is int}

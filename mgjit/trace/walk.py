@@ -136,9 +136,8 @@ class _Walker:
                     yield Attribute(thing, attribute)
 
     def _list(self, thing: list[Any], kinds: set[type], place: Place) -> None:
-        # Lists of ints are sizes and tables, until a trace has shown that they change.
-        assigned = self._is_assigned(place) if float in kinds else place.key in self._variable
-        if kinds and kinds <= {float, int} and assigned:
+        assigned = self._is_assigned(place) if float in kinds else bool(thing) and self._is_counted(thing[0], place)
+        if kinds <= {float, int} and assigned:
             self.found.lists.append((place, thing))
         else:
             self.found.watched.append(Watched(place, thing))
@@ -149,8 +148,12 @@ class _Walker:
             entry = Entry(thing, name, f"{place.describe()}[{name!r}]", place)
             if type(content) not in _ATOMS:
                 yield entry
-            elif (type(content) is float and self._is_assigned(entry)) or (type(content) is int and place.key in self._variable):
+            elif self._is_assigned(entry) if type(content) is float else self._is_counted(content, place):
                 self.found.scalars.append(entry)
+
+    def _is_counted(self, content: Any, place: Place) -> bool:
+        """Whether an int in a container changes: they are sizes and tables, until a trace has shown that they do."""
+        return type(content) is int and place.key in self._variable
 
     def _is_assigned(self, place: Place) -> bool:
         """Whether the code seems to assign what lies at a place, or elements of it."""
