@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import inspect
@@ -303,6 +304,11 @@ class CompiledStep(Generic[P, R]):
     # ---- finding and making kernels -----------------------------------------------------------------
 
     def _look_up(self, arguments: Sequence[Any], reason: str) -> Kernel:
+        while True:
+            with contextlib.suppress(Again):
+                return self._look_up_planned(arguments, reason)
+
+    def _look_up_planned(self, arguments: Sequence[Any], reason: str) -> Kernel:
         plan = self._plan(arguments)
         anonymous = plan.structure
         if self._is_captured(plan.argument_values()):
@@ -336,7 +342,8 @@ class CompiledStep(Generic[P, R]):
 
     def _plan(self, arguments: Sequence[Any], value_slots: bool = False) -> ArgumentPlan:
         names = list(self._signature.parameters)
-        return plan_arguments(names, arguments, self._options.static, value_slots, self._options.precision)
+        static = self._options.static | self._knowledge.fixed_arguments
+        return plan_arguments(names, arguments, static, value_slots, self._options.precision)
 
     def _is_captured(self, values: Sequence[Value]) -> bool:
         """Whether one of the argument Values is a parameter of a kernel of this step."""
@@ -371,6 +378,7 @@ class CompiledStep(Generic[P, R]):
         trace = traced.trace
         code = build(trace, _regions(plan), self._options.code, self.__qualname__)
         guard.forget(traced.heap.looked_after)
+        guard.watch(traced.heap.fixed)
         guard.expired = traced.heap.valid_once
         move = Move.of_trace(trace, code.parameter_layout)
         new = [move.storage] if trace.new_parameters else []
@@ -381,7 +389,11 @@ class CompiledStep(Generic[P, R]):
         return kernel
 
     def _trace(self, plan: ArgumentPlan, slots: Any, location: str = "", guard: Guard | None = None) -> TracedCall:
-        """Trace the step, again when that has shown which lists of numbers it changes."""
+        """Trace the step, again when that has shown which lists of numbers it changes.
+
+        Raises:
+            Again: it has shown which arguments shape the trace.
+        """
         given = [("an argument", thing) for thing in plan.static_objects()]
         functions = reachable_functions(self._function, [thing for _, thing in given])
         captured = guard.objects() if guard is not None else []
@@ -390,7 +402,8 @@ class CompiledStep(Generic[P, R]):
             try:
                 return trace_call(self._call_with, plan, slots, heap, functions, location, captured)
             except Again:
-                continue
+                if not self._knowledge.fixed_arguments <= plan.fixed:
+                    raise
 
     def _call_with(self, arguments: Sequence[Any]) -> Any:
         bound = bound_arguments(self._signature, arguments)
@@ -414,7 +427,9 @@ class CompiledStep(Generic[P, R]):
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
         """Trace and lower the step for these arguments without building or running it."""
         self._refuse_in_trace("lower")
-        return self._turn.run(self._lower, args, kwargs)
+        while True:
+            with contextlib.suppress(Again):
+                return self._turn.run(self._lower, args, kwargs)
 
     def _lower(self, args: Any, kwargs: Any) -> Lowering:
         plan = self._plan(self._bound(args, kwargs))

@@ -25,6 +25,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 from typing import Any
 
 from .bytecode import codes
+from .places import Place
 
 _MISSING = object()
 _COMPARED = (int, float, complex, str, bytes, bool, type(None))
@@ -45,6 +46,7 @@ class Guard:
         self._namespaces: list[tuple[Any, Any, Any, str]] = []
         self._cells: list[tuple[Any, Any, Any, str]] = []
         self._lists: list[tuple[Any, bytes, str]] = []
+        self._places: list[tuple[Place, Any]] = []
         self._names: set[Any] = set()
         self._objects: list[Any] = []
         self._seen: set[int] = set()
@@ -57,6 +59,10 @@ class Guard:
         self._read_functions([thing for _, thing in roots])
         for name, thing in roots:
             self._watch_inside(thing, name, 0)
+
+    def watch(self, places: Iterable[tuple[Place, Any]]) -> None:
+        """Watch these as well, given with what lies there."""
+        self._places += places
 
     def forget(self, places: Collection[tuple[int, Any]]) -> None:
         """Do not watch these any more, given by the identity of what holds them and their name."""
@@ -80,6 +86,10 @@ class Guard:
             now = _content(cell)
             if now is not meant and not _equal(now, meant):
                 return _describe(path, meant, now)
+        for place, meant in self._places:
+            now = _lying_at(place)
+            if now is not meant and not _equal(now, meant):
+                return _describe(place.describe(), meant, now)
         for numbers, meant, path in self._lists:
             if _contents(numbers) != meant:
                 return f"the numbers in the captured {path} have changed (pass them as an argument)"
@@ -113,6 +123,7 @@ class Guard:
         for cell, _, meant, _ in self._cells:
             content = variable_of(cell) if meant is not _MISSING else f"{name_of(_content)}({name_of(cell)})"
             found.append(f"{content} is {name_of(meant)}")
+        found += [f"{name_of(_lying_at)}({name_of(place)}) is {name_of(meant)}" for place, meant in self._places]
         for numbers, noted, _ in self._lists:
             if type(numbers) is not tuple:
                 found.append(f"{name_of(_contents)}({name_of(numbers)}) == {name_of(noted)}")
@@ -211,6 +222,13 @@ def _names_and_constants(code: CodeType) -> Iterator[Any]:
     for inner in codes(code):
         yield from inner.co_names
         yield from (constant for constant in inner.co_consts if isinstance(constant, (str, int)))
+
+
+def _lying_at(place: Place) -> Any:
+    try:
+        return place.read()
+    except (AttributeError, LookupError, ValueError):
+        return _MISSING
 
 
 def _content(cell: Any) -> Any:

@@ -26,13 +26,14 @@ from types import FunctionType
 from typing import Any
 
 from ..engine.state import State
-from ..errors import LeakError, SideEffectWarning, user_stacklevel
+from ..errors import LeakError, SideEffectWarning, TraceError, user_stacklevel
 from ..runtime.copies import Copied
 from ..runtime.live import Field, Home, Parameter
 from . import opcodes as ops
 from .leaks import is_traced
 from .places import Attribute, Place
 from .recorder import FOREIGN_BASE, Recorder
+from .signature import ArgumentPlan
 from .traced import TracedTypes
 from .walk import Found, content_of, is_number, walk
 from .watched import Watched, holds_traced
@@ -51,9 +52,13 @@ class Knowledge:
 
     Attributes:
         variable: keys of the places of lists whose numbers the step assigns, though its code does not show it.
+        fixed: keys of the places whose numbers are used as lengths, indices or keys: they shape the trace.
+        fixed_arguments: names of the arguments that are used so.
     """
 
     variable: set[Any] = field(default_factory=set)
+    fixed: set[Any] = field(default_factory=set)
+    fixed_arguments: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -64,6 +69,7 @@ class HeapPlan:
         state: where copied numbers are; None when there are none.
         copied: what is copied before and after each call.
         valid_once: whether places that held None or ints hold floats from the first call on, and the step can tell.
+        fixed: places whose numbers have shaped the trace, and the numbers: guards must watch them.
         looked_after: (id of the holder, name) of the places that are memory of the kernel, or copied: guards must not
             watch them.
     """
@@ -71,6 +77,7 @@ class HeapPlan:
     state: State | None = None
     copied: list[Copied] = field(default_factory=list)
     valid_once: bool = False
+    fixed: list[tuple[Place, Any]] = field(default_factory=list)
     looked_after: set[tuple[int, Any]] = field(default_factory=set)
 
 
@@ -93,6 +100,7 @@ class Heap:
         self._copied: list[tuple[Copied, list[Any], list[Any], int]] = []  # contents, traced numbers, leaf of the first
         self._parameters: list[Parameter] = []
         self._state: State | None = None
+        self._fixed: list[tuple[Place, Any]] = []
         self._lasting: list[Watched] = []  # what the step has changed besides numbers
 
     def knows(self, thing: Any) -> bool:
@@ -105,13 +113,16 @@ class Heap:
         """Put a traced number in every place; `restore` must follow."""
         self._recorder, self._types = recorder, types
         scalars = list(self._found.scalars)
-        for things, fields in self._found.objects:
+        for things, found in self._found.objects:
+            fields = [f for f in found if Attribute(things[0], f).kind not in self._knowledge.fixed]
             many = len(things) >= _MANY or any(type(content_of(f, things[0])) is Home for f in fields)
             if many:
                 self._enter_parameters(things, tuple(fields[:2]))
             rest = fields[2:] if many else fields
             scalars += [Attribute(thing, f) for thing in things for f in rest if is_number(content_of(f, thing))]
-        self._enter_copied(scalars)
+        fixed = self._knowledge.fixed
+        self._fixed = [(place, place.read()) for place in scalars if place.kind in fixed] if fixed else []
+        self._enter_copied([place for place in scalars if not fixed or place.kind not in fixed])
 
     def _enter_parameters(self, things: list[Any], fields: tuple[Field, ...]) -> None:
         for thing in things:
@@ -153,6 +164,41 @@ class Heap:
             self._copied.append((Copied(place, offset, size), contents, numbers, leaf - offset))
             offset += len(contents)
 
+    # ---- 3: while it runs -------------------------------------------------------------------------
+
+    def asked_for(self, operand: int, plan: ArgumentPlan) -> None:
+        """The step asks for a number itself: it has to be fixed for this trace, if it can be.
+
+        Raises:
+            Again: the numbers it comes from are known to be fixed now.
+        """
+        knowledge, places = self._knowledge, self._places()
+        for leaf in self._recorder.leaves_behind(operand):
+            name = plan.name_of_number(ops.leaf_index(leaf)) if ops.leaf_kind(leaf) == ops.INPUT else None
+            if name is not None:
+                knowledge.fixed_arguments.add(name)
+            elif leaf in places:
+                knowledge.fixed.add(places[leaf].kind)
+            else:
+                return
+        raise Again
+
+    def refuse_copies(self, changed: set[str], plan: ArgumentPlan) -> None:
+        """Arguments that the step changes in place are not to be copied, but known by their identity.
+
+        Raises:
+            Again: there are such arguments.
+        """
+        if not changed <= plan.fixed:
+            self._knowledge.fixed_arguments |= changed | plan.aliases(changed)
+            raise Again
+
+    def _places(self) -> dict[int, Place]:
+        """Single numbers that may be fixed, by leaf."""
+        found = {leaf: Attribute(thing, f) for f, thing, content, _, leaf in self._fields if type(content) is int}
+        scalars = {leaf: copied.place for copied, contents, _, leaf in self._copied if not copied.size}
+        return {**found, **scalars}
+
     # ---- 4: looking again -------------------------------------------------------------------------
 
     def settle(self) -> HeapPlan:
@@ -174,6 +220,7 @@ class Heap:
         for entry in self._copied:
             self._settle_copied(*entry, stores, plan)
         self._look_at_others()
+        self._look_at_fixed(plan)
         self._record(stores)
         self._drop_unused(plan)
         self._warn()
@@ -233,6 +280,16 @@ class Heap:
                 raise self._leak(watched.place, next(filter(holds_traced, new)))
             self._lasting.append(watched)
 
+    def _look_at_fixed(self, plan: HeapPlan) -> None:
+        for place, before in self._fixed:
+            if place.read() is not before:
+                raise TraceError(
+                    f"{self._location}: {place.describe()} is used as a length, an index or a key, and the step also "
+                    "changes it, so that each call would be another step. Count outside of the step, and pass the "
+                    "number as an argument; or use it in arithmetic only."
+                )
+        plan.fixed = self._fixed
+
     def _warn(self) -> None:
         if self._lasting:
             what = ", ".join(dict.fromkeys(watched.place.describe() for watched in self._lasting))
@@ -284,6 +341,8 @@ class Heap:
                     copied.place.write(original)
             else:
                 copied.place.write(contents[0])
+        for place, before in self._fixed:
+            place.write(before)
         for watched in self._found.watched:
             if watched not in self._lasting:
                 watched.restore()

@@ -162,6 +162,14 @@ def number_types(recorder: Recorder) -> NumberTypes:
         def _as_integer(self) -> Any:
             return integer_from(self._leaf)
 
+        def __index__(self) -> int:
+            recorder.asked_for(self._leaf)
+            return TracedNumber.__index__(self)  # type: ignore[attr-defined, no-any-return]
+
+        def __hash__(self) -> int:
+            recorder.asked_for(self._leaf)
+            return TracedNumber.__index__(self)  # type: ignore[attr-defined, no-any-return]
+
     class BooleanNumber(IntegerNumber):
         """A number that is a bool in Python: a comparison."""
 

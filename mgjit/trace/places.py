@@ -24,6 +24,11 @@ class Place:
         """What tells it from other places."""
         return id(self.holder), self.name
 
+    @property
+    def kind(self) -> Any:
+        """What places of the same meaning have in common, such as an attribute of the objects of a class."""
+        return self.key
+
     def read(self) -> Any:
         """What lies there."""
         raise NotImplementedError
@@ -73,6 +78,11 @@ class Attribute(Place):
     @property
     def key(self) -> tuple[Any, Any]:
         return id(self.holder) if self.field.is_slot else id(vars(self.holder)), self.name
+
+    @property
+    def kind(self) -> Any:
+        kind = type(self.holder)
+        return getattr(kind, "_mgjit_original", kind), self.name
 
     def read(self) -> Any:
         return self.field.read(self.holder)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -118,6 +118,8 @@ class Recorder:
         self.adjoint_reads: list[tuple[int, int]] = []
         self.checks: list[IndexCheck] = []
         self.power_lines: dict[tuple[int, int], str] = {}
+        #: Is told each operand whose number is asked for as an index, a key or a length; it may start the trace again.
+        self.asked_for: Callable[[int], None] = lambda operand: None
         #: Operands of integer arithmetic: the result would differ (in the sign of zero) if they were floats.
         self.used_as_integers: set[int] = set()
 
@@ -247,6 +249,20 @@ class Recorder:
         """The leaf of the gradient of an interior node, as the backward passes so far have left it."""
         self.adjoint_reads.append((record, len(self.op)))
         return leaf(ADJOINT, len(self.adjoint_reads) - 1)
+
+    def leaves_behind(self, operand: int) -> set[int]:
+        """The leaves, other than constants, that an operand was computed from."""
+        found, pending, seen = set(), [operand], set()
+        while pending:
+            part = pending.pop()
+            if part in seen or part == NO_OPERAND:
+                continue
+            seen.add(part)
+            if part >= 0:
+                pending += [self.a[part], self.b[part], self.third.get(part, NO_OPERAND)]
+            elif leaf_kind(part) != CONSTANT:
+                found.add(part)
+        return found
 
     # ---- look-ups -----------------------------------------------------------------------------
 

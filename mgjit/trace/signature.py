@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import numbers
 from array import array
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from decimal import Decimal
 from inspect import BoundArguments, Signature
 from itertools import chain
@@ -51,6 +51,9 @@ class ArgumentPlan:
     def __init__(self, names: Sequence[str], nodes: list[Node], packed: int, buffers: list[BufferNode],
                  values: list[Value], precision: Precision) -> None:  # fmt: skip
         self.precision = precision
+        #: Names of the arguments that are no inputs, and the identities of all.
+        self.fixed: frozenset[str] = frozenset()
+        self.identities: list[int] = []
         self.names, self.nodes = list(names), nodes
         self.packed_size, self.buffers, self.values = packed, buffers, values
         self.key = tuple(node.key for node in nodes)
@@ -84,6 +87,16 @@ class ArgumentPlan:
     def static_objects(self) -> list[Any]:
         """All objects among the arguments that are compared by identity."""
         return [node.argument for node in self._all_nodes() if isinstance(node, StaticNode) and not node.by_value]
+
+    def name_of_number(self, index: int) -> str | None:
+        """The name of the argument that is input `index`; None when it is part of one."""
+        numbers = zip(self.names, self.nodes)
+        return next((name for name, n in numbers if isinstance(n, NumberNode) and n.place == index), None)
+
+    def aliases(self, names: Collection[str]) -> set[str]:
+        """Names of arguments that are the same objects as those of the given names."""
+        meant = {identity for name, identity in zip(self.names, self.identities) if name in names}
+        return {name for name, identity in zip(self.names, self.identities) if identity in meant}
 
     def argument_values(self) -> list[Value]:
         """All Values among the arguments that the plan was made for."""
@@ -234,7 +247,9 @@ def plan_arguments(
     for node in planner.buffers:  # buffers are numbered behind everything that is packed
         node.place = place
         place += node.size
-    return ArgumentPlan(names, nodes, planner.packed, planner.buffers, planner.values, precision)
+    plan = ArgumentPlan(names, nodes, planner.packed, planner.buffers, planner.values, precision)
+    plan.fixed, plan.identities = static, list(map(id, arguments))
+    return plan
 
 
 def _is_numpy_bool(argument: Any) -> bool:

@@ -19,6 +19,7 @@ from ..collection import without_garbage_collection
 from ..engine.precision import Precision
 from ..errors import PrecisionError, user_location
 from ..interruption import new_lock, settled
+from .arguments import contents
 from .capture import with_captured_functions
 from .heap import Heap, HeapPlan
 from .instrument import recorded
@@ -85,8 +86,12 @@ def trace_call(
         if heap is None:
             return describe_result(call(plan.traced(types.input_number)), recorder, types), HeapPlan()
         types.gatherer.is_known = heap.knows
+        recorder.asked_for = lambda operand: heap.asked_for(operand, plan)
         heap.enter(recorder, types)
-        result = describe_result(call(plan.traced(types.input_number)), recorder, types, heap.knows)
+        given = plan.traced(types.input_number)
+        before = list(map(contents, given))
+        result = describe_result(call(given), recorder, types, heap.knows)
+        heap.refuse_copies({name for name, old, new in zip(plan.names, before, given) if old != contents(new)}, plan)
         return result, heap.settle()
 
     def captured() -> tuple[ResultTree, HeapPlan]:

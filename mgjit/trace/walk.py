@@ -135,8 +135,8 @@ class _Walker:
                     yield Attribute(thing, attribute), content
 
     def _list(self, thing: list[Any], kinds: set[type], place: Place) -> None:
-        numbers = bool(kinds) and kinds <= {float, int} and float in kinds
-        if numbers and self._is_assigned(place):
+        assigned = self._is_assigned(place) if float in kinds else bool(thing) and self._is_counted(thing[0], place)
+        if kinds <= {float, int} and assigned:
             self.found.lists.append((place, thing))
         else:
             self.found.watched.append(Watched(place, thing))
@@ -147,8 +147,12 @@ class _Walker:
             entry = Entry(thing, name, f"{place.describe()}[{name!r}]", place)
             if type(content) not in _ATOMS:
                 yield entry, content
-            elif type(content) is float and self._is_assigned(entry):
+            elif self._is_assigned(entry) if type(content) is float else self._is_counted(content, place):
                 self.found.scalars.append(entry)
+
+    def _is_counted(self, content: Any, place: Place) -> bool:
+        """Whether an int in a container changes: they are sizes and tables, until a trace has shown that they do."""
+        return type(content) is int and place.key in self._variable
 
     def _is_assigned(self, place: Place) -> bool:
         """Whether the code seems to assign what lies at a place, or elements of it."""
