@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from mgjit.runtime import fastcall
+from mgjit.toolchain import build
+from tests import strict_c
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -16,6 +19,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="compare every workload on every backend (gcc -O0/-O2/-O3, clang, tcc, Python), 20 calls each; "
         "without it: gcc, tcc and Python, a few calls",
     )
+    parser.addoption(
+        "--strict-c",
+        action="store_true",
+        help="also check every C source that the tests generate with -Wall -Wextra -Werror, by gcc and clang",
+    )
+
+
+_strict = strict_c.StrictC()
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if config.getoption("--strict-c"):
+        names = " and ".join(compiler.family for compiler in _strict.compilers) or "no compiler"
+        terminalreporter.write_line(f"strict C: {_strict.checked} different sources checked by {names}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def checked_sources(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The sources that tests compile, where --strict-c was given."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.config.getoption("--strict-c"):
+            patch.setattr(build, "_compile", _strict.compile)
+        yield
 
 
 @pytest.fixture(scope="session")

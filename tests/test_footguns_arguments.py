@@ -93,6 +93,17 @@ def test_62_huge_integers_later(w: Value) -> None:
             step(*arguments)
 
 
+@pytest.mark.parametrize("options", [{}, {"backend": "python"}], ids=["c", "python"])
+def test_62_huge_integers_among_floats_later(w: Value, options: dict[str, Any]) -> None:
+    """A list of floats is not searched at every call: an integer in it is rounded as `float(n)` does, every time."""
+    step = mgjit.compile(lambda xs: w * xs[1] + xs[0], **options)
+    assert step([0.5, 2.0]) == w.data * 2.0 + 0.5
+    for number in (2**53 + 1, 2**53 + 3, -(2**60) - 129, 10**22):
+        for _ in range(4):
+            assert step([0.5, number]) == w.data * float(number) + 0.5
+            assert list(step.loop([[0.5, 1.0], [0.5, number]])) == [w.data + 0.5, w.data * float(number) + 0.5]
+
+
 def test_63_strings_none_and_bools(w: Value) -> None:
     """They shape the trace: another one is another kernel, not an error, and bools are not numbers."""
 

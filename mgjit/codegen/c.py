@@ -6,6 +6,9 @@ function of one array of pointers, and those of `entries.py`, which call them in
 constants are hexadecimal, so that no locale and no decimal rounding is involved.  `real` is the type of every
 number of the step.  Every result is assigned to a `real` before it is used, which rounds what functions return
 in double.
+
+The text is clean under -Wall -Wextra and the sanitizers (tests/codegen/sanitizers.py), although it is compiled with -w:
+a warning about it would be a defect here and no help to anybody else.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from ..engine.precision import FLOAT64, Precision
 from ..ir.program import Array, Block, Choice, Load, Loop, Operand, Program, Reference, Register, Statement
 from ..passes.substitute import Substitution
 from .emitter import Emitter
-from .entries import entries
+from .entries import entries, exported
 from .layout import Layout
 from .vectors import Vectors
 
@@ -52,6 +55,7 @@ extern double fabs(double);
 #define ABSOLUTE(x) BUILT_IN(fabs)(x)
 #define SQUARE_ROOT(x) BUILT_IN(sqrt)(x)
 #endif
+#define UNUSED __attribute__((unused))
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
 #elif defined(__GNUC__) && !defined(__TINYC__)
@@ -70,7 +74,7 @@ _NUMBERS = {
 #: tcc calls a function that is not there.  Half of a large number, its last bit kept in mind, is rounded alike.
 _UNSIGNED = """\
 #if defined(__TINYC__)
-static double from_unsigned(unsigned long long n)
+static UNUSED double from_unsigned(unsigned long long n)
 {
     return n >> 63 ? 2.0 * (double)(long long)(n >> 1 | (n & 1)) : (double)(long long)n;
 }
@@ -85,13 +89,13 @@ _POWERS = """\
 """
 
 _POWERS_OF_PYPY = """\
-static real power(real x, real y) { return y == 2.0 ? x * x : pow(x, y); }
+static UNUSED real power(real x, real y) { return y == 2.0 ? x * x : pow(x, y); }
 #define POWER(x, y) power(x, y)
 """
 
 #: As engine.arithmetic.power_of_float32, for exponents that are not constants (passes/powers.py has written those).
 _POWERS_OF_FLOAT32 = """\
-static real power(real x, real y)
+static UNUSED real power(real x, real y)
 {
     if (y == 2.0f) return x * x;
     if (y == 1.0f) return x;
@@ -130,9 +134,9 @@ def emit_c(program: Program, layout: Layout, mode: str = "strict", functions: fr
     unsigned = [_UNSIGNED] if any(slot.format in ("L", "Q") for slot in layout.slots) else []
     parts = [*_prologue(program.precision), *unsigned, *vectors.source(), *parts]
     for name, _ in program.phases:
-        parts.append(f"EXPORT int mgjit_{name}(void *const *m) {{ {name}(m); return 0; }}\n")
+        parts.append(exported(f"int mgjit_{name}(void *const *m)", f"{{ {name}(m); return 0; }}\n"))
     step = "forward(m); " + ("fused(m);" if program.fused else "backward(m); update(m);")
-    parts.append(f"EXPORT int mgjit_step(void *const *m) {{ {step} return 0; }}\n")
+    parts.append(exported("int mgjit_step(void *const *m)", f"{{ {step} return 0; }}\n"))
     parts.append(entries(layout, step))
     return "\n".join(parts)
 
@@ -184,6 +188,7 @@ class _CEmitter(Emitter):
         head = f"static NOINLINE void {name}(void *const *m{parameters})"
         if len(pointers) > _MOST_PARAMETERS or parameters:
             declarations = [f"{self.indent_unit}{declaration} = {source};" for declaration, source in pointers]
+            declarations += [] if pointers or self.calls_blocks else [f"{self.indent_unit}(void)m;"]
             return "\n".join([head, "{", *declarations, *self.lines, "}", ""])
         # As parameters, because compilers take `restrict` most seriously there; and never inlined, because gcc 12
         # at -O3 then mistakes what such pointers may point to, and reads sums before they are complete.
@@ -191,6 +196,8 @@ class _CEmitter(Emitter):
             pointers.append(("void *const *m", "m"))
         inner = f"static NOINLINE void {name}_on({', '.join(declaration for declaration, _ in pointers) or 'void'})"
         call = f"{self.indent_unit}{name}_on({', '.join(source for _, source in pointers)});"
+        if not pointers:
+            call += " (void)m;"
         return "\n".join([inner, "{", *self.lines, "}", "", head, "{", call, "}", ""])
 
     def expression(self, operation: str, operands: Sequence[str]) -> str:

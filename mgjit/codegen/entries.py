@@ -21,7 +21,7 @@ from .layout import Layout, Slot
 MOST_INPUTS = 32
 
 _LOOP = """\
-EXPORT int mgjit_loop(void *const *both)
+{head}
 {{
     void **const m = (void **)both[0];
     long long *const plan = (long long *)both[1];
@@ -45,12 +45,12 @@ static double call(void **m, {parameters})
     return m[{output}] ? *(const real *)m[{output}] : 0.0;
 }}
 
-EXPORT double mgjit_call({parameters})
+{call}
 {{
     return call((void **)(long long)input0[0], {arguments});
 }}
 
-EXPORT double mgjit_short_call({parameters})
+{short_call}
 {{
     void **const m = (void **)(long long)input0[0];
     union {{ double number; unsigned long long bits; }} result;
@@ -73,7 +73,7 @@ def entries(layout: Layout, step: str) -> str:
         layout: of the pointer block.
         step: C statements that run the step with the pointer block `m`.
     """
-    loop = _LOOP.format(step=step)
+    loop = _LOOP.format(step=step, head=exported("int mgjit_loop(void *const *both)"))
     inputs = input_slots(layout.slots)
     if len(inputs) > MOST_INPUTS:
         return loop
@@ -81,8 +81,11 @@ def entries(layout: Layout, step: str) -> str:
     names = [f"input{number}" for number in range(len(inputs))]
     assignments = [f"    m[{inputs[0]}] = (void *)(input0 + 1);"]
     assignments += [f"    if ({name}) m[{slot}] = (void *){name};" for name, slot in zip(names[1:], inputs[1:])]
+    parameters = ", ".join(["const double *input0", *(f"const void *{name}" for name in names[1:])])
     calls = _CALLS.format(
-        parameters=", ".join(["const double *input0", *(f"const void *{name}" for name in names[1:])]),
+        parameters=parameters,
+        call=exported(f"double mgjit_call({parameters})"),
+        short_call=exported(f"double mgjit_short_call({parameters})"),
         arguments=", ".join(names),
         assignments="\n".join(assignments),
         output=layout.slot_number("output"),
@@ -91,6 +94,11 @@ def entries(layout: Layout, step: str) -> str:
         step=step,
     )
     return f"{loop}\n{calls}"
+
+
+def exported(head: str, body: str = "") -> str:
+    """A function that can be found from outside: its prototype and its definition."""
+    return f"EXPORT {head};\n{head}{body and ' '}{body}"
 
 
 def input_slots(slots: list[Slot]) -> list[int]:

@@ -23,7 +23,7 @@ _NAMES = {"select": "where"}  # C names of operations that are called something 
 _TYPE = """\
 typedef real real{n} __attribute__((vector_size({n} * sizeof(real))));
 typedef integer mask{n} __attribute__((vector_size({n} * sizeof(real))));
-static inline real{n} choose_{n}(mask{n} m, real{n} a, real{n} b)
+static inline UNUSED real{n} choose_{n}(mask{n} m, real{n} a, real{n} b)
 {{
     return (real{n})((m & (mask{n})a) | (~m & (mask{n})b));
 }}

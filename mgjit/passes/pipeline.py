@@ -132,6 +132,7 @@ def _lower(
     delete_dead_statements(program)
     if not grads:
         forget_gradients(program)
+        delete_dead_statements(program)  # what only those gradients were computed from
     verify(program)
     done = perf_counter()
     nodes = [node for _, phase in program.phases for node in phase]

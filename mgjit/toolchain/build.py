@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 COMMON = (
     "-shared",
     "-fPIC",  # a shared object lands at any address
-    "-w",  # warnings about generated code help nobody
+    "-w",  # nobody can act on a warning about generated code; the tests see to it that there are none
     "-fvisibility=hidden",  # only marked entry points are exported, so that kernels cannot bind to each other
     "-fno-math-errno",  # nobody reads errno; without this, square roots are calls instead of instructions
     # Nobody reads the floating-point exception flags.  This changes no value, and lets gcc vectorise

@@ -50,7 +50,8 @@ _PROBE_LEVEL = "-O0"
 
 _PROBE = """\
 extern double exp(double);
-__attribute__((visibility("default"))) int mgjit_probe(void *const *m) {
+__attribute__((visibility("default"))) int mgjit_probe(void *const *m);
+int mgjit_probe(void *const *m) {
     *(double *)m[1] = exp(*(const double *)m[0]); return 42; }
 """
 

@@ -191,3 +191,25 @@ def test_08_struct_sizes_of_formats() -> None:
     block.set(0, found)
     compile_c(compiler, text).function("sizes")(block)
     assert list(found) == [struct.calcsize(code) for code in codes]
+
+
+@pytest.mark.parametrize("family", working())
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("code", list("bBhHiIlLqQ"))
+def test_09_integers_of_every_kind(code: str, dtype: str, family: str) -> None:
+    """The ends of their range, as numbers and as an index: tcc lacks the functions for 64 bits without a sign."""
+    find(family)
+    bits_of_one = 8 * array(code).itemsize
+    ends = [0, 2**bits_of_one - 1] if code.isupper() else [-(2 ** (bits_of_one - 1)), 2 ** (bits_of_one - 1) - 1]
+    w = mgjit.Value(1.0)
+
+    @mgjit.compile(compiler=family, dtype=dtype, cache=False)
+    def step(xs: Any) -> Any:
+        return [w * x for x in xs], mgjit.take([0.5, 0.25, 0.125], xs[-1])
+
+    rounded = PRECISIONS[dtype].rounded
+    for last in (0, 1, 2, 1):
+        numbers = [*ends, ends[1] - 1, ends[1] // 2, ends[1] // 2 + 1, last]
+        found = step(array(code, numbers))
+        assert [float(x) for x in found[0]] == [rounded(float(x)) for x in numbers]
+        assert found[1] == [0.5, 0.25, 0.125][last]

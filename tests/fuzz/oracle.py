@@ -24,8 +24,7 @@ from mgjit.ir.interpreter import Interpreter
 from mgjit.passes.cost import Processor
 from mgjit.passes.memory import InputRegion
 from mgjit.passes.pipeline import Lowered, lower
-from mgjit.runtime.buffers import ParameterStorage
-from mgjit.step import _move
+from mgjit.runtime.buffers import Move, ParameterStorage
 from mgjit.trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.trace.signature import plan_arguments
 from mgjit.trace.tracer import trace_call
@@ -89,7 +88,7 @@ def bits(thing: Any) -> Any:
     return thing
 
 
-def _run(
+def run_program(
     text: str,
     call: Callable[[Any], Callable[..., Any]],
     results: bool = True,
@@ -126,7 +125,7 @@ def _round_memory(values: list[Any], states: list[Any]) -> None:
 def reference(text: str, results: bool = True, gradients: bool = True) -> list[Snapshot] | None:
     """What the undecorated step does; None when Python raises where C does not."""
     try:
-        return _run(text, lambda step: step, results, gradients=gradients)
+        return run_program(text, lambda step: step, results, gradients=gradients)
     except UNDEFINED:
         return None
 
@@ -135,7 +134,7 @@ def single_reference(text: str, results: bool = True, gradients: bool = True) ->
     """What the undecorated step does in float32."""
     with single_precision():
         try:
-            return _run(text, with_singles, results, "float32", gradients)
+            return run_program(text, with_singles, results, "float32", gradients)
         except UNDEFINED:
             return None
 
@@ -154,7 +153,7 @@ def compiled(text: str, **options: Any) -> list[Snapshot]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         call, gradients = mgjit.compile(**options), options.get("grads", True)
-        return _run(text, call, dtype=options.get("dtype", "float64"), gradients=gradients)
+        return run_program(text, call, dtype=options.get("dtype", "float64"), gradients=gradients)
 
 
 def phased(text: str, **options: Any) -> list[Snapshot]:
@@ -170,7 +169,7 @@ def phased(text: str, **options: Any) -> list[Snapshot]:
 
         return call
 
-    return _run(text, by_phases, False, options.get("dtype", "float64"))
+    return run_program(text, by_phases, False, options.get("dtype", "float64"))
 
 
 def looped(text: str, **options: Any) -> list[Snapshot]:
@@ -187,7 +186,7 @@ def looped(text: str, **options: Any) -> list[Snapshot]:
 
         return call
 
-    return _run(text, by_rows, False, options.get("dtype", "float64"))
+    return run_program(text, by_rows, False, options.get("dtype", "float64"))
 
 
 def interpreted(
@@ -202,10 +201,10 @@ def interpreted(
         grads: whether gradients are compared.
     """
     lowering = partial(lower, processor=processor, grads=grads)
-    return _run(text, lambda step: _Interpreted(step, precision, lowering), dtype=precision.name, gradients=grads)
+    return run_program(text, lambda step: Interpreted(step, precision, lowering), dtype=precision.name, gradients=grads)
 
 
-class _Interpreted:
+class Interpreted:
     """Calls a step by interpreting its Program: traced at the first call, then only run."""
 
     def __init__(self, step: Any, precision: Precision, lowering: Callable[..., Lowered]) -> None:
@@ -221,15 +220,19 @@ class _Interpreted:
             self.slots.data[index], self.slots.grad[index] = value.data, value.grad
         for (_, region), content in zip(self.memory.regions[INPUT], [frame.packed, *frame.buffers]):
             self.interpreter.memory[region] = content
+        self.run_once()
+        for index, value in enumerate(frame.values):
+            value.data, value.grad = self.slots.data[index], self.slots.grad[index]
+        return self.result(self.outputs)
+
+    def run_once(self) -> None:
+        """Run the Program as a step does."""
         program = self.interpreter.program
         if program.fused:
             self.interpreter.execute(program.forward)
             self.interpreter.execute(program.fused)
         else:
             self.interpreter.run()
-        for index, value in enumerate(frame.values):
-            value.data, value.grad = self.slots.data[index], self.slots.grad[index]
-        return self.result(self.outputs)
 
     def build(self, arguments: tuple[Any, ...]) -> None:
         names = list(inspect.signature(self.step).parameters)
@@ -241,11 +244,11 @@ class _Interpreted:
         inputs += [InputRegion(node.place, node.size, node.format) for node in self.plan.buffers]
         lowered = self.lowering(trace, inputs)
         self.memory = lowered.memory
-        move = _move(trace, self.memory.layout)
+        move = Move.of_trace(trace, self.memory.layout)
         move.fill()
         move.commit()
-        new = [move.storage] if trace.new_parameters else []
-        storages = new + [storage for _, storage in trace.bound_storages]
+        storages = [move.storage] if trace.new_parameters else []
+        storages += [storage for _, storage in trace.bound_storages]
         contents: dict[Any, Any] = {}
         for kind, buffers in (
             (PARAMETER, [storage.data for storage in storages]),
@@ -256,7 +259,11 @@ class _Interpreted:
                 contents[region] = buffer
         self.outputs = zero_array(trace.outputs, self.precision)
         contents[self.memory.regions[OUTPUT][0][1]] = self.outputs
-        self.interpreter = Interpreter(lowered.program, contents)
+        self.interpreter = self.executor(lowered, contents)
+
+    def executor(self, lowered: Lowered, contents: dict[Any, Any]) -> Any:
+        """What runs the Program over the memory `contents`, by array."""
+        return Interpreter(lowered.program, contents)
 
 
 def difference(expected: list[Snapshot], found: list[Snapshot]) -> str:

@@ -1,7 +1,8 @@
 """Try to break the cache and the toolchain: python -m tests.torture [--long] [names ...]
 
-The short form is part of the normal test run (test_torture.py); the long one takes about half an hour.
-Ends with a table of figures; the exit code is 0 when nothing was broken, 1 when something was.
+The short form is part of the normal test run (test_torture.py); the long one takes a quarter of an hour on an idle
+machine.  What a scenario does is written at the top of its module and in its docstring; `harness.py` is what all of
+them stand on.  Ends with a table of figures; the exit code is 0 when nothing was broken, 1 when something was.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
 most two of them compile, and nothing is left but the entry.
 
 `killed`: a process is killed (SIGKILL) at a random moment of tracing, compiling, publishing and loading.  A fresh
-process then computes right, believes nothing broken, and after it no temporary file of the dead one is left.
+process then computes right and believes nothing broken; once another step is built, no temporary file of the dead one
+is left.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from .harness import Place, Report, Torture, compute, require, require_right
 
 PROCESSES = 32
+KILLED = 0
 
 
 def stampede(torture: Torture) -> None:
@@ -58,29 +60,41 @@ def at_once(place: Place, jobs: list[Callable[[], Any]]) -> list[Report]:
 
 
 def killed(torture: Torture) -> None:
-    """SIGKILL at random moments of the first call."""
-    number = 0
-    lasts = _duration(torture, number)
-    for turn in torture.progress(range(torture.times(short=30, long=1000))):
-        place = torture.place()
-        with torture.attempt(f"moment {turn}"):
-            child = place.start(lambda: compute(number))
-            time.sleep(torture.random.uniform(0.0, 1.1) * lasts)
-            child.kill()
-            dead = child.report()
-            torture.count("moments")
-            torture.count("processes killed before they ended", bool(dead.code))
-            torture.count("of them, after the entry was published", bool(dead.code and place.entries()))
-            torture.count("of them, with temporary files", bool(dead.code and place.leftovers()))
-            place.recovers(number)
+    """SIGKILL at random moments of the first call, until so many processes have died of it."""
+    lasts = _duration(torture)
+    for turn in torture.progress(range(torture.times(short=25, long=1000))):
+        with torture.attempt(f"process {turn}"):
+            place, lasts = _killed_at_random(torture, lasts)
+            torture.count("processes killed")
+            torture.count("of them, after the entry was published", bool(place.entries()))
+            torture.count("of them, with temporary files", bool(place.leftovers()))
+            place.recovers(KILLED)
+            place.compute_quietly(KILLED + 1)  # builds; what was left behind is removed by those who leave something
             require(not place.leftovers(), f"temporary files are left: {place.leftovers()}")
+            place.remove()
+
+
+def _killed_at_random(torture: Torture, lasts: float) -> tuple[Place, float]:
+    """A place where a process has died, and how long such a process lasts, as far as is known by now.
+
+    The estimate follows what happens: the machine may have more or less to do than a minute ago.
+    """
+    while True:
+        place = torture.place()
+        child = place.start(lambda: compute(KILLED))
+        time.sleep(torture.random.uniform(0.0, 1.0) * lasts)
+        child.kill()
+        if child.report().code:
+            return place, lasts * 1.02
+        torture.count("processes that ended before")
         place.remove()
+        lasts *= 0.9
 
 
-def _duration(torture: Torture, number: int) -> float:
+def _duration(torture: Torture) -> float:
     """How long the first call takes, in a process like those that will be killed."""
     places = [torture.place() for _ in range(3)]
-    durations = sorted(place.compute(number).seconds for place in places)
+    durations = sorted(place.compute(KILLED).seconds for place in places)
     return durations[1]
 
 

@@ -72,7 +72,8 @@ static int differs(double a, double b) {{ return bits_of(a) != bits_of(b) && (a 
                 report[3] = result[lane], report[4] = wanted[start + lane]; \\
             }} \\
     }}
-__attribute__((visibility("default"))) int compare(void *const *m) {{
+__attribute__((visibility("default"))) int compare(void *const *m);
+int compare(void *const *m) {{
     double *report = m[0], x[8], y[8], wanted[8], result[8];
     long long found = 0;
     for (long block = 0; block < {blocks}; block++) {{

@@ -29,7 +29,7 @@ LOWEST = -746.0
 
 def _tables() -> str:
     rows = powers_of_two(128)
-    values = [f"{tail.hex()}, {bits_of(scale) - (number << 45)}" for number, (scale, tail) in enumerate(rows)]
+    values = [f"{{ {tail.hex()}, {bits_of(scale) - (number << 45)} }}" for number, (scale, tail) in enumerate(rows)]
     kind = "struct { double tail; long long scale; }"
     return c_array(kind, "exponential_table", values)
 

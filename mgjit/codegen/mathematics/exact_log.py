@@ -86,7 +86,7 @@ static inline double@ exact_log_@(double@ x) {
 
 def _tables() -> str:
     rows = zip(RECIPROCALS, logarithms(RECIPROCALS, BITS))
-    values = [f"{reciprocal.hex()}, {high.hex()}" for reciprocal, (high, _) in rows]
+    values = [f"{{ {reciprocal.hex()}, {high.hex()} }}" for reciprocal, (high, _) in rows]
     return c_array("struct { double reciprocal, logarithm; }", "logarithm_table", values)
 
 

@@ -103,7 +103,7 @@ def reciprocals() -> tuple[float, ...]:
 def _tables() -> str:
     numbers = reciprocals()
     values = [
-        f"{r.hex()}, {high.hex()}, {low.hex()}, 0.0" for r, (high, low) in zip(numbers, logarithms(numbers, BITS))
+        f"{{ {r.hex()}, {high.hex()}, {low.hex()}, 0.0 }}" for r, (high, low) in zip(numbers, logarithms(numbers, BITS))
     ]
     return c_array("struct { double reciprocal, logarithm, tail, unused; }", "long_logarithm_table", values)
 

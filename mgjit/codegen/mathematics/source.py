@@ -61,10 +61,10 @@ def vector_functions(
     texts = [_PROTOTYPES, assemble([(TYPES, cut if others else lanes), *wanted])]
     for name in names:
         algorithm = f"fast_{name}_f@" if name in own else f"exact_{name}_@"
-        linkage = "static __attribute__((noinline))" if name in called_often else "static inline"
+        inline = "__attribute__((noinline, unused))" if name in called_often else "inline __attribute__((unused))"
         for width in lanes if name in own else cut:
             body = _body(kind, name, width, algorithm, half=name not in own and width > widest, lanes=lanes)
-            head = f"{linkage} {kind}@ {_name(name, width, lanes)}({_parameters(kind, name)}) {{"
+            head = f"static {inline} {kind}@ {_name(name, width, lanes)}({_parameters(kind, name)}) {{"
             texts += [for_lanes("\n".join([head, *body, "}", ""]), width)]
     return "\n".join(text for text in texts if text)
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from .parts import Part
 
 _PROLOGUE = """\
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE static inline __attribute__((always_inline, unused))
 #if defined(__has_builtin)
 #define HAS_BUILTIN(name) __has_builtin(name)
 #else

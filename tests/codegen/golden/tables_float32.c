@@ -23,6 +23,7 @@ extern double fabs(double);
 #define ABSOLUTE(x) BUILT_IN(fabs)(x)
 #define SQUARE_ROOT(x) BUILT_IN(sqrt)(x)
 #endif
+#define UNUSED __attribute__((unused))
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
 #elif defined(__GNUC__) && !defined(__TINYC__)
@@ -31,7 +32,7 @@ extern double fabs(double);
 #define EXPORT
 #endif
 
-static real power(real x, real y)
+static UNUSED real power(real x, real y)
 {
     if (y == 2.0f) return x * x;
     if (y == 1.0f) return x;
@@ -43,14 +44,14 @@ static real power(real x, real y)
 
 typedef real real4 __attribute__((vector_size(4 * sizeof(real))));
 typedef integer mask4 __attribute__((vector_size(4 * sizeof(real))));
-static inline real4 choose_4(mask4 m, real4 a, real4 b)
+static inline UNUSED real4 choose_4(mask4 m, real4 a, real4 b)
 {
     return (real4)((m & (mask4)a) | (~m & (mask4)b));
 }
 
 typedef real real8 __attribute__((vector_size(8 * sizeof(real))));
 typedef integer mask8 __attribute__((vector_size(8 * sizeof(real))));
-static inline real8 choose_8(mask8 m, real8 a, real8 b)
+static inline UNUSED real8 choose_8(mask8 m, real8 a, real8 b)
 {
     return (real8)((m & (mask8)a) | (~m & (mask8)b));
 }
@@ -93,7 +94,7 @@ static NOINLINE void backward_on(void)
 
 static NOINLINE void backward(void *const *m)
 {
-    backward_on();
+    backward_on(); (void)m;
 }
 
 static NOINLINE void update_on(void)
@@ -102,18 +103,23 @@ static NOINLINE void update_on(void)
 
 static NOINLINE void update(void *const *m)
 {
-    update_on();
+    update_on(); (void)m;
 }
 
-EXPORT int mgjit_forward(void *const *m) { forward(m); return 0; }
+EXPORT int mgjit_forward(void *const *m);
+int mgjit_forward(void *const *m) { forward(m); return 0; }
 
-EXPORT int mgjit_backward(void *const *m) { backward(m); return 0; }
+EXPORT int mgjit_backward(void *const *m);
+int mgjit_backward(void *const *m) { backward(m); return 0; }
 
-EXPORT int mgjit_update(void *const *m) { update(m); return 0; }
+EXPORT int mgjit_update(void *const *m);
+int mgjit_update(void *const *m) { update(m); return 0; }
 
-EXPORT int mgjit_step(void *const *m) { forward(m); backward(m); update(m); return 0; }
+EXPORT int mgjit_step(void *const *m);
+int mgjit_step(void *const *m) { forward(m); backward(m); update(m); return 0; }
 
-EXPORT int mgjit_loop(void *const *both)
+EXPORT int mgjit_loop(void *const *both);
+int mgjit_loop(void *const *both)
 {
     void **const m = (void **)both[0];
     long long *const plan = (long long *)both[1];
@@ -135,12 +141,14 @@ static double call(void **m, const double *input0, const void *input1)
     return m[4] ? *(const real *)m[4] : 0.0;
 }
 
-EXPORT double mgjit_call(const double *input0, const void *input1)
+EXPORT double mgjit_call(const double *input0, const void *input1);
+double mgjit_call(const double *input0, const void *input1)
 {
     return call((void **)(long long)input0[0], input0, input1);
 }
 
-EXPORT double mgjit_short_call(const double *input0, const void *input1)
+EXPORT double mgjit_short_call(const double *input0, const void *input1);
+double mgjit_short_call(const double *input0, const void *input1)
 {
     void **const m = (void **)(long long)input0[0];
     union { double number; unsigned long long bits; } result;
