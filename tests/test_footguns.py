@@ -112,13 +112,26 @@ def test_02_bit_operations(w: Value, use: Callable[[Any], Any]) -> None:
     "use", [lambda n: {1: 2.0, 2: 5.0}[n], lambda n: {1: 2.0}.get(n, 7.0), lambda n: n in {1, 2}, lambda n: {n: 1.0}[n]]
 )
 def test_03_as_a_key(w: Value, use: Callable[[Any], Any]) -> None:
-    """A run-time number in a dict or set would never be found: refused, not silently absent."""
-    refused(TraceError, r"mgjit\.take|static", lambda n: use(n) * w, 2, value=w)
+    """A run-time float in a dict or set would never be found: refused, not silently absent. An int is fixed."""
+    refused(TraceError, r"mgjit\.take|static", lambda n: use(n) * w, 2.0, value=w)
+    step = mgjit.compile(lambda n: use(n) * w)
+    for n in (2, 1, 2):
+        try:
+            expected = bits(use(n) * w)
+        except KeyError:
+            with pytest.raises(KeyError):
+                step(n)
+        else:
+            assert bits(step(n)) == expected
 
 
-def test_03b_repeating_a_list(w: Value) -> None:
-    """`[1.0] * n` needs the integer n, as range(n) does."""
-    refused(TraceError, r"mgjit\.take|static", lambda n: sum([1.0] * n) * w, 2, value=w)
+def test_03b_lengths_and_ranges(w: Value) -> None:
+    """`[1.0] * n` and `range(n)` need the integer n: the step is traced for each; a float is refused."""
+    for use in (lambda n: sum([1.0] * n) * w, lambda n: sum(w for _ in range(n)), lambda n: w * len("ab" * n)):
+        step = mgjit.compile(use)
+        assert [bits(step(n)) for n in (2, 3, 2)] == [bits(use(n)) for n in (2, 3, 2)]
+        assert step.stats.traces == 2
+    refused(TraceError, r"mgjit\.take|static", lambda n: sum([1.0] * n) * w, 2.0, value=w)
 
 
 def test_04_comparison_results_are_numbers(w: Value) -> None:

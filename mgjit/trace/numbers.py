@@ -282,6 +282,8 @@ def number_types(recorder: Recorder) -> NumberTypes:
         of_floats = binary(code, reflected)
 
         def method(self: Any, other: Any) -> Any:
+            if isinstance(other, (list, tuple, str, bytes)):
+                return self.__index__()  # repeating a sequence
             if not is_integer(other):
                 return of_floats(from_operand(self._leaf), other)
             a, b = self._leaf, operand_of(other)

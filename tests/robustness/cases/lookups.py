@@ -96,7 +96,7 @@ LOOKUPS = [
         "user.py:1: one_hot needs a length of at least 1, not the int -1.",
     ),
     Case(
-        "mgjit.compile(lambda i: s[i])(0)",
+        "mgjit.compile(lambda i: s[i])(0.0)",
         "TraceError",
         "user.py:1: a run-time number cannot be a list index, a key, a length or a range. Use "
         "mgjit.take(table, index), or name the argument in @mgjit.compile(static=(...)) when few "

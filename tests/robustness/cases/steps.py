@@ -84,14 +84,14 @@ STEPS = [
         "different values occur.",
     ),
     Case(
-        "mgjit.compile(lambda n: [w for _ in range(n)])(2)",
+        "mgjit.compile(lambda n: [w for _ in range(n)])(2.0)",
         "TraceError",
         "user.py:1: a run-time number cannot be a list index, a key, a length or a range. Use "
         "mgjit.take(table, index), or name the argument in @mgjit.compile(static=(...)) when few "
         "different values occur.",
     ),
     Case(
-        "mgjit.compile(lambda n: {0: w}[n])(0)",
+        "mgjit.compile(lambda n: {0: w}[n])(0.0)",
         "TraceError",
         "user.py:1: a run-time number cannot be a list index, a key, a length or a range. Use "
         "mgjit.take(table, index), or name the argument in @mgjit.compile(static=(...)) when few "
