@@ -35,7 +35,7 @@ from .places import Attribute, Place
 from .recorder import FOREIGN_BASE, Recorder
 from .signature import ArgumentPlan
 from .traced import TracedTypes
-from .walk import Found, content_of, is_number, walk
+from .walk import NOTHING, Found, content_of, is_number, walk
 from .watched import Watched, holds_traced
 
 #: Objects of a class with numbers are moved into the kernel's memory from this many on, and copied below.
@@ -117,9 +117,14 @@ class Heap:
             fields = [f for f in found if Attribute(things[0], f).kind not in self._knowledge.fixed]
             many = len(things) >= _MANY or any(type(content_of(f, things[0])) is Home for f in fields)
             if many:
+                fields[1:] = sorted(fields[1:], key=lambda f: is_number(content_of(f, things[0])))  # None: a gradient
                 self._enter_parameters(things, tuple(fields[:2]))
-            rest = fields[2:] if many else fields
-            scalars += [Attribute(thing, f) for thing in things for f in rest if is_number(content_of(f, thing))]
+            for place in [Attribute(thing, f) for thing in things for f in (fields[2:] if many else fields)]:
+                content = content_of(place.field, place.holder)
+                if is_number(content):
+                    scalars.append(place)
+                elif content is not NOTHING:
+                    self._found.watched.append(Watched(place, content))
         fixed = self._knowledge.fixed
         self._fixed = [(place, place.read()) for place in scalars if place.kind in fixed] if fixed else []
         self._enter_copied([place for place in scalars if not fixed or place.kind not in fixed])

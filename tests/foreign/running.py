@@ -3,6 +3,8 @@
 A program is a module that knows nothing of mgjit.  Its `make()` returns the step (or a list of steps that take turns),
 the arguments of some calls, and a function that returns all that Python can see of its parameters and state.  Each
 copy is loaded afresh, so that global variables are its own.
+
+A program that cannot be compiled as it is has an entry in `CHANGES`: the lines that are changed for that.
 """
 
 from __future__ import annotations
@@ -22,13 +24,32 @@ PROGRAMS = Path(__file__).parent / "programs"
 NAMES = sorted(path.stem for path in PROGRAMS.glob("*.py"))
 _number = itertools.count()
 
+#: What is changed in the programs besides the decorator: lines, and what they become.
+CHANGES = {
+    "reinforce": {
+        "        loss += -log_probabilities[action] * (value - baseline)\n": (
+            "        chosen = sum(l * (1.0 if k == action else 0.0) for k, l in enumerate(log_probabilities))\n"
+            "        loss += -chosen * (value - baseline)\n"
+        ),
+    },
+}
+
+#: What a step returned, and what could be seen of its state then.
 Snapshot = tuple[Any, Any]
 
 
 @contextmanager
-def loaded(name: str) -> Iterator[ModuleType]:
-    """A copy of a program of its own."""
-    specification = importlib.util.spec_from_file_location(f"{name}_{next(_number)}", PROGRAMS / f"{name}.py")
+def loaded(name: str, folder: Path | None = None) -> Iterator[ModuleType]:
+    """A copy of a program of its own.
+
+    Args:
+        name: the program.
+        folder: where to write it with what is changed in it; None for the program as it is.
+    """
+    path = PROGRAMS / f"{name}.py"
+    if folder is not None:
+        path = changed(path, folder)
+    specification = importlib.util.spec_from_file_location(f"{name}_{next(_number)}", path)
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
@@ -40,15 +61,26 @@ def loaded(name: str) -> Iterator[ModuleType]:
         del sys.modules[module.__name__]
 
 
+def changed(path: Path, folder: Path) -> Path:
+    """A program with its changes."""
+    text = path.read_text(encoding="utf-8")
+    for line, other in CHANGES.get(path.stem, {}).items():
+        assert text.count(line) == 1
+        text = text.replace(line, other)
+    copy_of_it = folder / path.name
+    copy_of_it.write_text(text, encoding="utf-8")
+    return copy_of_it
+
+
 def parts(module: ModuleType) -> tuple[list[Callable[..., Any]], list[tuple[Any, ...]], Callable[[], Any]]:
     """The steps of a program, the arguments of its calls, and what observes it."""
     step, calls, observe = module.make()
     return (step if isinstance(step, list) else [step]), calls, observe
 
 
-def run(name: str, decorate: Callable[[Any], Any]) -> tuple[list[Snapshot], list[Any]]:
+def run(name: str, decorate: Callable[[Any], Any], folder: Path | None = None) -> tuple[list[Snapshot], list[Any]]:
     """The result and the state after each call, and the decorated steps."""
-    with loaded(name) as module:
+    with loaded(name, folder) as module:
         steps, calls, observe = parts(module)
         decorated = [decorate(step) for step in steps]
         snapshots = []

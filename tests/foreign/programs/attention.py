@@ -111,4 +111,4 @@ def train(tokens, lr):
 
 def make():
     calls = [([draw.randrange(VOCABULARY) for _ in range(5)], 0.1) for draw in map(random.Random, range(5))]
-    return train, calls, lambda: ([(p.data, p.grad) for p in params], momentum)
+    return train, calls, lambda: ([(p.data, float(p.grad)) for p in params], momentum)

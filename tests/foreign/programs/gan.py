@@ -140,7 +140,7 @@ def make():
     def observe():
         return [
             (
-                [(p.data, p.grad) for p in network.parameters()],
+                [(p.data, float(p.grad)) for p in network.parameters()],
                 optimizer.t,
                 [(s["m"], s["v"]) for s in optimizer.state],
             )

@@ -19,4 +19,4 @@ def row(cy, left, right):
 
 
 def make():
-    return row, [(-1.2 + 0.4 * k, -2.0, 0.6) for k in range(6)], lambda: None
+    return row, [(-1.1 + 0.3 * k, -2.0, 0.6) for k in range(6)], lambda: None

@@ -77,7 +77,7 @@ STEPS = [
         "plain arithmetic.",
     ),
     Case(
-        "mgjit.compile(lambda n: [w] * n)(2)",
+        "mgjit.compile(lambda n: [w] * n)(2.0)",
         "TraceError",
         "user.py:1: a run-time number cannot be a list index, a key, a length or a range. Use "
         "mgjit.take(table, index), or name the argument in @mgjit.compile(static=(...)) when few "

@@ -1,0 +1,92 @@
+"""What a decorator does for programs with their own autograd classes: the programs of tests/foreign, in a table.
+
+    python bench/foreign.py                     all programs, medians
+    python bench/foreign.py rnn gru --seconds 5
+
+Calls are timed alternately, undecorated and compiled, each over the same arguments again and again; the state goes on.
+"Lines" counts the lines that differ from the undecorated program, the decorator included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import mgjit  # noqa: E402 - found through the line above
+from bench.mnist import interpreter, pin_to_one_core  # noqa: E402
+from tests.foreign.running import CHANGES, NAMES, difference, loaded, parts, run  # noqa: E402
+
+HEADER = "| program | lines | equal | records | first call s | CPython µs | mgjit µs | speed-up |"
+
+
+def measured(name: str, folder: Path, seconds: float) -> str:
+    """One row of the table."""
+    plain, _ = run(name, lambda step: step, folder)
+    started = perf_counter()
+    found, steps = run(name, mgjit.compile(cache=False), folder)
+    first = perf_counter() - started
+    equal = not any(difference(list(a), list(b)) for a, b in zip(plain, found))
+    undecorated, compiled = medians(name, folder, seconds)
+    lines = len(steps) + sum(text.count("\n") for text in CHANGES.get(name, {}).values())
+    records = " + ".join(f"{step.stats.records:,}" for step in steps)
+    return (
+        f"| {name} | {lines} | {'yes' if equal else 'NO'} | {records} | {first:.2f} | {undecorated * 1e6:,.0f} "
+        f"| {compiled * 1e6:,.1f} | {undecorated / compiled:,.0f} x |"
+    )
+
+
+def medians(name: str, folder: Path, seconds: float) -> tuple[float, float]:
+    """Seconds a call, undecorated and compiled."""
+    with loaded(name, folder) as mine, loaded(name, folder) as theirs:
+        ways = [Way(mine, lambda step: step), Way(theirs, mgjit.compile)]
+        for way in ways:
+            way.round()
+            way.round()
+        until = perf_counter() + seconds
+        while perf_counter() < until or len(ways[0].times) < 5:
+            for way in ways:
+                way.times.append(way.round())
+        return statistics.median(ways[0].times), statistics.median(ways[1].times)
+
+
+class Way:
+    """A program, decorated in one way."""
+
+    def __init__(self, module: Any, decorate: Callable[[Any], Any]) -> None:
+        steps, self.calls, _ = parts(module)
+        self.steps = [decorate(step) for step in steps]
+        self.times: list[float] = []
+
+    def round(self) -> float:
+        """Seconds a call, over all calls of the program."""
+        calls = [(self.steps[k % len(self.steps)], arguments) for k, arguments in enumerate(self.calls)]
+        started = perf_counter()
+        for step, arguments in calls:
+            step(*arguments)
+        return (perf_counter() - started) / len(calls)
+
+
+def main() -> None:
+    """Print the table."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("names", nargs="*", metavar="program", help=f"among {', '.join(NAMES)}")
+    options.add_argument("--seconds", type=float, default=1.5, help="how long each program is timed")
+    chosen = options.parse_args()
+    pin_to_one_core()
+    print(f"{interpreter()}\n\n{HEADER}\n|---|" + "---:|" * (HEADER.count("|") - 2))
+    with tempfile.TemporaryDirectory() as folder:
+        for name in chosen.names or NAMES:
+            print(measured(name, Path(folder), chosen.seconds), flush=True)
+
+
+if __name__ == "__main__":
+    main()
