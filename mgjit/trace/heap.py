@@ -112,10 +112,11 @@ class Heap:
     def enter(self, recorder: Recorder, types: TracedTypes) -> None:
         """Put a traced number in every place; `restore` must follow."""
         self._recorder, self._types = recorder, types
-        scalars = list(self._found.scalars)
+        scalars, known = list(self._found.scalars), self._knowledge.fixed
         for things, found in self._found.objects:
-            fields = [f for f in found if Attribute(things[0], f).kind not in self._knowledge.fixed]
-            many = len(things) >= _MANY or any(type(content_of(f, things[0])) is Home for f in fields)
+            fields = [f for f in found if Attribute(things[0], f).kind not in known]
+            scalars += [Attribute(thing, f) for f in found if f not in fields for thing in things]
+            many = len(things) >= _MANY or any(_needs_memory(content_of(f, things[0])) for f in fields)
             if many:
                 fields[1:] = sorted(fields[1:], key=lambda f: is_number(content_of(f, things[0])))  # None: a gradient
                 self._enter_parameters(things, tuple(fields[:2]))
@@ -125,9 +126,10 @@ class Heap:
                     scalars.append(place)
                 elif content is not NOTHING:
                     self._found.watched.append(Watched(place, content))
-        fixed = self._knowledge.fixed
-        self._fixed = [(place, place.read()) for place in scalars if place.kind in fixed] if fixed else []
-        self._enter_copied([place for place in scalars if not fixed or place.kind not in fixed])
+        if known:
+            self._fixed = [(place, place.read()) for place in scalars if place.kind in known]
+            scalars = [place for place in scalars if place.kind not in known]
+        self._enter_copied(scalars)
 
     def _enter_parameters(self, things: list[Any], fields: tuple[Field, ...]) -> None:
         for thing in things:
@@ -351,3 +353,8 @@ class Heap:
         for watched in self._found.watched:
             if watched not in self._lasting:
                 watched.restore()
+
+
+def _needs_memory(content: Any) -> bool:
+    """Whether a field cannot be copied: it lives in a kernel's memory already, or holds no number yet."""
+    return type(content) is Home or content is None
