@@ -52,11 +52,13 @@ class Knowledge:
 
     Attributes:
         variable: keys of the places of lists whose numbers the step assigns, though its code does not show it.
+        gradients: keys of the fields in which None was, and the step puts numbers.
         fixed: keys of the places whose numbers are used as lengths, indices or keys: they shape the trace.
         fixed_arguments: names of the arguments that are used so.
     """
 
     variable: set[Any] = field(default_factory=set)
+    gradients: set[Any] = field(default_factory=set)
     fixed: set[Any] = field(default_factory=set)
     fixed_arguments: set[str] = field(default_factory=set)
 
@@ -116,9 +118,10 @@ class Heap:
         for things, found in self._found.objects:
             fields = [f for f in found if Attribute(things[0], f).kind not in known]
             scalars += [Attribute(thing, f) for f in found if f not in fields for thing in things]
-            many = len(things) >= _MANY or any(_needs_memory(content_of(f, things[0])) for f in fields)
+            gradients = [f for f in fields if Attribute(things[0], f).kind in self._knowledge.gradients]
+            many = len(things) >= _MANY or any(type(content_of(f, things[0])) is Home for f in fields) or gradients
             if many:
-                fields[1:] = sorted(fields[1:], key=lambda f: is_number(content_of(f, things[0])))  # None: a gradient
+                fields[1:] = sorted(fields[1:], key=lambda f: f not in gradients)
                 self._enter_parameters(things, tuple(fields[:2]))
             for place in [Attribute(thing, f) for thing in things for f in (fields[2:] if many else fields)]:
                 content = content_of(place.field, place.holder)
@@ -283,6 +286,9 @@ class Heap:
             if watched.are_numbers() and watched.place.key not in self._knowledge.variable:
                 self._knowledge.variable.add(watched.place.key)
                 raise Again
+            if watched.was_nothing() and watched.place.kind not in self._knowledge.gradients:
+                self._knowledge.gradients.add(watched.place.kind)
+                raise Again
             if any(map(holds_traced, new)):
                 raise self._leak(watched.place, next(filter(holds_traced, new)))
             self._lasting.append(watched)
@@ -353,8 +359,3 @@ class Heap:
         for watched in self._found.watched:
             if watched not in self._lasting:
                 watched.restore()
-
-
-def _needs_memory(content: Any) -> bool:
-    """Whether a field cannot be copied: it lives in a kernel's memory already, or holds no number yet."""
-    return type(content) is Home or content is None

@@ -7,8 +7,8 @@ from operator import is_
 from typing import Any
 
 from .functions import attributes, is_of_user
-from .leaks import is_traced
-from .places import Element, Place
+from .leaks import is_traced, is_traced_number
+from .places import Attribute, Element, Place
 
 #: How deep traced values are looked for in what a step leaves behind.
 _DEPTH = 4
@@ -58,6 +58,10 @@ class Watched:
             return False
         pairs = zip(parts, now) if type(parts) is list else ((part, now.get(key)) for key, part in parts.items())
         return all(new is old or (type(old) in (float, int) and isinstance(new, (float, int))) for old, new in pairs)
+
+    def was_nothing(self) -> bool:
+        """Whether there is a traced number now in a field that held None."""
+        return self._before is None and isinstance(self.place, Attribute) and is_traced_number(self.place.read())
 
     def restore(self) -> None:
         """Put back what was there."""
