@@ -6,7 +6,7 @@ For numbers that cannot live in a kernel's memory themselves: variables, element
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,40 +48,83 @@ class Copied:
             )
         return numbers
 
-    def write(self, numbers: array[float]) -> None:
-        """Put numbers back, ints where Python would have ints."""
-        found: list[Any] = numbers.tolist()
-        for offset in self.integers:
-            found[offset - self.offset] = int(found[offset - self.offset])
+    def assignments(self, name_of: Callable[[Any], str]) -> list[str]:
+        """Statements that put the `numbers` of the state back, ints where Python would have ints."""
         if not self.size:
-            self.place.write(found[0])
-        elif self.replaced:
-            self.place.write(found)
-        else:
-            self.place.read()[:] = found
+            number = f"int(numbers[{self.offset}])" if self.integers else f"numbers[{self.offset}]"
+            return [self.place.assignment(name_of, number)]
+        part = f"numbers[{self.offset}:{self.offset + self.size}]"
+        statements = [f"part = {part}"]
+        statements += [f"part[{k - self.offset}] = int(part[{k - self.offset}])" for k in sorted(self.integers)]
+        target = self.place.expression(name_of)
+        return [*statements, self.place.assignment(name_of, "part") if self.replaced else f"{target}[:] = part"]
 
 
 class Copies:
-    """All that a kernel copies."""
+    """All that a kernel copies; by two functions that are made for it, as they run in every call."""
 
     def __init__(self, state: Any, parts: Sequence[Copied]) -> None:
         self._state, self._parts = state, parts
-        self._assigned = [part for part in parts if part.assigned]
+        self._names: dict[int, str] = {}
+        self._objects: dict[str, Any] = {"array": array}
+        reading = ", ".join(("*" if part.size else "") + part.place.expression(self._name_of) for part in parts)
+        lengths = [
+            f"type(found := {part.place.expression(self._name_of)}) is list and len(found) == {part.size}"
+            for part in parts
+            if part.size
+        ]
+        assigned = [part for part in parts if part.assigned]
+        writing = [statement for part in assigned for statement in part.assignments(self._name_of)]
+        text = (
+            f"def read(code):\n return array(code, [{reading}]) if {' and '.join(lengths) or 'True'} else None\n"
+            f"def write(numbers):\n " + "\n ".join([*writing, "return None"])
+        )
+        exec(compile(text, "<copies>", "exec"), self._objects)  # noqa: S102 - names of objects, and nothing of the user's
+        self._runs = _runs(parts)
+        self._last = max((part.offset + (part.size or 1) for part in assigned), default=0)
+
+    def _name_of(self, thing: Any) -> str:
+        name = self._names.setdefault(id(thing), f"object{len(self._names)}")
+        self._objects[name] = thing  # which keeps it alive
+        return name
 
     def read(self) -> None:
         """Fill the state; nothing is written when something there is no number."""
         buffer = self._state._buffer
-        found = []
+        try:
+            found = self._objects["read"](buffer.typecode)
+        except (TypeError, OverflowError, LookupError, AttributeError, ValueError):
+            found = None
+        if found is None:
+            found = self._read_slowly(buffer.typecode)
+        for start, offset, size in self._runs:
+            buffer[offset : offset + size] = found[start : start + size]
+
+    def _read_slowly(self, typecode: str) -> array[float]:
+        """The same, with a message about what is wrong."""
+        found: list[Any] = []
         for part in self._parts:
             try:
-                found.append(array(buffer.typecode, part.read()))
+                found += array(typecode, part.read())
             except (TypeError, OverflowError) as reason:
                 raise ArgumentError(f"{user_location()}: {part.place.describe()}: {reason}") from None
-        for part, numbers in zip(self._parts, found):
-            buffer[part.offset : part.offset + len(numbers)] = numbers
+        return array(typecode, found)
 
     def write(self) -> None:
         """Put back what the kernel has assigned."""
-        buffer = self._state._buffer
-        for part in self._assigned:
-            part.write(buffer[part.offset : part.offset + (part.size or 1)])
+        if self._last:
+            self._objects["write"](self._state._buffer[: self._last].tolist())
+
+
+def _runs(parts: Sequence[Copied]) -> list[tuple[int, int, int]]:
+    """Stretches of numbers that lie together: where among all that are read, where in the state, and how many."""
+    runs: list[tuple[int, int, int]] = []
+    position = 0
+    for part in parts:
+        size = part.size or 1
+        if runs and runs[-1][1] + runs[-1][2] == part.offset:
+            runs[-1] = (*runs[-1][:2], runs[-1][2] + size)
+        else:
+            runs.append((position, part.offset, size))
+        position += size
+    return runs

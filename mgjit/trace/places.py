@@ -6,6 +6,7 @@ fields.  Places are told apart by what holds them and under which name, not by w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..runtime.live import Field
@@ -41,6 +42,18 @@ class Place:
         """For messages."""
         raise NotImplementedError
 
+    def expression(self, name_of: Callable[[Any], str]) -> str:
+        """A Python expression that reads what lies there.
+
+        Args:
+            name_of: makes a name by which the expression can refer to an object.
+        """
+        return f"{name_of(self.read)}()"
+
+    def assignment(self, name_of: Callable[[Any], str], content: str) -> str:
+        """A Python statement that puts something there."""
+        return f"{name_of(self.write)}({content})"
+
 
 class Entry(Place):
     """An entry of a dict of the user's, or of a module's variables.
@@ -55,6 +68,12 @@ class Entry(Place):
     def __init__(self, holder: dict[Any, Any], name: Any, text: str, parent: Place | None = None) -> None:
         super().__init__(holder, name)
         self.text, self.parent = text, parent
+
+    def expression(self, name_of: Callable[[Any], str]) -> str:
+        return f"{name_of(self.holder)}[{name_of(self.name)}]"
+
+    def assignment(self, name_of: Callable[[Any], str], content: str) -> str:
+        return f"{self.expression(name_of)} = {content}"
 
     def read(self) -> Any:
         return self.holder[self.name]
@@ -84,6 +103,16 @@ class Attribute(Place):
         kind = type(self.holder)
         return getattr(kind, "_mgjit_original", kind), self.name
 
+    def expression(self, name_of: Callable[[Any], str]) -> str:
+        if self.field.is_slot:
+            return f"{name_of(self.field.read)}({name_of(self.holder)})"
+        return f"{name_of(self.holder)}.__dict__[{name_of(self.name)}]"
+
+    def assignment(self, name_of: Callable[[Any], str], content: str) -> str:
+        if self.field.is_slot:
+            return f"{name_of(self.field.write)}({name_of(self.holder)}, {content})"
+        return f"{self.expression(name_of)} = {content}"
+
     def read(self) -> Any:
         return self.field.read(self.holder)
 
@@ -98,6 +127,12 @@ class Variable(Place):
     """A variable of an enclosing function."""
 
     __slots__ = ()
+
+    def expression(self, name_of: Callable[[Any], str]) -> str:
+        return f"{name_of(self.holder)}.cell_contents"
+
+    def assignment(self, name_of: Callable[[Any], str], content: str) -> str:
+        return f"{self.expression(name_of)} = {content}"
 
     def read(self) -> Any:
         return self.holder.cell_contents
@@ -122,6 +157,12 @@ class Element(Place):
     @property
     def key(self) -> tuple[Any, Any]:
         return self._container, self.name
+
+    def expression(self, name_of: Callable[[Any], str]) -> str:
+        return f"{self.holder.expression(name_of)}[{name_of(self.name)}]"
+
+    def assignment(self, name_of: Callable[[Any], str], content: str) -> str:
+        return f"{self.expression(name_of)} = {content}"
 
     def read(self) -> Any:
         return self.holder.read()[self.name]
