@@ -112,27 +112,15 @@ def test_02_bit_operations(w: Value, use: Callable[[Any], Any]) -> None:
     "use", [lambda n: {1: 2.0, 2: 5.0}[n], lambda n: {1: 2.0}.get(n, 7.0), lambda n: n in {1, 2}, lambda n: {n: 1.0}[n]]
 )
 def test_03_as_a_key(w: Value, use: Callable[[Any], Any]) -> None:
-<<<<<<< HEAD
-    """A run-time float in a dict or set would never be found: refused, not silently absent. An int is fixed."""
-    refused(TraceError, r"mgjit\.take|static", lambda n: use(n) * w, 2.0, value=w)
-    step = mgjit.compile(lambda n: use(n) * w)
-    for n in (2, 1, 2):
-        try:
-            expected = bits(use(n) * w)
-=======
     """A number that is looked for in a dict or set shapes the trace: a kernel for each of its values."""
     step = mgjit.compile(lambda n: use(n) * w, backend="python")
     for n in (1, 1, 2, 1, 2):
         try:
             wanted = (use(n) * w).data
->>>>>>> programs
         except KeyError:
             with pytest.raises(KeyError):
                 step(n)
         else:
-<<<<<<< HEAD
-            assert bits(step(n)) == expected
-=======
             assert step(n) == wanted
             assert step.stats.traces <= 2
 
@@ -140,7 +128,6 @@ def test_03_as_a_key(w: Value, use: Callable[[Any], Any]) -> None:
 def test_03a_a_float_as_a_key(w: Value) -> None:
     """There are too many floats for that: refused, not silently absent."""
     refused(TraceError, r"mgjit\.take|static", lambda x: {1.5: 2.0}[x] * w, 1.5, value=w)
->>>>>>> programs
 
 
 def test_03b_lengths_and_ranges(w: Value) -> None:
