@@ -2,7 +2,7 @@
 
 The sweep that a put brings about keeps the limit, deletes what was used longest ago and nothing else, and every
 process computes right before, during and after it.  The long form also measures a hit, in a directory of one entry
-and in one of thousands: the first call of a step, over many processes.
+and in one of thousands, over many processes.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from typing import Any
 
 from mgjit.cache.store import Entry, Store
 
-from .harness import Place, Torture, compute, deeds, require, require_right
+from .harness import Place, Torture, compute, require, require_right
 from .processes import at_once
 
 NUMBER = 1
@@ -44,7 +43,7 @@ def sweeping(torture: Torture) -> None:
         require(counters["hits"] == 1, f"an entry that was just used is gone: step {number}, {counters}")
     _all_at_once(torture, place, count, size, limit)
     if torture.long:
-        _measure(torture, place)
+        _measure(torture, count, limit)
 
 
 def _fill(place: Place, count: int, size: int) -> None:
@@ -86,31 +85,37 @@ def _all_at_once(torture: Torture, place: Place, count: int, size: int, limit: i
         require(after <= limit * MEBI * 11 // 10, f"{after} bytes are more than {limit} MiB and a tenth")
 
 
-def _measure(torture: Torture, full: Place) -> None:
-    """Microseconds of a step's first lookup: few entries, and many."""
-    few = torture.place()
-    few.compute(NUMBER)
-    times: dict[str, list[float]] = {"few": [], "many": []}
-    for _ in torture.progress(range(300), "measuring"):  # in turn, so that a slower hour is slower for both
-        for name, place in (("few", few), ("many", full)):
-            report = place.run(_one_hit)
-            times[name].append(report.value["seconds"] * 1e6)
+def _measure(torture: Torture, count: int, limit: int) -> None:
+    """Microseconds that the store takes to find an entry, in a process that has not used it: among few, among many."""
+    places = {"alone": torture.place(), f"among {count} entries": torture.place()}
+    for place in places.values():
+        place.compute(NUMBER)
+    key = places["alone"].entries()[0].stem
+    _fill(place, count, limit * MEBI // count)
+    times: dict[str, list[float]] = {name: [] for name in places}
+    for _ in torture.progress(range(1000), "measuring"):  # in turn, so that a busy minute is one for both
+        for name, place in places.items():
+            report = place.run(lambda place=place: _seconds_of_a_hit(place, key))
+            require(not report.error, report.error)
+            times[name].append(report.value * 1e6)
     for name, values in times.items():
-        cuts = statistics.quantiles(values, n=20)
-        torture.figures[f"hit with {name} entries, µs, median"] = round(statistics.median(values), 1)
-        torture.figures[f"hit with {name} entries, µs, p95"] = round(cuts[-1], 1)
-    ratio = statistics.quantiles(times["many"], n=20)[-1] / statistics.quantiles(times["few"], n=20)[-1]
-    torture.figures["p95 with many / with few entries"] = round(ratio, 2)
+        torture.figures[f"µs for a hit {name}, median"] = round(statistics.median(values), 1)
+        torture.figures[f"µs for a hit {name}, p95"] = round(_p95(values), 1)
+    alone, among = times.values()
+    torture.figures["p95 among many / p95 alone"] = round(_p95(among) / _p95(alone), 2)
 
 
-def _one_hit() -> dict[str, Any]:
-    """The job: how long the first call of a step takes, from tracing to the result, when its entry is there."""
+def _p95(values: list[float]) -> float:
+    return statistics.quantiles(values, n=20)[-1]
+
+
+def _seconds_of_a_hit(place: Place, key: str) -> float:
+    """The job: the first thing that a process asks of a store."""
     started = time.perf_counter()
-    compute(NUMBER, calls=1)
+    entry = Store(place.cache).get(key)
     seconds = time.perf_counter() - started
-    found = deeds()
-    require(found["counters"]["hits"] == 1, f"{found}")
-    return {"seconds": seconds, **found}
+    require(entry is not None, "no hit")
+    return seconds
 
 
 SCENARIOS = {"sweeping": sweeping}
