@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 import warnings
@@ -170,6 +171,49 @@ def test_13_unknown_compiler() -> None:
     step, _ = make(compiler="no-such-compiler")
     with pytest.raises(CompilerError, match="no-such-compiler"):
         step(3.0)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
+def test_14_no_more_file_descriptors() -> None:
+    """The Python backend with a warning, or a CompilerError where C was asked for; later it is compiled."""
+    needs_compiler()
+    code = """
+        import os, resource, sys, warnings
+        import mgjit
+
+        def run(factor, **options):
+            w = mgjit.Value(2.0)
+
+            @mgjit.compile(**options)
+            def step(x):
+                w.data = w.data - factor * x
+                return w
+
+            try:
+                assert (step(3.0), w.data) == (2.0 - 3.0 * factor, 2.0 - 3.0 * factor)
+                return step.stats.backend
+            except mgjit.errors.CompilerError as error:
+                assert "Too many open files" in str(error), error
+                assert w.data == 2.0
+                return "refused"
+
+        resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))
+        kept = []
+        try:
+            while True:
+                kept.append(os.open("/dev/null", os.O_RDONLY))
+        except OSError:
+            pass
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = [run(1.0), run(2.0, backend="c")]
+        assert "Too many open files" in str(caught[0].message), caught[0]
+        for descriptor in kept:
+            os.close(descriptor)
+        print(*found, run(2.0, backend="c"), run(3.0))
+    """
+    child = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
+    assert child.stdout.split() == ["python", "refused", "c", "c"], child.stderr
 
 
 # ---- the cache ------------------------------------------------------------

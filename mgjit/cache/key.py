@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import xxhash
 
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
+from ..errors import CompilerError
 from ..passes.memory import InputRegion
 from ..toolchain import features
 from ..trace.recorder import Trace
@@ -107,12 +108,14 @@ def _c_library() -> str:
 def generator_version() -> str:
     """A hash of the sources of the passes and the code generator, wherever they were imported from."""
     digest = xxhash.xxh3_128()
-    found = False
-    for name, source in _sources():
+    try:
+        sources = list(_sources())
+    except OSError as reason:  # no more file descriptors, for example
+        raise CompilerError(f"the sources of mgjit's code generator cannot be read: {reason}") from None
+    for name, source in sources:
         digest.update(f"{name} {len(source)}\n".encode())
         digest.update(source)
-        found = True
-    if not found:  # a program frozen without its sources
+    if not sources:  # a program frozen without its sources
         from .._version import __version__
 
         digest.update(__version__.encode())

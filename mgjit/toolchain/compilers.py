@@ -169,7 +169,7 @@ def _packaged(package: str, *parts: str) -> str | None:
     """An executable inside an installed Python package, which is not imported for that."""
     try:
         spec = importlib.util.find_spec(package)
-    except (ImportError, ValueError):
+    except (ImportError, ValueError, OSError):
         return None
     for directory in (spec.submodule_search_locations or []) if spec else []:
         for ending in ("", ".exe"):
