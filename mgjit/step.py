@@ -324,6 +324,8 @@ class CompiledStep(Generic[P, R]):
             reason = known.guard.difference()
             if not reason:
                 return known
+            if known.guard.changed is not None:  # a list that changes is memory from now on, and no constant
+                self._knowledge.variable.add(("list", id(known.guard.changed)))
         elif self._last is not None:
             reason = self._last.plan.first_difference(plan)
         self._refuse_too_many(len(self._kernels) - (known is not None), reason)

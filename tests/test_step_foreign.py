@@ -394,3 +394,20 @@ def test_15_in_loop() -> None:
     xs = [0.5, -0.25, 1.5, 0.125]
     assert list(step.loop(xs, 0.1)) == [plain(x, 0.1).data for x in xs]
     assert bits(state()) == bits(plain_state())
+
+
+@pytest.mark.parametrize("rows", [2, 40])
+def test_16_numbers_in_lists_that_a_step_only_reads(rows: int) -> None:
+    """Few are watched, and are memory once they have changed; many are copied in at each call."""
+    matrix = [[0.1 * j + i for j in range(30)] for i in range(rows)]
+
+    def predict(x: float) -> float:
+        return sum(v * x for row in matrix for v in row)
+
+    step = mgjit.compile(predict)
+    for change in (0.5, 0.25, -3.0, 1.5):
+        assert step(1.5) == predict(1.5)
+        matrix[1][3] = change
+        matrix[0][0] += change
+    assert step(1.5) == predict(1.5)
+    assert step.stats.traces <= 3  # a list is memory from when it has changed

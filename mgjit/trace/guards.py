@@ -29,8 +29,9 @@ from .places import Place
 
 _MISSING = object()
 _COMPARED = (int, float, complex, str, bytes, bool, type(None))
-#: Lists of more numbers than this are not watched: comparing them would take longer than most steps.
-_LONGEST_LIST = 1000
+#: Lists of more numbers than this are not watched: comparing them would take longer than most steps.  They are
+#: copied in at each call (trace/walk.py).
+LONGEST_LIST = 1000
 _DEPTH = 3
 
 
@@ -50,6 +51,8 @@ class Guard:
         self._names: set[Any] = set()
         self._objects: list[Any] = []
         self._seen: set[int] = set()
+        #: The list of numbers that was found to have changed, if that was the difference.
+        self.changed: Any = None
         #: Whether the step cannot be used again as it was traced.
         self.expired = False
         roots = [("the step", function), ("self", getattr(function, "__self__", None))]
@@ -92,6 +95,7 @@ class Guard:
                 return _describe(place.describe(), meant, now)
         for numbers, meant, path in self._lists:
             if _contents(numbers) != meant:
+                self.changed = numbers
                 return f"the numbers in the captured {path} have changed (pass them as an argument)"
         return ""
 
@@ -163,8 +167,15 @@ class Guard:
             return
         self._seen.add(id(thing))
         if isinstance(thing, (list, tuple)):
-            if 0 < len(thing) <= _LONGEST_LIST and all(isinstance(x, (int, float)) for x in thing):
+            if 0 < len(thing) <= LONGEST_LIST and all(isinstance(x, (int, float)) for x in thing):
                 self._lists.append((thing, _contents(thing), path))
+            elif (
+                thing
+                and all(isinstance(x, (list, tuple)) for x in thing)
+                and len(thing) * len(thing[0]) <= LONGEST_LIST
+            ):
+                for index, row in enumerate(thing):
+                    self._watch_inside(row, f"{path}[{index}]", depth + 1)
             return
         if isinstance(thing, dict):
             self._watch_entries(thing, f"{path}[{{!r}}]", depth)

@@ -21,12 +21,15 @@ from ..engine.value import Value
 from ..runtime.live import Field, Home, field_of, slot
 from .bytecode import names_beside_stores, stored_attributes, stored_variables
 from .functions import captured, is_of_user
+from .guards import LONGEST_LIST
 from .places import Attribute, Element, Entry, Place, Root
 from .watched import Watched
 
 _ATOMS = frozenset(
     {float, int, bool, str, bytes, type(None), complex, bytearray, range, FunctionType, ModuleType, type}
 )
+#: So many numbers that a step only reads may be copied in at each call.
+_MOST_COPIED = 100_000
 _NUMBERS = {float, int, Home}
 _ORDER = {"data": 0, "grad": 1}
 #: So many objects of a class are looked at to find its fields.
@@ -67,7 +70,7 @@ def walk(functions: list[FunctionType], roots: Iterable[tuple[str, Any]], variab
     Args:
         functions: what the step can call.
         roots: objects that it is given, each with its name.
-        variable: keys of places whose lists are known to be assigned.
+        variable: keys of places whose lists are known to be assigned; ("list", its id) of lists that have changed.
     """
     walker = _Walker(functions, set(variable))
     walker.variables(stored_variables(functions))
@@ -92,6 +95,7 @@ class _Walker:
         self._objects: dict[type, list[Any]] = {}
         self._slots: dict[type, list[Field]] = {}
         self._seen = self.found.known
+        self._copied = 0
 
     def variables(self, places: Iterable[Place]) -> None:
         for place in places:
@@ -135,7 +139,10 @@ class _Walker:
                     yield Attribute(thing, attribute), content
 
     def _list(self, thing: list[Any], kinds: set[type], place: Place) -> None:
-        assigned = self._is_assigned(place) if float in kinds else bool(thing) and self._is_counted(thing[0], place)
+        if float in kinds:
+            assigned = self._is_assigned(place) or ("list", id(thing)) in self._variable or self._is_long(thing, place)
+        else:
+            assigned = bool(thing) and self._is_counted(thing[0], place)
         if kinds <= {float, int} and assigned:
             self.found.lists.append((place, thing))
         else:
@@ -149,6 +156,14 @@ class _Walker:
                 yield entry, content
             elif self._is_assigned(entry) if type(content) is float else self._is_counted(content, place):
                 self.found.scalars.append(entry)
+
+    def _is_long(self, thing: list[Any], place: Place) -> bool:
+        """Whether a list that is only read is too long for a guard, and not too long to be copied at each call."""
+        rows = len(place.holder.read()) if isinstance(place, Element) else 1
+        if len(thing) * rows <= LONGEST_LIST or self._copied + len(thing) > _MOST_COPIED:
+            return False
+        self._copied += len(thing)
+        return True
 
     def _is_counted(self, content: Any, place: Place) -> bool:
         """Whether an int in a container changes: they are sizes and tables, until a trace has shown that they do."""
