@@ -6,7 +6,7 @@ Each takes plain numbers as well as Values, so that the same code runs undecorat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, IndexRangeError, described, user_location
@@ -93,7 +93,7 @@ def take(table: Any, index: Any) -> Any:
     Raises:
         IndexError: `index` is not in 0 .. len(table)-1 (negative indices are not allowed).
     """
-    if not isinstance(table, Sequence) and not hasattr(table, "__array_interface__"):
+    if isinstance(table, Mapping) or not (hasattr(table, "__getitem__") and hasattr(table, "__len__")):
         raise ArgumentError(f"{user_location()}: take needs a list or tuple to take from, not the {described(table)}.")
     if hasattr(index, "_take"):
         return index._take(table)
