@@ -411,3 +411,21 @@ def test_16_numbers_in_lists_that_a_step_only_reads(rows: int) -> None:
         matrix[0][0] += change
     assert step(1.5) == predict(1.5)
     assert step.stats.traces <= 3  # a list is memory from when it has changed
+
+
+def test_17_sizes_that_an_object_keeps() -> None:
+    """An int in an attribute that only shapes the step, by `//` or `range`, is fixed for the trace."""
+
+    class Model:
+        def __init__(self, heads: int) -> None:
+            self.heads = heads
+
+        def parts(self, xs: list[float]) -> list[float]:
+            size = len(xs) // self.heads
+            return [sum(xs[k * size : (k + 1) * size]) for k in range(self.heads)]
+
+    model = Model(2)
+    step = mgjit.compile(model.parts)
+    for heads in (2, 3, 2):
+        model.heads = heads
+        assert step([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) == model.parts([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])

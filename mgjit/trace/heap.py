@@ -176,8 +176,13 @@ class Heap:
 
     # ---- 3: while it runs -------------------------------------------------------------------------
 
-    def asked_for(self, operand: int, plan: ArgumentPlan) -> None:
+    def asked_for(self, operand: int, plan: ArgumentPlan, also_arguments: bool = True) -> None:
         """The step asks for a number itself: it has to be fixed for this trace, if it can be.
+
+        Args:
+            operand: where it comes from.
+            plan: of the arguments.
+            also_arguments: whether it may be fixed when it comes from arguments: each value is then a trace.
 
         Raises:
             Again: the numbers it comes from are known to be fixed now.
@@ -186,6 +191,8 @@ class Heap:
         for leaf in self._recorder.leaves_behind(operand):
             name = plan.name_of_number(ops.leaf_index(leaf)) if ops.leaf_kind(leaf) == ops.INPUT else None
             if name is not None:
+                if not also_arguments:
+                    return
                 knowledge.fixed_arguments.add(name)
             elif leaf in places:
                 knowledge.fixed.add(places[leaf].kind)

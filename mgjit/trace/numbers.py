@@ -299,6 +299,15 @@ def number_types(recorder: Recorder) -> NumberTypes:
         recorder.used_as_integers.add(self._leaf)
         return integer_from(recorder.emit(ops.SUBTRACT | ops.NUMBER, recorder.constant(0.0), self._leaf))
 
+    def fixed_or_refused(reason: str) -> Callable[..., Any]:
+        refused = refuse(reason)
+
+        def method(self: Any, *operands: Any) -> Any:
+            recorder.asked_for(self._leaf, also_arguments=False)  # a size that an object keeps, such as self.heads
+            return refused(self, *operands)
+
+        return method
+
     def unary(code: int) -> Callable[[Any], Any]:
         def method(self: Any) -> Any:
             return from_operand(recorder.emit(code | ops.NUMBER, operand_of(self), ops.NO_OPERAND))
@@ -339,6 +348,8 @@ def number_types(recorder: Recorder) -> NumberTypes:
         setattr(TracedNumber, name, comparison(code, swapped))
     for name, reason in REFUSED.items():
         setattr(TracedNumber, name, refuse(reason))
+        if reason == "floor":
+            setattr(IntegerNumber, name, fixed_or_refused(reason))
     setattr(IntegerNumber, "__neg__", integer_negative)  # noqa: B010
 
     def close() -> None:

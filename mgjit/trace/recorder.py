@@ -119,7 +119,7 @@ class Recorder:
         self.checks: list[IndexCheck] = []
         self.power_lines: dict[tuple[int, int], str] = {}
         #: Is told each operand whose number is asked for as an index, a key or a length; it may start the trace again.
-        self.asked_for: Callable[[int], None] = lambda operand: None
+        self.asked_for: Callable[..., None] = lambda operand, also_arguments=True: None
         #: Operands of integer arithmetic: the result would differ (in the sign of zero) if they were floats.
         self.used_as_integers: set[int] = set()
 

@@ -86,7 +86,7 @@ def trace_call(
         if heap is None:
             return describe_result(call(plan.traced(types.input_number)), recorder, types), HeapPlan()
         types.gatherer.is_known = heap.knows
-        recorder.asked_for = lambda operand: heap.asked_for(operand, plan)
+        recorder.asked_for = lambda operand, also_arguments=True: heap.asked_for(operand, plan, also_arguments)
         heap.enter(recorder, types)
         given = plan.traced(types.input_number)
         before = list(map(contents, given))
