@@ -25,7 +25,7 @@ THREADS = 16
 
 def threads(torture: Torture) -> None:
     """First calls by 16 threads at once."""
-    for turn in torture.progress(range(torture.times(short=3, long=100))):
+    for turn in torture.progress(range(torture.times(short=2, long=100))):
         for job, builds in ((_one_step, 1), (_equal_steps, 1), (_different_steps, THREADS)):
             with torture.attempt(f"round {turn}, {job.__name__}"):
                 place = torture.place()
@@ -87,7 +87,7 @@ def _different_steps(turn: int) -> None:
 
 def forks(torture: Torture) -> None:
     """A fork after a step was compiled, and forks while steps are compiled."""
-    for turn in torture.progress(range(torture.times(short=2, long=50))):
+    for turn in torture.progress(range(torture.times(short=1, long=50))):
         for job in (_fork_after, _fork_during):
             with torture.attempt(f"round {turn}, {job.__name__}"):
                 place = torture.place()

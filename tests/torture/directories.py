@@ -2,7 +2,7 @@
 
 Every case is a function that prepares a place and says what is to be seen: `Expected`.  Whatever the case, the numbers
 are right, there is one warning at most, and no code is loaded from a directory that somebody else could write to.
-Each case is played by three processes after each other: the first builds, the others may find what it kept.
+Each case is played by some processes after each other: the first builds, the others may find what it kept.
 """
 
 from __future__ import annotations
@@ -349,7 +349,7 @@ def _play(torture: Torture, name: str, case: Callable[[Place], Expected]) -> Non
     place = torture.place()
     try:
         expected = case(place)
-        reports = [place.run(lambda: _job(expected), user=expected.user) for _ in range(3)]
+        reports = [place.run(lambda: _job(expected), user=expected.user) for _ in range(torture.times(short=2, long=3))]
         if "harness.Skip: " in reports[0].error:
             raise Skip(reports[0].error.rpartition("harness.Skip: ")[2].strip())
     except Skip as reason:

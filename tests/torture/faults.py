@@ -27,7 +27,7 @@ NUMBER = 1
 ERRORS = ("EIO", "ENOSPC", "EACCES", "EINTR")
 DEATHS = ("dies before", "dies after")
 SHORT = "handles half of it"
-SOME = 16
+SOME = 8
 COMPOSED = ("read_all", "write_all", "uninterrupted")  # made of the others
 
 

@@ -24,7 +24,7 @@ KILLED = 0
 def stampede(torture: Torture) -> None:
     """32 processes, one step, an empty cache, all at once."""
     most = 0
-    for turn in torture.progress(range(torture.times(short=2, long=50))):
+    for turn in torture.progress(range(torture.times(short=1, long=50))):
         place, number = torture.place(), turn % 10
         with torture.attempt(f"round {turn}"):
             reports = at_once(place, [lambda number=number: compute(number)] * PROCESSES)
@@ -62,7 +62,7 @@ def at_once(place: Place, jobs: list[Callable[[], Any]]) -> list[Report]:
 def killed(torture: Torture) -> None:
     """SIGKILL at random moments of the first call, until so many processes have died of it."""
     lasts = _duration(torture)
-    for turn in torture.progress(range(torture.times(short=25, long=1000))):
+    for turn in torture.progress(range(torture.times(short=12, long=1000))):
         with torture.attempt(f"process {turn}"):
             place, lasts = _killed_at_random(torture, lasts)
             torture.count("processes killed")
