@@ -147,11 +147,12 @@ class Variable(Place):
 class Element(Place):
     """An element of the list or tuple that lies at another place."""
 
-    __slots__ = ("_container",)
+    __slots__ = ("_container", "siblings")
     holder: Place
 
     def __init__(self, holder: Place, container: Any, index: int) -> None:
         super().__init__(holder, index)
+        self.siblings = len(container)
         self._container = id(container)  # the place outlives nothing: what is known by it is kept by the walk
 
     @property

@@ -159,7 +159,7 @@ class _Walker:
 
     def _is_long(self, thing: list[Any], place: Place) -> bool:
         """Whether a list that is only read is too long for a guard, and not too long to be copied at each call."""
-        rows = len(place.holder.read()) if isinstance(place, Element) else 1
+        rows = place.siblings if isinstance(place, Element) else 1
         if len(thing) * rows <= LONGEST_LIST or self._copied + len(thing) > _MOST_COPIED:
             return False
         self._copied += len(thing)

@@ -25,9 +25,12 @@ from tests.fuzz.sanitized import WAYS, defect
 from tests.lowering import WIDE, Example
 from tests.strict_c import warnings_of
 
-pytestmark = pytest.mark.skipif(
-    ffi.PYPY or not sys.platform.startswith("linux"), reason="CPython's buffers, and sanitizers of Linux"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        ffi.PYPY or not sys.platform.startswith("linux"), reason="CPython's buffers, and sanitizers of Linux"
+    ),
+]
 
 
 @functools.cache

@@ -6,6 +6,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 import mgjit
 from mgjit.ir.program import Block, Loop, Node, count_statements, walk
 from mgjit.passes.blocks import BLOCK_SIZE
@@ -64,6 +66,7 @@ def test_02_long_code_is_cut() -> None:
     made.check(program)
 
 
+@pytest.mark.slow
 def test_03_long_code_in_a_loop() -> None:
     """A long body of a loop is cut inside of the loop."""
     made = irregular(500, around=5)

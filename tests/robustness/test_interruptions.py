@@ -8,6 +8,8 @@ import pytest
 
 from tests.robustness.injection import SCENARIOS, failures
 
+pytestmark = pytest.mark.slow
+
 #: Scenarios whose every world is traced and lowered from the beginning.
 SLOW = {"first call, from disk", "first call, compiled", "first call, Python", "first loop, Python", "lower"}
 
