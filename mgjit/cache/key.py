@@ -110,12 +110,14 @@ def generator_version() -> str:
     digest = xxhash.xxh3_128()
     try:
         sources = list(_sources())
+    except (ImportError, PermissionError):  # this process may not read them any more: it has given up its rights
+        sources = []
     except OSError as reason:  # no more file descriptors, for example
         raise CompilerError(f"the sources of mgjit's code generator cannot be read: {reason}") from None
     for name, source in sources:
         digest.update(f"{name} {len(source)}\n".encode())
         digest.update(source)
-    if not sources:  # a program frozen without its sources
+    if not sources:  # or a program frozen without its sources
         from .._version import __version__
 
         digest.update(__version__.encode())

@@ -201,3 +201,14 @@ def test_09_what_changes_the_generator_s_version(
     assert key.generator_version.__wrapped__() == before
     (tmp_path / changed).write_text("a = 2\n")
     assert (key.generator_version.__wrapped__() != before) == matters
+
+
+def test_20_sources_that_cannot_be_read_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has given up its rights since it started keys by the version."""
+    for error in (PermissionError, ModuleNotFoundError):
+
+        def refuse(error: type[Exception] = error) -> Any:
+            raise error("not for this user")
+
+        monkeypatch.setattr(key, "_sources", refuse)
+        assert key.generator_version.__wrapped__() == key.generator_version.__wrapped__()
