@@ -167,8 +167,10 @@ def test_10_out_of_memory(family: str, memory: str, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(build, "run", counted)
     monkeypatch.setenv("MGJIT_COMPILE_MEMORY", memory)
+    # Long enough that no compiler is done before it is limited, which happens right after its start.
+    long = f"double mgjit_long(double x) {{ {'x = x * 1.5 + 0.5; ' * 20_000} return x; }}"
     with pytest.raises(CompilerMemoryError, match="MGJIT_COMPILE_MEMORY") as caught:
-        build.compile_shared(compiler, SOURCE, optimisation="-O2")
+        build.compile_shared(compiler, f"{SOURCE}\n{long}\n", optimisation="-O2")
     assert isinstance(caught.value, MemoryError)
     assert [levels for k, levels in enumerate(tried) if levels not in tried[:k]] == [["-O2"], ["-O1"], ["-O0"]]
 
