@@ -167,10 +167,6 @@ def _is_like(a: Any, b: Any) -> bool:
     return _is_number(a) or _is_same(a, b)
 
 
-def _are_empty(a: Any, b: Any) -> bool:
-    return type(a) is type(b) and type(a) in (tuple, list, set, dict, frozenset) and not a and not b
-
-
 def _is_number(content: Any) -> bool:
     return is_traced_number(content) or isinstance(content, (int, float))
 
