@@ -14,6 +14,11 @@ def _select(condition: float, chosen: float, other: float) -> float:
     return chosen if condition else other
 
 
+def _link(value: float, operand: float, derivative: float) -> float:
+    """`value`, which depends on `operand` with a derivative that somebody else has worked out."""
+    return value
+
+
 #: Comparisons give 1.0 or 0.0.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
@@ -36,11 +41,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sqrt": arithmetic.sqrt,
     "copy": float,
     "select": _select,
+    "link": _link,
 }
 
 #: Operations that give one of their operands, or its negative, or 0 or 1: there is nothing to round.
 EXACT = frozenset({
     "maximum", "minimum", "less", "less_equal", "equal", "not_equal", "negate", "absolute", "relu", "copy", "select",
+    "link",
 })  # fmt: skip
 
 

@@ -12,7 +12,8 @@ accumulation exactly.
 3. Loops run in reverse; each statement adds its contributions to the adjoints of its operands, first
    operand first: to adjoint arrays, to the gradients of parameters, to the gradients of Values made in the
    step.  Operands are read where they are *then*, as the engine does.
-4. Reads of gradients of interior nodes are connected to the adjoint arrays of the last pass that reached them.
+4. Links, whose derivatives are operands, are copies from then on.
+5. Reads of gradients of interior nodes are connected to the adjoint arrays of the last pass that reached them.
 
 The derivative rules are those of engine/value.py, expression by expression.
 """
@@ -77,6 +78,7 @@ def differentiate(program: Program, memory: Memory) -> None:
     program.forward, program.backward, program.update = nodes[:start], nodes[start:end], nodes[end:]
     _splice(program.backward, expansions)
     _connect_adjoint_reads(program, context)
+    _cut_links(program)
 
 
 #: The bodies from the top to a node, each with the position of the next one in it.
@@ -147,6 +149,8 @@ def differentiable_operands(statement: Statement) -> tuple[Operand, ...]:
         return statement.operands[:1]
     if statement.operation == "select":
         return statement.operands[1:]
+    if statement.operation == "link":
+        return statement.operands[:2]
     return statement.operands
 
 
@@ -377,6 +381,12 @@ def _select(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Ope
     return [None, e.emit("select", x[0], g, Constant(0.0)), e.emit("select", x[0], Constant(0.0), g)]
 
 
+def _link(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
+    derivative = x[2]
+    is_one = isinstance(derivative, Constant) and derivative.value == 1.0
+    return [g, g if is_one else e.multiply(derivative, g), None]
+
+
 def _copy(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     return [g]
 
@@ -384,7 +394,7 @@ def _copy(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Opera
 _RULES: dict[str, _Rule] = {
     "add": _add, "subtract": _subtract, "multiply": _multiply, "power": _power, "negate": _negate,
     "absolute": _absolute, "relu": _relu, "exp": _exp, "log": _log, "tanh": _tanh, "sqrt": _sqrt,
-    "maximum": _maximum, "minimum": _minimum, "select": _select, "copy": _copy,
+    "maximum": _maximum, "minimum": _minimum, "select": _select, "link": _link, "copy": _copy,
 }  # fmt: skip
 
 
@@ -402,6 +412,14 @@ def _splice(body: list[Node], expansions: dict[Backward, list[Node]]) -> None:
             if isinstance(node, Loop):
                 _splice(node.body, expansions)
     body[:] = flat
+
+
+def _cut_links(program: Program) -> None:
+    """Links have told what depends on what; now they are copies."""
+    for _, nodes in program.phases:
+        for statement in statements(nodes):
+            if statement.operation == "link":
+                statement.operation, statement.operands = "copy", statement.operands[:1]
 
 
 def _connect_adjoint_reads(program: Program, context: _Context) -> None:

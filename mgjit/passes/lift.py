@@ -43,6 +43,7 @@ from ..trace.opcodes import (
     BACKWARD,
     CONSTANT,
     KIND_SHIFT,
+    LINK,
     NUMBER,
     OPERATIONS,
     SELECT,
@@ -186,9 +187,9 @@ class _Lifter:
             place = self._operand(trace.a, position, dimensions, as_place=True)
             index = self._operand(trace.b, position, dimensions)
             statement.operands = (_with_dynamic(place, Dynamic(index, layout.stride, layout.count)),)
-        elif code == SELECT:
+        elif code in (SELECT, LINK):
             assert trace.c is not None
-            columns = (trace.c, trace.a, trace.b)
+            columns = (trace.c, trace.a, trace.b) if code == SELECT else (trace.a, trace.b, trace.c)
             statement.operands = tuple(self._operand(column, position, dimensions) for column in columns)
         elif code in UNARY:
             statement.operands = (self._operand(trace.a, position, dimensions),)

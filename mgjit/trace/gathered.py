@@ -31,10 +31,12 @@ class Gatherer:
 
     Attributes:
         is_known: whether an object existed before the trace.
+        backward: what `backward()` of a class is among whose nodes a number chooses.
     """
 
     def __init__(self) -> None:
         self.is_known: Callable[[Any], bool] = lambda thing: False
+        self.backward: Callable[[GraphStyle, Any], None] = backward
         self._replaced: dict[type, Any] = {}
         self._known: dict[tuple[int, tuple[int, ...]], Any] = {}
         self._tests: dict[tuple[int, int], Any] = {}
@@ -100,7 +102,7 @@ class Gatherer:
             )
         if kind not in self._replaced:
             self._replaced[kind] = kind.backward  # type: ignore[attr-defined]
-            kind.backward = lambda node: backward(style, node)  # type: ignore[attr-defined]
+            kind.backward = lambda node: self.backward(style, node)  # type: ignore[attr-defined]
 
     def close(self) -> None:
         """Give the user's classes back what was replaced."""

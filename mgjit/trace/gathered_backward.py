@@ -10,6 +10,9 @@ operands come first, and are skipped where the search meets them again.  So the 
    leaves them as they are where the condition does not hold.
 
 So every gradient is added up in the order of the search that Python would have made, for every target.
+
+Only what is computed from chosen nodes, or chosen itself, has to be recorded operation by operation.  Below of that,
+where no choice matters any more, the pass can be taken symbolically (trace/symbolic.py): `backward_until_choices`.
 """
 
 from __future__ import annotations
@@ -17,21 +20,51 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import TraceError, user_location
+from .flow import Edge, Flow, NoFlow
 from .gathered import choice_of, is_gathered
 from .graph_style import GraphStyle, depth_first
+from .recorder import Recorder
 
 
 def backward(style: GraphStyle, root: Any) -> None:
     """Set the gradients of everything that `root` depends on."""
-    search = _Search(style)
-    depth_first(root, style.operands_of, search.enter, search.order.append)
+    search = _searched(style, root)
     root.grad = style.seed
     for node in reversed(search.order):
-        condition = search.not_if.get(id(node))
-        if condition is None:
-            style.contribute(node)
-        else:
-            _contribute_unless(condition, style, node)
+        search.contribute(node)
+
+
+def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> Flow:
+    """Set the gradients of what depends on choices, and return the flow of gradients from there on.
+
+    Raises:
+        NoFlow: what depends on choices and what does not alternate in adding to some gradient.
+    """
+    search = _searched(style, root)
+    choosing = search.choosing()
+    edges = [
+        Edge(node, operand, derivative)
+        for node in reversed(search.order)
+        if id(node) not in choosing
+        for operand, derivative in zip(style.operands_of(node), getattr(node, style.derivatives))
+    ]
+    if not choosing:
+        root.grad = 0
+        return Flow(root, edges, seed=style.seed)
+    search.refuse_alternation(choosing)
+    root.grad = style.seed
+    recorder.keeps_neutral = False  # what is recorded now is not differentiated
+    for node in reversed(search.order):
+        if id(node) in choosing:
+            search.contribute(node)
+    recorder.keeps_neutral = True
+    return Flow(None, edges)
+
+
+def _searched(style: GraphStyle, root: Any) -> _Search:
+    search = _Search(style)
+    depth_first(root, style.operands_of, search.enter, search.order.append)
+    return search
 
 
 class _Search:
@@ -62,10 +95,35 @@ class _Search:
             self.not_if[id(candidate)] = gatherer.test(index, k)
         return True
 
+    def contribute(self, node: Any) -> None:
+        """Add what a node contributes to the gradients of its operands."""
+        condition = self.not_if.get(id(node))
+        if condition is None:
+            self._style.contribute(node)
+            return
+        operands = list({id(operand): operand for operand in self._style.operands_of(node)}.values())
+        before = [operand.grad for operand in operands]
+        self._style.contribute(node)
+        for operand, old in zip(operands, before):
+            operand.grad = condition._select(condition, old, operand.grad)
 
-def _contribute_unless(condition: Any, style: GraphStyle, node: Any) -> None:
-    operands = list({id(operand): operand for operand in style.operands_of(node)}.values())
-    before = [operand.grad for operand in operands]
-    style.contribute(node)
-    for operand, old in zip(operands, before):
-        operand.grad = condition._select(condition, old, operand.grad)
+    def choosing(self) -> set[int]:
+        """The nodes that are chosen, may be chosen, or are computed from such; all computed from them are, too."""
+        found: set[int] = set()
+        for node in self.order:
+            operands = self._style.operands_of(node)
+            is_chosen = id(node) in self.not_if or (is_gathered(node) and operands)
+            if is_chosen or any(id(operand) in found for operand in operands):
+                found.add(id(node))
+        return found
+
+    def refuse_alternation(self, choosing: set[int]) -> None:
+        """Raise NoFlow unless each gradient gets first all that depends on choices."""
+        later: set[int] = set()
+        for node in reversed(self.order):
+            for operand in self._style.operands_of(node):
+                targets = map(id, choice_of(operand)[1] if is_gathered(operand) else [operand])
+                if id(node) not in choosing:
+                    later.update(targets)
+                elif not later.isdisjoint(targets):
+                    raise NoFlow("what a traced index has chosen adds to a gradient that others have added to before")

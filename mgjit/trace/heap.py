@@ -12,7 +12,8 @@ they are found by looking at the objects themselves:
    that are not traced (a flag, a log) it does once, while it is traced, and a warning says so.
 5. Put back what was there, whatever happened.
 
-Numbers of objects of which there are many (parameters) become PARAMETER and GRADIENT leaves, and later move into the
+Of nodes of an autograd graph (trace/node_class.py), `backward()` is replaced by one that is taken symbolically.
+Numbers of nodes, and of objects of which there are many, become PARAMETER and GRADIENT leaves, and later move into the
 kernel's memory (runtime/live.py).  All others are elements of one State that is filled before each call, and emptied
 into their places after it (runtime/copies.py).
 """
@@ -20,7 +21,7 @@ into their places after it (runtime/copies.py).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -30,10 +31,15 @@ from ..errors import LeakError, SideEffectWarning, TraceError, user_stacklevel
 from ..runtime.copies import Copied
 from ..runtime.live import Field, Home, Parameter
 from . import opcodes as ops
+from .flow import NoFlow, observe
+from .gathered_backward import backward_until_choices
+from .graph_style import style_of
 from .leaks import is_traced
+from .node_class import NodeClass, node_class
 from .places import Attribute, Place
 from .recorder import FOREIGN_BASE, Recorder
 from .signature import ArgumentPlan
+from .symbolic import SymbolicBackward
 from .traced import TracedTypes
 from .walk import NOTHING, Found, content_of, is_number, walk
 from .watched import Watched, holds_traced
@@ -55,12 +61,14 @@ class Knowledge:
         gradients: keys of the fields in which None was, and the step puts numbers.
         fixed: keys of the places whose numbers are used as lengths, indices or keys: they shape the trace.
         fixed_arguments: names of the arguments that are used so.
+        no_flow: why `backward()` is recorded operation by operation; empty when it is not.
     """
 
     variable: set[Any] = field(default_factory=set)
     gradients: set[Any] = field(default_factory=set)
     fixed: set[Any] = field(default_factory=set)
     fixed_arguments: set[str] = field(default_factory=set)
+    no_flow: str = ""
 
 
 @dataclass
@@ -104,6 +112,27 @@ class Heap:
         self._state: State | None = None
         self._fixed: list[tuple[Place, Any]] = []
         self._lasting: list[Watched] = []  # what the step has changed besides numbers
+        self._memory: dict[int, tuple[int, Any]] = {}  # by object: the leaf of its data, and its gradient
+        self._replaced: list[tuple[type, Any]] = []  # classes with their own backward()
+        self._node_classes = [] if knowledge.no_flow else self._classes_of_nodes()
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether some `backward()` is taken symbolically."""
+        return bool(self._node_classes)
+
+    def _classes_of_nodes(self) -> list[NodeClass]:
+        """The classes of the objects with numbers that are nodes of a graph."""
+        before = [(place, place.read()) for place in self._found.scalars]
+        found: dict[NodeClass, None] = {}
+        for things, fields in self._found.objects:
+            known = node_class(type(things[0]))
+            if known is not None and {known.data.name, known.gradient.name} <= {f.name for f in fields}:
+                found[known] = None
+                style_of(known.kind)  # which has to be tried out while its backward() is its own
+        for place, content in before:  # trying a class may have changed its counters
+            place.write(content)
+        return list(found)
 
     def knows(self, thing: Any) -> bool:
         """Whether an object with numbers existed before the step."""
@@ -115,13 +144,19 @@ class Heap:
         """Put a traced number in every place; `restore` must follow."""
         self._recorder, self._types = recorder, types
         scalars, known = list(self._found.scalars), self._knowledge.fixed
+        self._replace_backward()
         for things, found in self._found.objects:
             fields = [f for f in found if Attribute(things[0], f).kind not in known]
             scalars += [Attribute(thing, f) for f in found if f not in fields for thing in things]
             gradients = [f for f in fields if Attribute(things[0], f).kind in self._knowledge.gradients]
             many = len(things) >= _MANY or any(type(content_of(f, things[0])) is Home for f in fields) or gradients
-            if many:
+            node = node_class(type(things[0]))
+            if node in self._node_classes:
+                many = True
+                fields.sort(key=lambda f: (f.name != node.data.name, f.name != node.gradient.name))
+            elif many:
                 fields[1:] = sorted(fields[1:], key=lambda f: f not in gradients)
+            if many:
                 self._enter_parameters(things, tuple(fields[:2]))
             for place in [Attribute(thing, f) for thing in things for f in (fields[2:] if many else fields)]:
                 content = content_of(place.field, place.holder)
@@ -153,6 +188,51 @@ class Heap:
         number = None if content is None else self._types.number_at(leaf, type(content) is int)
         f.write(thing, number)
         self._fields.append((f, thing, content, number, leaf))
+
+    def _replace_backward(self) -> None:
+        for known in self._node_classes:
+            original = known.kind.backward  # type: ignore[attr-defined]
+            self._replaced.append((known.kind, vars(known.kind).get("backward")))
+            known.kind.backward = self._symbolic(original)  # type: ignore[attr-defined]
+        if self._node_classes:
+            symbolic = self._symbolic_backward()
+            self._types.gatherer.backward = lambda style, root: self._recorded(
+                lambda first_record: symbolic.record(backward_until_choices(style, root, self._recorder), first_record)
+            )
+
+    def _symbolic(self, original: Any) -> Any:
+        """What takes a backward pass symbolically, in place of a method that records all operations."""
+        symbolic = self._symbolic_backward()
+
+        def backward(node: Any, *args: Any, **kwargs: Any) -> Any:
+            def record(first_record: int) -> None:
+                flow = observe(node, self._node_classes, lambda: original(node, *args, **kwargs))
+                symbolic.record(flow, first_record)
+
+            self._recorded(record)
+
+        return backward
+
+    def _symbolic_backward(self) -> SymbolicBackward:
+        return SymbolicBackward(self._recorder, self._types, self._memory_of, self.knows, self._give_up)
+
+    def _recorded(self, record: Callable[[int], None]) -> None:
+        try:
+            record(len(self._recorder.op))
+        except NoFlow as reason:
+            self._give_up(str(reason))
+
+    def _give_up(self, reason: str) -> None:
+        self._knowledge.no_flow = reason
+        raise Again
+
+    def _memory_of(self, thing: Any) -> tuple[int, Any] | None:
+        if not self._memory:
+            for _, owner, _, number, leaf in self._fields:
+                kind = ops.leaf_kind(leaf)
+                known = self._memory.get(id(owner), (0, None))
+                self._memory[id(owner)] = (leaf, known[1]) if kind == ops.PARAMETER else (known[0], number)
+        return self._memory.get(id(thing))
 
     def _enter_copied(self, scalars: list[Place]) -> None:
         places = [(place, [place.read()], 0) for place in scalars]
@@ -230,7 +310,7 @@ class Heap:
         stores: list[tuple[int, Any]] = []
         for f, thing, content, number, leaf in self._fields:
             now = f.read(thing)
-            if now is not number:
+            if now is not number and not self._types.is_current(now, leaf):
                 stores.append((leaf, self._number(now, Attribute(thing, f))))
                 plan.valid_once |= content is None
             plan.valid_once |= type(content) is int and leaf in as_integers
@@ -320,22 +400,13 @@ class Heap:
             )
 
     def _record(self, stores: list[tuple[int, Any]]) -> None:
-        """All stores at the end: an operand that another store overwrites is copied first."""
-        recorder, operand_of = self._recorder, self._types.number_operand
-        targets = {leaf for leaf, _ in stores}
-        operands = []
-        for _, number in stores:
-            operand = operand_of(number)
-            if operand in targets:
-                operand = recorder.emit(ops.COPY | ops.NUMBER, operand, ops.NO_OPERAND)
-            operands.append(operand)
-        for (leaf, _), operand in zip(stores, operands):
-            recorder.store(leaf, operand)
+        """All stores at the end."""
+        self._recorder.store_all([(leaf, self._types.number_operand(number)) for leaf, number in stores])
 
     def _drop_unused(self, plan: HeapPlan) -> None:
         """Only what the step uses becomes memory of the kernel."""
         recorder = self._recorder
-        used = {*recorder.a, *recorder.b, *recorder.third.values()}
+        used = {*recorder.a, *recorder.b, *recorder.third.values(), *recorder.looked_up()}
         shift = 1 << ops.KIND_SHIFT
         recorder.new_parameters += [p for p in self._parameters if p._leaf in used or p._leaf - shift in used]
         plan.looked_after = {(id(vars(thing)), f.name) for f, thing, *_ in self._fields if not f.is_slot}
@@ -351,6 +422,11 @@ class Heap:
 
     def restore(self) -> None:
         """Put back what was there before `enter`."""
+        for kind, original in self._replaced:
+            if original is not None:
+                kind.backward = original  # type: ignore[attr-defined]
+            elif "backward" in vars(kind):
+                del kind.backward  # type: ignore[attr-defined]
         for f, thing, content, _, _ in self._fields:
             f.write(thing, content)
         for copied, contents, _, _ in self._copied:

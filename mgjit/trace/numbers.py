@@ -6,7 +6,8 @@ classes, optimisers, loss functions.  They hold no number, so nothing that needs
 `float(x)`, `math.exp(x)` and `if x > 0:` raise, where a subclass of float would quietly use what it holds.
 
 What is the same number for every operand is not recorded: `1 * x`, `x ** 1`, `x - 0`, and `0 + x` where x cannot be
--0.0 (which it would make 0.0).  Autograd classes are full of these.
+-0.0 (which it would make 0.0).  Autograd classes are full of these.  (Except where these operations are nodes of a
+graph whose derivative is taken later: `Recorder.keeps_neutral`.)
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class NumberTypes(NamedTuple):
     integer_from_operand: Callable[[int], Any]
     boolean_from_operand: Callable[[int], Any]
     from_memory: Callable[[int], Any]
+    when_used: Callable[[Callable[[], int]], Any]
+    is_current: Callable[[Any, int], bool]
     close: Callable[[], None]
 
 
@@ -153,6 +156,14 @@ def number_types(recorder: Recorder) -> NumberTypes:
                 return recorder.late_read(operand, read_at)
             return operand
 
+    class NumberWhenUsed(TracedNumber):
+        """A number that is worked out when it is used, because nearly all of its kind never are."""
+
+        __slots__ = ("_operand",)
+        _operand: Callable[[], int]
+
+        _leaf = property(lambda self: self._operand())
+
     class IntegerNumber(TracedNumber):
         """A number that is an int in Python, such as an element of a byte buffer.  Never -0.0."""
 
@@ -197,6 +208,14 @@ def number_types(recorder: Recorder) -> NumberTypes:
         number._read_at = len(records)
         return number
 
+    def when_used(operand: Callable[[], int]) -> Any:
+        number: Any = new(NumberWhenUsed)
+        number._operand = operand
+        return number
+
+    def is_current(number: Any, operand: int) -> bool:
+        return type(number) is LeafNumber and number._operand == operand and number._leaf == operand
+
     def operand_of(operand: Any) -> int:
         """As an operand of plain-number arithmetic."""
         kind = type(operand)
@@ -234,7 +253,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
             return False
         code = records[operand]
         if code == ops.ADD | ops.NUMBER:
-            return any(_is_positive_zero(recorder, part) for part in (left[operand], right[operand]))
+            return recorder.is_zero(left[operand]) or recorder.is_zero(right[operand])
         return code in _NEVER_NEGATIVE_ZERO
 
     def is_neutral(code: int, mine: Any, other: Any) -> bool:
@@ -255,7 +274,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
             if kind is TracedNumber:
                 operand = other._leaf
             elif kind is float or kind is int:
-                if may_be_neutral and is_neutral(plain_code, self, other):
+                if may_be_neutral and not recorder.keeps_neutral and is_neutral(plain_code, self, other):
                     return self
                 operand = recorder.constant(other)
             elif isinstance(other, (list, tuple, str, bytes)):
@@ -367,12 +386,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
         integer_from,
         boolean_from,
         from_memory,
+        when_used,
+        is_current,
         close,
     )
-
-
-def _is_positive_zero(recorder: Recorder, operand: int) -> bool:
-    if ops.leaf_kind(operand) != ops.CONSTANT or operand >= 0:
-        return False
-    number = recorder.constants[ops.leaf_index(operand)]
-    return number == 0.0 and math.copysign(1.0, number) > 0.0

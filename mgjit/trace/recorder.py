@@ -30,6 +30,7 @@ from .opcodes import (
     INDEX_MASK,
     INPUT,
     KIND_SHIFT,
+    LINK,
     LOCAL,
     LOCAL_GRADIENT,
     NO_OPERAND,
@@ -112,6 +113,9 @@ class Recorder:
         self._state_size = 0
         self.local_values: list[Value] = []
         self.outputs = 0
+        #: Whether sums with 0.0 and products with 1.0 are recorded, because a derivative is taken of them.
+        self.keeps_neutral = False
+        self._arrangements: list[tuple[int, list[int]]] = []
         self.last_store: dict[int, int] = {}
         self.last_backward = -1
         self._late: list[tuple[int, int]] = []
@@ -226,9 +230,33 @@ class Recorder:
         self.third[position] = condition
         return position
 
+    def link(self, value: int, operand: int, derivative: int) -> int:
+        """Append a node with the number `value`, which depends on the node `operand` with a known derivative."""
+        position = self.emit(LINK, value, operand)
+        self.third[position] = derivative
+        return position
+
     def store(self, target: int, operand: int) -> None:
         """Append an assignment to a leaf."""
         self.last_store[target] = self.emit(STORE, target, operand)
+
+    def store_all(self, stores: Sequence[tuple[int, int]]) -> None:
+        """Append assignments that happen at once: an operand that another one overwrites is copied first."""
+        targets = {target for target, _ in stores}
+        operands = [
+            self.emit(COPY | NUMBER, operand, NO_OPERAND) if operand in targets else operand for _, operand in stores
+        ]
+        for (target, _), operand in zip(stores, operands):
+            self.store(target, operand)
+
+    @property
+    def last_change(self) -> int:
+        """The position after the last record that changes memory: those from there on may change places."""
+        return max(self.last_backward, max(self.last_store.values(), default=-1)) + 1
+
+    def rearrange(self, start: int, order: list[int]) -> None:
+        """Let the records from `start` on, which change no memory, come in another order in the finished trace."""
+        self._arrangements.append((start, order))
 
     def output(self, operand: int) -> int:
         """Append the assignment of the next result; returns its index."""
@@ -245,9 +273,16 @@ class Recorder:
             return
         self.last_backward = self.emit(BACKWARD, root, NO_OPERAND)
 
-    def adjoint(self, record: int) -> int:
-        """The leaf of the gradient of an interior node, as the backward passes so far have left it."""
-        self.adjoint_reads.append((record, len(self.op)))
+    def is_zero(self, operand: int) -> bool:
+        """Whether an operand is the constant 0.0 (and not -0.0)."""
+        if leaf_kind(operand) != CONSTANT:
+            return False
+        number = self.constants[leaf_index(operand)]
+        return number == 0.0 and math.copysign(1.0, number) > 0.0
+
+    def adjoint(self, record: int, at: int | None = None) -> int:
+        """The leaf of the gradient of an interior node, as the backward passes so far (or until `at`) have left it."""
+        self.adjoint_reads.append((record, len(self.op) if at is None else at))
         return leaf(ADJOINT, len(self.adjoint_reads) - 1)
 
     def leaves_behind(self, operand: int) -> set[int]:
@@ -282,12 +317,28 @@ class Recorder:
         flag = 0 if engine else NUMBER
         return self.emit((TAKE + self.layouts.index(layout)) | flag, first, index)
 
+    def look_up_before(self, record: int, first: int, index: int) -> int | None:
+        """The look-up among the operands of a record, in the table that begins with the leaf `first`; None if none."""
+        for operand in (self.a[record], self.b[record]) if record >= 0 else ():
+            is_look_up = operand >= 0 and self.op[operand] >= NUMBER + TAKE
+            if is_look_up and self.a[operand] == first and self.b[operand] == index:
+                return operand
+        return None
+
     @staticmethod
     def is_table(elements: Sequence[int]) -> bool:
         """Whether operands are leaves of one kind at equal distances."""
         kinds = {leaf_kind(e) for e in elements}
         steps = {b - a for a, b in zip(elements, elements[1:])}
         return len(kinds) == 1 and TEMPORARY not in kinds and len(steps) <= 1
+
+    def looked_up(self) -> set[int]:
+        """The leaves in which something is looked up."""
+        found: set[int] = set()
+        for first, code in {(a, code & ~NUMBER) for a, code in zip(self.a, self.op) if code & ~NUMBER >= TAKE}:
+            layout = self.layouts[code - TAKE]
+            found.update(first - layout.stride * k for k in range(layout.count))
+        return found
 
     def constant_table(self, numbers: Sequence[float]) -> list[int]:
         """Leaves of constants that lie side by side, for a look-up."""
@@ -324,6 +375,8 @@ class Recorder:
             for position, operand in self.third.items():
                 c[position] = operand
         op = array("i", self.op)
+        if self._arrangements:
+            op, a, b, c = self._rearranged(op, a, b, c)
         if self._late:
             op, a, b, c = self._insert_late_copies(op, a, b, c)
         if self.new_parameters:
@@ -334,6 +387,23 @@ class Recorder:
             len(self.local_values), self.outputs, self.adjoint_reads, self.checks, self.precision,
             self.power_lines,
         )  # fmt: skip
+
+    def _rearranged(
+        self, op: array[int], a: array[int], b: array[int], c: array[int] | None
+    ) -> tuple[array[int], array[int], array[int], array[int] | None]:
+        sources = list(range(len(op)))
+        for start, order in self._arrangements:
+            sources[start : start + len(order)] = order
+        places = [0] * len(op)
+        for place, source in enumerate(sources):
+            places[source] = place
+
+        def moved(column: array[int]) -> array[int]:
+            found = [column[source] for source in sources]
+            return array("i", [places[operand] if operand >= 0 else operand for operand in found])
+
+        self.adjoint_reads = [(places[record], at) for record, at in self.adjoint_reads]
+        return array("i", [op[source] for source in sources]), moved(a), moved(b), c if c is None else moved(c)
 
     def _without_holes(
         self, a: array[int], b: array[int], c: array[int] | None

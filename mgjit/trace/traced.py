@@ -31,6 +31,8 @@ class TracedTypes(NamedTuple):
     lift: Callable[[Any], int]
     number_operand: Callable[[Any], int]
     leaf_number: Callable[[int], Any]
+    number_when_used: Callable[[Callable[[], int]], Any]
+    is_current: Callable[[Any, int], bool]
     input_number: Callable[..., Any]
     number_at: Callable[[int, bool], Any]
     binary_on_value: Callable[[int, bool], Callable[[Any, Any], Any]]
@@ -355,6 +357,8 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         lift,
         number_operand,
         numbers.from_memory,
+        numbers.when_used,
+        numbers.is_current,
         input_number,
         number_at,
         binary_on_value,

@@ -81,6 +81,7 @@ def trace_call(
     """
     me = threading.get_ident()
     recorder = Recorder(plan.precision)
+    recorder.keeps_neutral = heap is not None and heap.is_symbolic
 
     def run() -> tuple[ResultTree, HeapPlan]:
         if heap is None:

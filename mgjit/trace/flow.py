@@ -1,0 +1,211 @@
+"""What a class's own `backward()` adds to which gradient, observed while it runs.
+
+For the time of the run, the attribute that holds gradients is a property of the class: reading the gradient of a node
+gives a symbol for it, and what `backward()` computes from symbols is kept as it is:
+
+1. A number times the gradient of a node is a contribution of that node.
+2. A gradient plus contributions, assigned to where that gradient was, is an edge of the flow for each of them: from
+   the node, times the number, to the node that was assigned.
+3. Zero may be assigned to what has got nothing yet, and 1 to the root, once.
+
+Everything else (a quotient, a clipped gradient, a product of two) cannot be expressed as such edges: `NoFlow`.  So this
+holds for any `backward()` whatsoever: recursive or not, with closures or lists of local derivatives, in any order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..interruption import settled
+from .leaks import is_traced_number
+from .node_class import NodeClass
+
+
+class NoFlow(BaseException):
+    """A backward pass is more than gradients times numbers, added up; the reason is its text."""
+
+
+class Edge(NamedTuple):
+    """`target.gradient += factor * source.gradient`."""
+
+    source: Any
+    target: Any
+    factor: Any
+
+
+@dataclass
+class Flow:
+    """What a backward pass does, in the order in which it does it.
+
+    Attributes:
+        root: whose gradient is 1.
+        edges: the contributions.
+        zeroed: by identity, the nodes whose gradients were set to zero before they got anything.
+        seed: the 1 that the root got; None before.
+    """
+
+    root: Any
+    edges: list[Edge] = field(default_factory=list)
+    zeroed: dict[int, Any] = field(default_factory=dict)
+    seed: Any = None
+    _got: set[int] = field(default_factory=set)
+    _gave: set[int] = field(default_factory=set)
+
+    def assign(self, node: Any, content: Any) -> None:
+        """Note what is assigned to the gradient of a node."""
+        if type(content) is _Sum:
+            for edge in content.edges_into(node):
+                self._add(edge)
+        elif type(content) is _Gradient and content.node is node:
+            pass
+        elif _is_number(content, 0.0) and id(node) not in self._got:
+            self.zeroed[id(node)] = node
+        elif node is self.root and _is_number(content, 1.0) and self.seed is None and not self.edges:
+            self.seed = content
+        else:
+            raise NoFlow("it assigns gradients something else than sums of gradients times numbers")
+
+    def _add(self, edge: Edge) -> None:
+        if id(edge.target) in self._gave or edge.target is self.root:
+            raise NoFlow("it uses a gradient before all contributions to it are there")
+        if edge.source is not self.root and id(edge.source) not in self._got:
+            raise NoFlow("it uses the gradients of nodes that the root does not depend on")
+        self._got.add(id(edge.target))
+        self._gave.add(id(edge.source))
+        self.edges.append(edge)
+
+
+def observe(root: Any, classes: Iterable[NodeClass], run: Callable[[], Any]) -> Flow:
+    """Run a backward pass from `root`, and return what it does.
+
+    Args:
+        root: a node.
+        classes: the classes of all nodes.
+        run: the call of the class's own `backward()`.
+
+    Raises:
+        NoFlow: see above.
+    """
+    flow = Flow(root)
+    replaced = [(kind, name, vars(kind).get(name)) for kind, name in _holders(classes)]
+
+    def watched() -> None:
+        for kind, name, _ in replaced:
+            setattr(kind, name, property(_Gradient, flow.assign))
+        run()
+
+    def restore() -> None:
+        for kind, name, member in replaced:
+            if member is not None:
+                setattr(kind, name, member)
+            elif name in vars(kind):
+                delattr(kind, name)
+
+    try:
+        settled(watched, restore)
+    except Exception as reason:  # of the user's code, which has met what it does not know
+        raise NoFlow(f"{type(reason).__name__}: {reason}") from None
+    if flow.seed is None:
+        raise NoFlow("it does not give its root a gradient of 1")
+    return flow
+
+
+def _holders(classes: Iterable[NodeClass]) -> Iterable[tuple[type, str]]:
+    """The classes of nodes, and those derived from them that have a property of their own for the gradient."""
+    for known in classes:
+        name = known.gradient.name
+        pending = [known.kind]
+        yield known.kind, name
+        while pending:
+            derived: list[type] = pending.pop().__subclasses__()
+            pending += derived
+            yield from ((kind, name) for kind in derived if name in vars(kind))
+
+
+class _Symbol:
+    """What has no number: Python raises a TypeError where one is needed."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise NoFlow("it asks whether a gradient is zero")
+
+    def __eq__(self, other: object) -> Any:
+        raise NoFlow("it compares gradients")
+
+    def __pos__(self) -> Any:
+        return self
+
+
+class _Gradient(_Symbol):
+    """The gradient of a node."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+
+    def __mul__(self, factor: Any) -> Any:
+        if is_traced_number(factor) or isinstance(factor, (int, float)):
+            return _Contribution(self.node, factor)
+        return NotImplemented
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Any:
+        return _Contribution(self.node, -1.0)
+
+    def __add__(self, other: Any) -> Any:
+        return _Sum(self, (other,)) if isinstance(other, (_Gradient, _Contribution)) else NotImplemented
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other if isinstance(other, (_Gradient, _Contribution)) else NotImplemented
+
+
+class _Contribution(_Symbol):
+    """A number times the gradient of a node."""
+
+    __slots__ = ("factor", "node")
+
+    def __init__(self, node: Any, factor: Any) -> None:
+        self.node, self.factor = node, factor
+
+    def __neg__(self) -> Any:
+        return _Contribution(self.node, -self.factor)
+
+    def __add__(self, other: Any) -> Any:
+        return _Sum(other, (self,)) if isinstance(other, _Gradient) else NotImplemented
+
+
+class _Sum(_Symbol):
+    """A gradient plus contributions, added one after the other."""
+
+    __slots__ = ("gradient", "terms")
+
+    def __init__(self, gradient: _Gradient, terms: tuple[Any, ...]) -> None:
+        self.gradient, self.terms = gradient, terms
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, (_Gradient, _Contribution)):
+            return _Sum(self.gradient, (*self.terms, other))
+        return NotImplemented
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other if isinstance(other, (_Gradient, _Contribution)) else NotImplemented
+
+    def edges_into(self, node: Any) -> list[Edge]:
+        """The edges when this is assigned to the gradient of a node."""
+        gradient, terms = self.gradient, self.terms
+        if gradient.node is not node and len(terms) == 1 and getattr(terms[0], "node", None) is node:
+            gradient, terms = terms[0], (gradient,)  # a + b is b + a
+        if type(gradient) is not _Gradient or gradient.node is not node:
+            raise NoFlow("it assigns the gradient of another node")
+        return [Edge(term.node, node, term.factor if type(term) is _Contribution else 1.0) for term in terms]
+
+
+def _is_number(content: Any, number: float) -> bool:
+    return type(content) in (int, float) and content == number and math.copysign(1.0, content) > 0.0

@@ -1,0 +1,305 @@
+"""`backward()` of other people's classes, taken symbolically: one BACKWARD record instead of thousands of others.
+
+1. Observe what the class's own `backward()` does, as a flow of gradients along edges (trace/flow.py).
+2. Each node of the flow has a record, which computed its data.  Where what flows along its edges is the derivative of
+   that operation (trace/derivatives.py), the record becomes one that a gradient crosses.  Otherwise LINK records are
+   added, each of which has the number of the node, one of its operands, and the factor of that edge.
+3. Data that a node shares with another one, or that is used without an edge, is copied, or linked: a gradient goes
+   where there is an edge, and nowhere else.
+4. Gradients that something else than zero was assigned to are stored, and a BACKWARD record is appended.
+5. It will add up the contributions to a gradient in the order of the records, backwards.  Where that is not the order
+   in which the class does it, the records are rearranged (trace/arrange.py).
+6. The gradients of parameters can then be read where their memory is; those of other nodes on demand.
+
+What cannot be done so raises NoFlow, and the step is traced again, with every operation of `backward()` recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from . import opcodes as ops
+from .arrange import Arrangement
+from .derivatives import Derivatives
+from .flow import Flow, NoFlow
+from .gathered import choice_of, is_gathered
+from .leaks import is_traced_number
+from .node_class import NodeClass, node_class
+from .recorder import Recorder
+from .traced import TracedTypes
+
+#: Contributions to a gradient of zero may come in any order up to this many: a + b is b + a.
+_COMMUTATIVE = 2
+
+
+class Edge:
+    """Where a gradient goes.
+
+    Attributes:
+        target: the node.
+        factor: what the gradient is multiplied with.
+        sender: the record that contributes it; None for what nobody asks for.
+    """
+
+    __slots__ = ("factor", "sender", "target")
+
+    def __init__(self, target: Node, factor: int) -> None:
+        self.target, self.factor = target, factor
+        self.sender: int | None = None
+
+
+class Node:
+    """A node of a flow.
+
+    Attributes:
+        thing: the user's object.
+        known: its class.
+        operand: its data.
+        is_parameter: whether its data and gradient lie in the memory of parameters.
+        edges: where its gradient goes.
+        has_gradient: whether a gradient that somebody may ask for crosses it.
+        value: the operand that stands for it in records that a gradient crosses.
+        senders: the records that contribute to its gradient, in the order of the flow.
+        candidates: the parameters of which a traced index chooses one; empty for all other nodes.
+    """
+
+    __slots__ = ("candidates", "edges", "has_gradient", "is_parameter", "known", "operand", "senders", "thing", "value")
+
+    def __init__(self, thing: Any, known: NodeClass, operand: int, is_parameter: bool) -> None:
+        self.thing, self.known, self.operand, self.is_parameter = thing, known, operand, is_parameter
+        self.edges: list[Edge] = []
+        self.has_gradient = is_parameter
+        self.value = operand
+        self.senders: list[int] = []
+        self.candidates: list[Node] = []
+
+    @property
+    def wanted_edges(self) -> list[Edge]:
+        """Those to nodes that have a gradient."""
+        return [edge for edge in self.edges if edge.target.has_gradient]
+
+
+class SymbolicBackward:
+    """Takes backward passes in one trace.
+
+    Args:
+        memory_of: for an object, the leaf of its data and what stood in its gradient when the trace began; None when
+            it is no parameter.
+        is_lasting: whether an object existed before the step.
+        refuse: is called when something asks for what was not recorded; it does not return.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        types: TracedTypes,
+        memory_of: Callable[[Any], tuple[int, Any] | None],
+        is_lasting: Callable[[Any], bool],
+        refuse: Callable[[str], Any],
+    ) -> None:
+        self._recorder, self._types = recorder, types
+        self._memory_of, self._is_lasting, self._refuse = memory_of, is_lasting, refuse
+
+    def record(self, flow: Flow, first_record: int) -> None:
+        """Record a backward pass.
+
+        Args:
+            flow: what it does.
+            first_record: those from here on were made while it was observed.
+
+        Raises:
+            NoFlow: it cannot be recorded as one.
+        """
+        nodes, edges = self._nodes(flow)
+        stores, seeds = self._initial_gradients(nodes.values(), flow)
+        convert(self._recorder, nodes.values())
+        for edge in edges:
+            for target in edge.target.candidates or [edge.target]:
+                if edge.sender is not None:
+                    target.senders.append(edge.sender)
+        arrangement = Arrangement(self._recorder, first_record)
+        zero_at_first = {leaf for leaf, operand in stores if self._recorder.is_zero(operand)}
+        for node in nodes.values():
+            is_zero = not node.is_parameter or self._recorder.gradient_leaf(node.value) in zero_at_first
+            if node.known.is_ordered and len(node.senders) > (_COMMUTATIVE if is_zero else 1):
+                arrangement.keep_order(node.senders[::-1])
+        arrangement.apply()
+        self._recorder.store_all(stores)
+        root = nodes.get(id(flow.root))
+        start = root.value if root is not None else self._seeded(seeds)
+        if start is not None and (root is None or root.has_gradient):
+            self._recorder.backward(start)
+        self._show_gradients(nodes.values(), flow)
+
+    def _seeded(self, seeds: list[tuple[Node, int]]) -> int | None:
+        """A root from which the backward pass gives each node its gradient: the sum of their products."""
+        recorder, total = self._recorder, None
+        for node, gradient in seeds:
+            product = recorder.emit(ops.MULTIPLY, node.value, gradient)
+            total = product if total is None else recorder.emit(ops.ADD, total, product)
+        return total
+
+    # ---- 1: nodes ---------------------------------------------------------------------------------
+
+    def _nodes(self, flow: Flow) -> tuple[dict[int, Node], list[Edge]]:
+        """All nodes by identity, operands before what is computed from them, and all edges in their order."""
+        nodes: dict[int, Node] = {}
+        edges: list[Edge] = []
+        operand_of = self._types.number_operand
+
+        def node_of(thing: Any) -> Node:
+            if id(thing) not in nodes:
+                nodes[id(thing)] = self._node(thing)
+            return nodes[id(thing)]
+
+        if flow.root is not None:
+            node_of(flow.root)
+        for source, target, factor in flow.edges:
+            if is_gathered(target):
+                candidates = [node_of(candidate) for candidate in choice_of(target)[1]]
+                node = nodes[-1 - len(edges)] = self._looked_up(target, node_of(source), candidates)
+            else:
+                node = node_of(target)
+            edges.append(Edge(node, operand_of(factor)))
+            node_of(source).edges.append(edges[-1])
+        sources = dict.fromkeys(id(edge.source) for edge in flow.edges)
+        leaves = {key: node for key, node in nodes.items() if not node.edges}
+        ordered = {**leaves, **{key: nodes[key] for key in reversed(sources)}}
+        for node in ordered.values():
+            node.has_gradient |= any(edge.target.has_gradient for edge in node.edges)
+        return ordered, edges
+
+    def _looked_up(self, thing: Any, source: Node, candidates: list[Node]) -> Node:
+        """A parameter that a traced index has chosen, as an operand of `source`: each has a look-up of its own."""
+        if not all(candidate.is_parameter for candidate in candidates):
+            raise NoFlow("a traced index chooses among what is no parameter")
+        record = self._recorder.look_up_before(source.operand, candidates[0].operand, choice_of(thing)[2]._leaf)
+        if record is None:
+            raise NoFlow("a traced index chooses among parameters that do not lie at equal distances")
+        node = Node(thing, candidates[0].known, record, False)
+        node.has_gradient = True
+        node.candidates = candidates
+        return node
+
+    def _node(self, thing: Any) -> Node:
+        known = node_class(type(thing))
+        if known is None:
+            raise NoFlow(f"{type(thing).__name__} is another class")
+        try:
+            data = known.data.read(thing)
+        except (AttributeError, KeyError):
+            raise NoFlow(f"a {type(thing).__name__} has no {known.data.name}") from None
+        if not is_traced_number(data) and not isinstance(data, (int, float)):
+            raise NoFlow(f"{known.data.name} of a {type(thing).__name__} is no number")
+        operand = self._types.number_operand(data)
+        memory = self._memory_of(thing)
+        is_parameter = memory is not None and memory[0] == operand
+        if self._is_lasting(thing) and not is_parameter:
+            raise NoFlow(f"{known.data.name} of a {type(thing).__name__} from outside of the step has been assigned")
+        return Node(thing, known, operand, is_parameter)
+
+    # ---- 4: gradients before the pass ----------------------------------------------------------------
+
+    def _initial_gradients(
+        self, nodes: Iterable[Node], flow: Flow
+    ) -> tuple[list[tuple[int, int]], list[tuple[Node, int]]]:
+        """What is to be stored in the memory of gradients first, and what computed nodes have got already."""
+        stores, seeds = [], []
+        for node in nodes:
+            if node.candidates:
+                continue
+            gradient = 0 if id(node.thing) in flow.zeroed else node.known.gradient.read(node.thing)
+            if node.is_parameter:
+                if gradient is None:
+                    raise NoFlow("a gradient is None before")
+                leaf = self._recorder.gradient_leaf(node.operand)
+                if not self._is_in_place(gradient, leaf, node.thing):
+                    stores.append((leaf, self._types.number_operand(gradient)))
+            elif not self._recorder.is_zero(self._types.number_operand(gradient)):
+                if flow.root is not None:
+                    raise NoFlow("the gradient of a computed node is not zero before, as after an earlier backward()")
+                if node.has_gradient:
+                    seeds.append((node, self._types.number_operand(gradient)))
+        return stores, seeds
+
+    def _is_in_place(self, gradient: Any, leaf: int, thing: Any) -> bool:
+        """Whether a gradient is what the memory at `leaf` holds now."""
+        memory = self._memory_of(thing)
+        if memory is not None and gradient is memory[1]:
+            return leaf not in self._recorder.last_store and self._recorder.last_backward < 0
+        return self._types.is_current(gradient, leaf)
+
+    # ---- 6: gradients after the pass -----------------------------------------------------------------
+
+    def _show_gradients(self, nodes: Iterable[Node], flow: Flow) -> None:
+        at = len(self._recorder.op)
+        for node in nodes:
+            if node.candidates:
+                continue
+            if node.thing is flow.root:
+                gradient = flow.seed
+            elif node.is_parameter:
+                gradient = self._types.leaf_number(self._recorder.gradient_leaf(node.value))
+            else:
+                gradient = self._types.number_when_used(self._gradient(node, at))
+            node.known.gradient.write(node.thing, gradient)
+
+    def _gradient(self, node: Node, at: int) -> Callable[[], int]:
+        known: list[int] = []
+
+        def operand() -> int:
+            if not node.has_gradient:
+                self._refuse("the step uses the gradient of a number that is no parameter")
+            if not known:
+                known.append(self._recorder.adjoint(node.value, at))
+            return known[0]
+
+        return operand
+
+
+# ---- 2, 3: records that gradients cross ----------------------------------------------------------------------
+
+
+def convert(recorder: Recorder, nodes: Iterable[Node]) -> None:
+    """Let gradients cross the records of nodes, and say which records contribute to what.
+
+    Args:
+        nodes: operands before what is computed from them.
+    """
+    given = [node for node in nodes if node.has_gradient and node.edges]
+    crossed = {node.operand for node in nodes if node.has_gradient}
+    converted: dict[int, Node] = {}
+    derivatives = Derivatives(recorder, crossed)
+    columns: dict[Node, list[list[int]]] = {}
+    for node in given:
+        if node.operand not in converted:
+            found = derivatives.columns(node.operand, [(e.target.operand, e.factor) for e in node.wanted_edges])
+            if found is not None:
+                converted[node.operand] = node
+                columns[node] = found
+    for node in nodes:
+        if node.candidates:
+            derivatives.take(node.operand)
+    for node in given:
+        if node in columns:
+            _convert(derivatives, node, columns[node])
+        else:
+            is_crossed = node.operand in converted or ops.leaf_kind(node.operand) == ops.PARAMETER
+            _link(recorder, node, is_crossed)
+
+
+def _convert(derivatives: Derivatives, node: Node, columns: list[list[int]]) -> None:
+    for edge, column in zip(node.wanted_edges, columns):
+        edge.sender = edge.target.value if edge.target.candidates else node.operand
+        column[node.operand] = edge.target.value
+    derivatives.take(node.operand)
+
+
+def _link(recorder: Recorder, node: Node, is_crossed: bool) -> None:
+    """The record of the first edge comes last: it is the first one that the backward pass meets."""
+    if is_crossed:
+        node.value = recorder.emit(ops.COPY | ops.NUMBER, node.operand, ops.NO_OPERAND)
+    for edge in reversed(node.wanted_edges):
+        node.value = recorder.link(node.value, edge.target.value, edge.factor)
+        edge.sender = edge.target.value if edge.target.candidates else node.value
