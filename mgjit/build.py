@@ -34,7 +34,7 @@ from .runtime.kernel import Code
 from .toolchain import build as toolchain
 from .toolchain import compilers
 from .toolchain.processor import processor
-from .trace.opcodes import EXP, LOG, POWER, TANH
+from .trace.opcodes import EXP, LOG, NUMBER, POWER, TANH
 from .trace.recorder import Trace
 
 #: Above these numbers of statements, straight-line code takes optimisers longer than it is worth.
@@ -169,7 +169,8 @@ def _vector_functions(trace: Trace, compiler: compilers.Compiler, options: Optio
 def _frequent(trace: Trace) -> list[str]:
     """The functions for which a check, once on every machine, is worth its time."""
     codes = {"exp": EXP, "log": LOG, "tanh": TANH, "power": POWER}
-    return [name for name, code in codes.items() if trace.op.count(code) >= _MANY_CALLS]
+    counts = {name: trace.op.count(code) + trace.op.count(code | NUMBER) for name, code in codes.items()}
+    return [name for name, count in counts.items() if count >= _MANY_CALLS]
 
 
 def _optimisation(compiler: compilers.Compiler, options: Options, statements: int) -> str:

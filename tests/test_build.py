@@ -419,3 +419,32 @@ def test_31_processes_build_once(tmp_path: Path) -> None:
         process.stdin.flush()
     said = sorted(process.communicate()[0].strip() for process in processes)
     assert said == ["25.0 hit"] * 3 + ["25.0 miss"]
+
+
+# ---- mathematical functions -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("of_values", [True, False], ids=["of Values", "of numbers"])
+def test_40_functions_that_are_called_often_are_checked_for_vectors(
+    monkeypatch: pytest.MonkeyPatch, of_values: bool
+) -> None:
+    """Those of plain numbers, such as an optimiser's square roots, count like those of Values."""
+    needs_compiler()
+    checked: set[str] = set()
+
+    def verified(compiler: Any, optimisation: str, name: str, store: Any = None) -> bool:
+        checked.add(name)
+        return False
+
+    monkeypatch.setattr(build.verification, "verified", verified)
+    numbers = [mgjit.Value(k + 1.0) for k in range(64)]
+
+    @mgjit.compile
+    def step(x: Any) -> Any:
+        total = 0.0
+        for number in numbers:
+            total += (number if of_values else number.data * x) ** 0.5
+        return total
+
+    assert step(1.0) == sum((k + 1.0) ** 0.5 for k in range(64))
+    assert checked == {"power"}
