@@ -24,12 +24,14 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Union
 
 from ..trace.opcodes import ADD, ADJOINT, KIND_OF_TOP_BYTE, NUMBER, operation_name
 from ..trace.recorder import Trace
+from .repeats import Repeat, Repeats
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,9 @@ class Fold:
 
 #: A record position, or a loop.
 Item = Union[int, Fold]
+
+#: A loop that was found: its first item, its period in items, and the number of iterations.
+_Run = tuple[int, int, int]
 
 #: How many of the next items of the same shape propose a period, and of those that are followed by equal shapes.
 _CANDIDATES, _LONG_CANDIDATES = 4, 16
@@ -74,6 +79,9 @@ class _Roller:
         self.shapes = _record_shapes(trace, marks)
         self.items: list[Item] = list(range(len(trace)))
         self.starts: Sequence[int] = range(len(trace) + 1)
+        self._repeats: Repeats | None = None
+        self._found: dict[tuple[int, int], list[Repeat]] = {}  # by period and fewest iterations
+        self._no_loops: set[tuple[int, ...]] = set()  # runs in which no loop was found, of the same items ever since
         self._fold_shapes: dict[object, str] = {}
         self._next_shape = ord(max(self.shapes)) + 1 if self.shapes else 1
 
@@ -98,42 +106,76 @@ class _Roller:
 
     def _fold_round(self, shortest: int, longest: int, fewest: int) -> bool:
         """One scan for runs with a period of `shortest` to `longest` items; fold what is found."""
-        shapes, found = self.shapes, []
-        following = _next_alike(shapes) if shortest > _ALIKE else None
-        candidates = _CANDIDATES if following is None else _LONG_CANDIDATES
-        k, last = 0, len(shapes) - fewest + 1
-        while k < last:
-            run = None
-            tried = 0
-            q = following[k] if following is not None else shapes.find(shapes[k], k + shortest, k + longest + 1)
-            while 0 <= q <= k + longest and tried < candidates:
-                period = q - k
-                if period >= shortest:
-                    tried += 1
-                    if shapes[k:q] == shapes[q : q + period]:
-                        run = self._loop_at(k, period, fewest)
-                        if run is not None:
-                            break
-                q = following[q] if following is not None else shapes.find(shapes[k], q + 1, k + longest + 1)
-            if run is None:
-                k += 1
-            else:
-                found.append(run)
-                k = run[0] + run[1] * run[2]
+        find = self._short_runs(longest, fewest) if longest <= _ALIKE else self._long_runs(shortest, longest, fewest)
+        found = list(find)
         if found:
             self._replace(found)
         return bool(found)
 
+    def _short_runs(self, longest: int, fewest: int) -> Iterator[_Run]:
+        """Loops of a period up to `longest`, from left to right."""
+        shapes = self.shapes
+        pending = [(period, deque(self._repeats_of(period, fewest))) for period in range(1, longest + 1)]
+        k = 0
+        while True:
+            for _, repeats in pending:
+                while repeats and repeats[0].last < k:
+                    repeats.popleft()
+            pending = [(period, repeats) for period, repeats in pending if repeats]
+            if not pending:
+                return
+            k = max(k, min(repeats[0].first for _, repeats in pending))
+            for period, repeats in pending:
+                if repeats[0].first <= k and shapes.count(shapes[k], k + 1, k + period + 1) <= _CANDIDATES:
+                    run = self._loop_at(k, period, fewest, repeats[0].end)
+                    if run is not None:
+                        yield run
+                        k = run[0] + run[1] * run[2] - 1
+                        break
+            k += 1
+
+    def _repeats_of(self, period: int, fewest: int) -> list[Repeat]:
+        key = period, fewest
+        if key not in self._found:
+            self._repeats = self._repeats or Repeats(self.shapes)
+            self._found[key] = self._repeats.of(period, fewest)
+        return self._found[key]
+
+    def _long_runs(self, shortest: int, longest: int, fewest: int) -> Iterator[_Run]:
+        """Loops of a period that is longer than `_ALIKE`, from left to right."""
+        shapes, following = self.shapes, _next_alike(self.shapes)
+        k, last = 0, len(shapes) - fewest + 1
+        while k < last:
+            run = None
+            tried = 0
+            q = following[k]
+            while 0 <= q <= k + longest and tried < _LONG_CANDIDATES:
+                period = q - k
+                if period >= shortest:
+                    tried += 1
+                    if shapes[k:q] == shapes[q : q + period]:
+                        run = self._loop_at(k, period, fewest, self._run_end(k, period))
+                        if run is not None:
+                            break
+                q = following[q]
+            if run is None:
+                k += 1
+            else:
+                yield run
+                k = run[0] + run[1] * run[2]
+
     # ---- runs -----------------------------------------------------------------------------------
 
-    def _loop_at(self, k: int, period: int, fewest: int) -> tuple[int, int, int] | None:
-        """(first item, period, count) of the loop in the run that starts at item `k`, or None."""
-        end = self._run_end(k, period)
+    def _loop_at(self, k: int, period: int, fewest: int, end: int) -> _Run | None:
+        """The loop in the run of items `k .. end-1`, or None."""
         if (end - k) // period < fewest:
             return None
         starts = self.starts
         flat_period = starts[k + period] - starts[k]
         if fewest < 4 and flat_period < _SHORT_LOOP_PERIOD:
+            return None
+        run = starts[k], flat_period, period, starts[end], fewest
+        if run in self._no_loops:
             return None
         for rotation in self._rotations(k, period, flat_period):
             first = k + rotation
@@ -141,11 +183,10 @@ class _Roller:
             count = self._wired(starts[first], flat_period, possible) if possible >= fewest else 0
             if count >= fewest:
                 return self._without_strangers(first, period, count, possible, fewest)
+        self._no_loops.add(run)
         return None
 
-    def _without_strangers(
-        self, first: int, period: int, count: int, possible: int, fewest: int
-    ) -> tuple[int, int, int]:
+    def _without_strangers(self, first: int, period: int, count: int, possible: int, fewest: int) -> _Run:
         """The loop without a first or last iteration that reads elsewhere than the regular steps of the others suggest.
 
         It then belongs to something else, such as the last addition of a sum before additions of two vectors.
@@ -241,10 +282,11 @@ class _Roller:
 
     # ---- folding --------------------------------------------------------------------------------
 
-    def _replace(self, found: list[tuple[int, int, int]]) -> None:
+    def _replace(self, found: list[_Run]) -> None:
         items, shapes, starts = self.items, self.shapes, self.starts
         new_items: list[Item] = []
         new_shapes: list[str] = []
+        new_starts: list[int] = []
         done = 0
         for first, period, count in found:
             new_items += items[done:first]
@@ -252,12 +294,14 @@ class _Roller:
             flat_period = starts[first + period] - starts[first]
             new_items.append(Fold(starts[first], count, flat_period, tuple(items[first : first + period])))
             new_shapes.append(self._fold_shape(count, shapes[first : first + period]))
+            new_starts += starts[done : first + 1]
             done = first + period * count
         new_items += items[done:]
         new_shapes.append(shapes[done:])
         self.items, self.shapes = new_items, "".join(new_shapes)
-        end = starts[len(items)]
-        self.starts = [item if isinstance(item, int) else item.start for item in new_items] + [end]
+        self._repeats, self._found = None, {}
+        new_starts += starts[done:]
+        self.starts = new_starts
 
     def _fold_shape(self, count: int, body: str) -> str:
         key = count, body
