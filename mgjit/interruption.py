@@ -28,6 +28,8 @@ T = TypeVar("T")
 _under_way: dict[int, tuple[int, Callable[[], Any]]] = {}
 _numbers = count()
 _locks: WeakSet[Any] = WeakSet()
+#: What settles something itself, in the child of a fork.
+_settlers: WeakSet[Any] = WeakSet()
 
 
 def settled(work: Callable[[], T], settle: Callable[[], Any]) -> T:
@@ -50,6 +52,11 @@ def settled(work: Callable[[], T], settle: Callable[[], Any]) -> T:
         raise
 
 
+def settle_after_fork(thing: Any) -> None:
+    """Let `thing.settle()` be called in the child of a fork, which may come at any time."""
+    _settlers.add(thing)
+
+
 def new_lock() -> Any:
     """A reentrant lock that is open in the child of a fork unless the thread that forked holds it."""
     lock = threading.RLock()
@@ -67,6 +74,8 @@ def _forget_other_threads() -> None:
         if thread != me:
             del _under_way[number]
             settle()
+    for thing in _settlers:
+        thing.settle()
 
 
 if hasattr(os, "register_at_fork"):

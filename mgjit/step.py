@@ -150,10 +150,12 @@ class CompiledStep(Generic[P, R]):
         self._phase = ""
         is_step = phase == "step"
         while True:
-            kernel = self._kernel_for(args, kwargs)
+            kernel = self._fitting(args if not kwargs and len(args) == self._arity else self._bound(args, kwargs))
             if is_step and is_worth_it(kernel):
                 self._choose_call(kernel)  # before the call has any effect, because it may fail
             try:
+                if kernel.needs_accepting:
+                    kernel.accept()
                 kernel.perform(phase, self.stats.counter if is_step else None)
                 break
             except Moved:
@@ -262,13 +264,6 @@ class CompiledStep(Generic[P, R]):
                 f"{user_location()}: .{phase}() runs a kernel and cannot be part of the step that is being traced. "
                 f"Call {self.__name__}(...) itself there: it becomes part of the trace."
             )
-
-    def _kernel_for(self, args: Any, kwargs: Any) -> Kernel:
-        """The kernel for these arguments, with them in place."""
-        kernel = self._fitting(args if not kwargs and len(args) == self._arity else self._bound(args, kwargs))
-        if kernel.needs_accepting:
-            kernel.accept()
-        return kernel
 
     def _fitting(self, arguments: Sequence[Any]) -> Kernel:
         """The kernel for these arguments, with them in its frame."""
@@ -385,7 +380,9 @@ class CompiledStep(Generic[P, R]):
         move = Move.of_trace(trace, code.parameter_layout)
         new = [move.storage] if trace.new_parameters else []
         parameters = new + [storage for _, storage in trace.bound_storages]
-        copies = Copies(traced.heap.state, traced.heap.copied) if traced.heap.copied else None
+        copies = Copies(traced.heap.state, traced.heap.copied, self.stats.counter) if traced.heap.copied else None
+        if copies is not None:
+            guard.ask(copies.difference)
         kernel = Kernel(code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies)
         self._note(code.facts, seconds, plan, reason)
         return kernel

@@ -6,7 +6,8 @@ distance in bytes from one row to the next.
 
 `mgjit_call` takes the inputs of a call, because foreign functions cost least with few arguments that need no
 conversion: first the packed numbers, with the address of the pointer block, as a double, in front of them; then the
-buffers, null for those that are in the block already.  It counts the call and returns the first output.
+buffers, null for those that are in the block already.  It returns the first output, and counts the call once the step
+has run.  `mgjit_counted_step` takes the block alone, in which all inputs are.
 
 `mgjit_short_call` does so only if the gate of the step is open: a word that is 0.  Otherwise it does nothing and
 returns the negative nan, which it never returns as a result.  Two more pointers follow the slots of the step in the
@@ -40,9 +41,16 @@ _CALLS = """\
 static double call(void **m, {parameters})
 {{
 {assignments}
-    ++*(long long *)m[{counter}];
     {step}
+    ++*(long long *)m[{counter}];
     return m[{output}] ? *(const real *)m[{output}] : 0.0;
+}}
+
+{counted}
+{{
+    {step}
+    ++*(long long *)m[{counter}];
+    return 0;
 }}
 
 {call}
@@ -84,6 +92,7 @@ def entries(layout: Layout, step: str) -> str:
     parameters = ", ".join(["const double *input0", *(f"const void *{name}" for name in names[1:])])
     calls = _CALLS.format(
         parameters=parameters,
+        counted=exported("int mgjit_counted_step(void *const *m)"),
         call=exported(f"double mgjit_call({parameters})"),
         short_call=exported(f"double mgjit_short_call({parameters})"),
         arguments=", ".join(names),

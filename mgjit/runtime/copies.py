@@ -1,16 +1,30 @@
 """Numbers of the user's objects that are copied into a state before each call and back after it.
 
 For numbers that cannot live in a kernel's memory themselves: variables, elements of lists, fields of single objects.
+Two functions are generated for the places of a kernel (placewriter.py):
+
+1. `fill` looks at all places, and then copies what lies there into the state.  It says so when something there is
+   not what it was when the step was traced; then nothing is lost, because only the state was written.
+2. The code runs, and counts that it has.
+3. `show` puts back what the code has assigned.  A long list of which no bit has changed stays as it is.
+
+Whoever runs the code without a transaction notes in `owed` what the counter was before.  As long as a number is
+there, the places may be owed what the code has done, and `settle` pays that: after an exception that came in between,
+before the next call, and in the child of a fork.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ArgumentError, user_location
+from ..errors import ArgumentError, ArgumentValueError, user_location
+from ..interruption import settle_after_fork
+from .buffers import Moved
+from .live import Home
+from .placewriter import EXACT, copying_functions
 
 
 @dataclass
@@ -23,7 +37,8 @@ class Copied:
         size: of the list; 0 for a number that is in no list.
         assigned: whether it is copied back.
         replaced: whether the step puts a new list there instead of assigning elements.
-        integers: offsets of the numbers that are ints in Python.
+        integers: offsets of the numbers that are ints in Python, after the step.
+        given_integers: offsets of the numbers that were ints before it.
     """
 
     place: Any
@@ -32,99 +47,107 @@ class Copied:
     assigned: bool = False
     replaced: bool = False
     integers: frozenset[int] = frozenset()
+    given_integers: frozenset[int] = frozenset()
+
+    @property
+    def count(self) -> int:
+        """How many numbers it has."""
+        return self.size or 1
+
+    @property
+    def offsets(self) -> range:
+        """Of its numbers in the state."""
+        return range(self.offset, self.offset + self.count)
 
     def read(self) -> Sequence[Any]:
         """The numbers that are there now.
 
         Raises:
-            ArgumentError: it is no number, or a list of another length.
+            ArgumentError: it is no list of this length.
         """
         content = self.place.read()
-        numbers = content if self.size else (content,)
         if self.size and (type(content) is not list or len(content) != self.size):
             raise ArgumentError(
                 f"{user_location()}: {self.place.describe()} was a list of {self.size} numbers when the step was "
                 "traced. Keep its length, or call step.clear() to trace anew."
             )
-        return numbers
+        return content if self.size else (content,)
 
-    def assignments(self, name_of: Callable[[Any], str]) -> list[str]:
-        """Statements that put the `numbers` of the state back, ints where Python would have ints."""
-        if not self.size:
-            number = f"int(numbers[{self.offset}])" if self.integers else f"numbers[{self.offset}]"
-            return [self.place.assignment(name_of, number)]
-        part = f"numbers[{self.offset}:{self.offset + self.size}]"
-        statements = [f"part = {part}"]
-        statements += [f"part[{k - self.offset}] = int(part[{k - self.offset}])" for k in sorted(self.integers)]
-        target = self.place.expression(name_of)
-        return [*statements, self.place.assignment(name_of, "part") if self.replaced else f"{target}[:] = part"]
+    def changed_kind(self) -> str:
+        """What is no int any more where an int was, in words; empty when there is nothing.
+
+        The other way round makes no difference: an int where there was a float is equal to the float that is copied.
+        """
+        if not self.given_integers:
+            return ""
+        try:
+            numbers = self.read()
+        except (ArgumentError, LookupError, AttributeError, ValueError):
+            return ""  # says so itself when it is to be copied
+        found = [numbers[k - self.offset] for k in sorted(self.given_integers)]
+        other = next((number for number in found if type(number) is float), None)
+        return "" if other is None else f"{self.place.describe()} was an int when the step was traced, is {other!r}"
 
 
 class Copies:
-    """All that a kernel copies; by two functions that are made for it, as they run in every call."""
+    """All that a kernel copies.
 
-    def __init__(self, state: Any, parts: Sequence[Copied]) -> None:
-        self._state, self._parts = state, parts
-        self._names: dict[int, str] = {}
-        self._objects: dict[str, Any] = {"array": array}
-        reading = ", ".join(("*" if part.size else "") + part.place.expression(self._name_of) for part in parts)
-        lengths = [
-            f"type(found := {part.place.expression(self._name_of)}) is list and len(found) == {part.size}"
-            for part in parts
-            if part.size
-        ]
-        assigned = [part for part in parts if part.assigned]
-        writing = [statement for part in assigned for statement in part.assignments(self._name_of)]
-        text = (
-            f"def read(code):\n return array(code, [{reading}]) if {' and '.join(lengths) or 'True'} else None\n"
-            f"def write(numbers):\n " + "\n ".join([*writing, "return None"])
-        )
-        exec(compile(text, "<copies>", "exec"), self._objects)  # noqa: S102 - names of objects, and nothing of the user's
-        self._runs = _runs(parts)
-        self._last = max((part.offset + (part.size or 1) for part in assigned), default=0)
+    Attributes:
+        fill: copies into the state and returns True; or returns False.
+        show: copies back what is assigned.
+        owed: one number: what the counter was before a call that is under way, or -1.
+    """
 
-    def _name_of(self, thing: Any) -> str:
-        name = self._names.setdefault(id(thing), f"object{len(self._names)}")
-        self._objects[name] = thing  # which keeps it alive
-        return name
+    def __init__(self, state: Any, parts: Sequence[Copied], counter: array[int]) -> None:
+        self._buffer: array[float] = state._buffer
+        self._parts, self._counter = parts, counter
+        self._kept: list[bytes] = []
+        self.owed = [-1]
+        self.fill, self.show = copying_functions(self._buffer, parts, self._kept)
+        settle_after_fork(self)
 
-    def read(self) -> None:
-        """Fill the state; nothing is written when something there is no number."""
-        buffer = self._state._buffer
+    def copy_in(self) -> None:
+        """Fill the state.
+
+        Raises:
+            ArgumentError: something there is no number any more; nothing was changed.
+            Moved: a number lives in the memory of another kernel by now.
+        """
+        self.settle()
+        if not self.fill():
+            self._fill_slowly()
+
+    def settle(self) -> None:
+        """Show what is owed; may be called at any time, and again."""
+        before = self.owed[0]
+        if before >= 0:
+            if self._counter[0] != before:
+                self.show()
+            self.owed[0] = -1
+
+    def difference(self) -> str:
+        """The first number that is no int any more where an int was, in words; empty when there is none."""
+        return next(filter(None, (part.changed_kind() for part in self._parts)), "")
+
+    def _fill_slowly(self) -> None:
+        """The same as `fill`, with a message about what is wrong."""
+        code = self._buffer.typecode
+        found = [(part, self._numbers(part, code)) for part in self._parts]
+        self._kept[:] = [b""] * len(self._kept)
+        for part, numbers in found:
+            self._buffer[part.offset : part.offset + part.count] = numbers
+
+    def _numbers(self, part: Copied, code: str) -> array[float]:
+        numbers = part.read()
+        if any(type(number) is Home for number in numbers):
+            raise Moved
+        for number in (numbers[k - part.offset] for k in sorted(part.given_integers)):
+            if type(number) is int and not -EXACT < number < EXACT:
+                raise ArgumentValueError(
+                    f"{user_location()}: {part.place.describe()} is the integer {str(number)[:40]}, which float64 "
+                    "cannot hold exactly (the limit is 2**53). Make it a float to accept rounding."
+                )
         try:
-            found = self._objects["read"](buffer.typecode)
-        except (TypeError, OverflowError, LookupError, AttributeError, ValueError):
-            found = None
-        if found is None:
-            found = self._read_slowly(buffer.typecode)
-        for start, offset, size in self._runs:
-            buffer[offset : offset + size] = found[start : start + size]
-
-    def _read_slowly(self, typecode: str) -> array[float]:
-        """The same, with a message about what is wrong."""
-        found: list[Any] = []
-        for part in self._parts:
-            try:
-                found += array(typecode, part.read())
-            except (TypeError, OverflowError) as reason:
-                raise ArgumentError(f"{user_location()}: {part.place.describe()}: {reason}") from None
-        return array(typecode, found)
-
-    def write(self) -> None:
-        """Put back what the kernel has assigned."""
-        if self._last:
-            self._objects["write"](self._state._buffer[: self._last].tolist())
-
-
-def _runs(parts: Sequence[Copied]) -> list[tuple[int, int, int]]:
-    """Stretches of numbers that lie together: where among all that are read, where in the state, and how many."""
-    runs: list[tuple[int, int, int]] = []
-    position = 0
-    for part in parts:
-        size = part.size or 1
-        if runs and runs[-1][1] + runs[-1][2] == part.offset:
-            runs[-1] = (*runs[-1][:2], runs[-1][2] + size)
-        else:
-            runs.append((position, part.offset, size))
-        position += size
-    return runs
+            return array(code, numbers)
+        except (TypeError, OverflowError) as reason:
+            raise ArgumentError(f"{user_location()}: {part.place.describe()}: {reason}") from None

@@ -9,6 +9,8 @@ has all these questions in one condition, packs all numbers at once, and makes o
 3. A kernel that takes little time, has one result, and gets only bytes is called through `mgjit_short_call`: without
    a lock, with the GIL.  Others are called with the lock of the step, without the GIL.  turn.py says why that is safe.
 4. What the C function returns is the first output; other results are built from the array of outputs.
+5. Numbers of the user's objects are copied in before a long call, and out after it (copies.py); also when something is
+   raised in between, once the code has run.
 
 Whatever does not fulfil the condition, cannot be packed or is refused by the gate goes to the general path, which
 knows every case and every error.  A condition may therefore be too strict, but never too lax, and it must not be
@@ -41,8 +43,8 @@ from ..trace.arguments import (
     ValueNode,
 )
 from ..trace.guards import Guard
-from ..trace.results import CompositeResult, ConstantResult, OutputResult
-from .ffi import PointerBlock
+from ..trace.results import ConstantResult, OutputResult
+from .ffi import PYPY, PointerBlock
 from .kernel import Kernel
 from .turn import Turn
 
@@ -52,6 +54,8 @@ _SHORT_SECONDS = 20e-6
 _TIMED_CALLS = 3
 #: Lists up to this length are packed element by element.
 _FEW = 16
+#: And so many integers are looked at one by one.
+_FEW_INTEGERS = 8
 #: Errors skip frames of files of the package.
 _FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<generated call>")
 
@@ -91,7 +95,6 @@ def fast_call(
     plain = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     if (
         library is None
-        or kernel.copies is not None
         or guard.expired
         or len(kernel.plan.buffers) >= MOST_INPUTS
         or any(p.kind not in plain for p in parameters)
@@ -111,16 +114,17 @@ def fast_call(
     short = is_short(kernel, turn) and not writer.puts
     if not short:
         turn.expect_long_calls()
-    enter = library.caller("mgjit_short_call" if short else "mgjit_call", holds_gil=short)
+    block = kernel.call_block(turn.gate, counter, own_output=short and not PYPY)
+    enter = library.caller("mgjit_short_call" if short else "mgjit_call", holds_gil=_takes_little_time(kernel))
     if enter is None:
-        body, block = writer.body_without_addresses(turn, counter), None
+        body = writer.body_without_addresses(library.bind("mgjit_counted_step", block), block, turn, counter)
+    elif int(float(block.location())) == block.location():
+        body = writer.body(enter, block, turn, short, counter)
     else:
-        block = kernel.call_block(turn.gate, counter, own_output=short)
-        if int(float(block.location())) != block.location():
-            return None
-        body = writer.body(enter, block, turn, short)
+        return None
     source = writer.function(parameters, body, fallback)
-    made = _in_namespace(function.__name__, source, namespace, writer.names, writer.cells)
+    name = getattr(function, "__name__", type(function).__name__)
+    made = _in_namespace(name, source, namespace, writer.names, writer.cells)
     made.block = block  # type: ignore[attr-defined]  # known to the function by its address only
     return made
 
@@ -132,9 +136,13 @@ def is_worth_it(kernel: Kernel) -> bool:
 
 def is_short(kernel: Kernel, turn: Turn) -> bool:
     """Whether calls may hold the GIL and need no lock, unless they have buffers to put into the block."""
+    simple = isinstance(kernel.result, (OutputResult, ConstantResult)) and kernel.copies is None
+    return simple and _takes_little_time(kernel) and not turn.has_long_calls
+
+
+def _takes_little_time(kernel: Kernel) -> bool:
     has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
-    simple = isinstance(kernel.result, (OutputResult, ConstantResult))
-    return bool(has_gil and simple and kernel.seconds_a_call <= _SHORT_SECONDS and not turn.has_long_calls)
+    return bool(has_gil and kernel.seconds_a_call <= _SHORT_SECONDS)
 
 
 def _in_namespace(
@@ -245,6 +253,11 @@ class _Writer:
 
     def numbers_in_rows(self, node: NumbersNode, place: str) -> None:
         size = math.prod(node.shape)
+        if node.integer and len(node.shape) == 1 and size <= _FEW_INTEGERS:
+            self.sequence(
+                SequenceNode(node.kinds[0], [NumberNode(node.place + k, "", True) for k in range(size)]), place
+            )
+            return
         checked = [k for k in range(size) if node.place + k in self._counts] if self._counts else []
         if len(node.shape) > 1 or node.integer or checked:
             flat = self._new_local()
@@ -340,7 +353,9 @@ class _Writer:
         ]
         return "\n".join(lines)
 
-    def body(self, enter: Callable[..., float], block: PointerBlock, turn: Turn, short: bool) -> list[str]:
+    def body(
+        self, enter: Callable[..., float], block: PointerBlock, turn: Turn, short: bool, counter: array[int]
+    ) -> list[str]:
         """What is done once the numbers are packed."""
         packed, number = self.own("packed"), self.own("number")
         form = struct.Struct(f"d{self.kernel.plan.packed_size}{self.kernel.plan.precision.format}")
@@ -350,27 +365,40 @@ class _Writer:
         if short:
             accepted = f"{number} == {number} or {self.name_of(math.copysign)}(1.0, {number}) > 0.0"
             return [call, f"if {accepted}:", f"    return {self._result(number)}"]
-        return [
-            f"with {self.name_of(turn.lock)}:",
-            *(f"    {self.name_of(block.set)}({slot}, {local})" for slot, local in self.puts),
-            f"    {call}",
-            f"    return {self._result(number)}",
-        ]
+        puts = [f"{self.name_of(block.set)}({slot}, {local})" for slot, local in self.puts]
+        return self._in_turn(turn, [*puts, *self._with_copies(call, counter, self._result(number))])
 
-    def body_without_addresses(self, turn: Turn, counter: array[int]) -> list[str]:
+    def body_without_addresses(
+        self, enter: Callable[[], int], block: PointerBlock, turn: Turn, counter: array[int]
+    ) -> list[str]:
         """The same for PyPy, where bytes have no address to keep: everything is put into the memory of the kernel."""
         packed, kernel = self.own("packed"), self.kernel
         self.packing = f"({''.join(f'{number}, ' for number in self.numbers)})"
-        frame, put = self.name_of(kernel.frame.packed), self.name_of(kernel.put_buffer)
+        frame, put = self.name_of(kernel.frame.packed), self.name_of(block.set)
         passed = [(kernel.slot("input", k + 1), local) for k, local in enumerate(self.pointers) if local != "None"]
-        return [
-            f"with {self.name_of(turn.lock)}:",
-            f"    if {self.name_of(_store)}({frame}, {packed}):",
-            *(f"        {put}({slot}, {local})" for slot, local in [*passed, *self.puts]),
-            # On one line, because an exception that comes in between would leave a step uncounted.
-            f"        {self.name_of(kernel.step)}(); {self.name_of(counter)}[0] += 1",
-            f"        return {self._result(f'{self.name_of(kernel.outputs)}[0]')}",
-        ]
+        result = self._result(f"{self.name_of(kernel.outputs)}[0]")
+        call = self._with_copies(f"{self.name_of(enter)}()", counter, result)
+        puts = [f"{put}({slot}, {local})" for slot, local in [*passed, *self.puts]]
+        return self._in_turn(turn, _inside(f"if {self.name_of(_store)}({frame}, {packed}):", [*puts, *call]))
+
+    def _in_turn(self, turn: Turn, lines: list[str]) -> list[str]:
+        return _inside(f"with {self.name_of(turn.lock)}:", lines)
+
+    def _with_copies(self, call: str, counter: array[int], result: str) -> list[str]:
+        """A call and the return of its result, with the copying around it.
+
+        Numbers are owed from before the call until they have been copied back; to settle that is tried twice, as in
+        interruption.py.
+        """
+        copies = self.kernel.copies
+        if copies is None:
+            return [call, f"return {result}"]
+        owed, show = self.name_of(copies.owed), self.name_of(copies.show)
+        lines = [f"{owed}[0] = {self.name_of(counter)}[0]", call, f"{show}()", f"{owed}[0] = -1"]
+        settling = [f"    {self.name_of(copies.settle)}()", "    raise"]
+        for _ in range(2):
+            lines = [*_inside("try:", lines), f"except {self.name_of(BaseException)}:", *settling]
+        return _inside(f"if {owed}[0] < 0 and {self.name_of(copies.fill)}():", [*lines, f"return {result}"])
 
     def _head(self, parameters: Sequence[Parameter]) -> str:
         parts = []
@@ -386,10 +414,11 @@ class _Writer:
         result = self.kernel.result
         if isinstance(result, OutputResult):
             return number if result.make is None else f"{self.name_of(result.make)}({number})"
-        if isinstance(result, ConstantResult):
-            return self.name_of(result.returned)
-        assert isinstance(result, CompositeResult)
-        return f"{self.name_of(result)}({self.name_of(self.kernel.outputs)})"
+        return result.expression(self.name_of(self.kernel.outputs), self.name_of)
+
+
+def _inside(head: str, lines: Sequence[str]) -> list[str]:
+    return [head, *(f"    {line}" for line in lines)]
 
 
 def _store(packed: array[float], numbers: Sequence[Any]) -> bool:

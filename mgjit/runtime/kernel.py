@@ -271,7 +271,7 @@ class Kernel:
     def copy_in(self) -> None:
         """Copy the argument Values of the frame, and numbers of the user's objects, to where the code has them."""
         if self.copies is not None:
-            self.copies.read()
+            self.copies.copy_in()
         if self.values is not None:
             for index, value in enumerate(self.frame.values):
                 self.values.data[index] = value.data
@@ -280,7 +280,7 @@ class Kernel:
     def copy_out(self) -> None:
         """Copy them back."""
         if self.copies is not None:
-            self.copies.write()
+            self.copies.show()
         if self.values is not None:
             for index, value in enumerate(self.frame.values):
                 value.data = self.values.data[index]

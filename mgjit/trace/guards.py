@@ -48,6 +48,7 @@ class Guard:
         self._cells: list[tuple[Any, Any, Any, str]] = []
         self._lists: list[tuple[Any, bytes, str]] = []
         self._places: list[tuple[Place, Any]] = []
+        self._others: list[Callable[[], str]] = []
         self._names: set[Any] = set()
         self._objects: list[Any] = []
         self._seen: set[int] = set()
@@ -66,6 +67,10 @@ class Guard:
     def watch(self, places: Iterable[tuple[Place, Any]]) -> None:
         """Watch these as well, given with what lies there."""
         self._places += places
+
+    def ask(self, difference: Callable[[], str]) -> None:
+        """Also ask this, which looks at something in each call of its own accord, for a difference in words."""
+        self._others.append(difference)
 
     def forget(self, places: Collection[tuple[int, Any]]) -> None:
         """Do not watch these any more, given by the identity of what holds them and their name."""
@@ -97,7 +102,7 @@ class Guard:
             if _contents(numbers) != meant:
                 self.changed = numbers
                 return f"the numbers in the captured {path} have changed (pass them as an argument)"
-        return ""
+        return next(filter(None, (difference() for difference in self._others)), "")
 
     def conditions(
         self,

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
-from ..engine.state import State
+from ..engine.state import State, zero_array
 from ..errors import LeakError, SideEffectWarning, TraceError, user_stacklevel
 from ..runtime.copies import Copied
 from ..runtime.live import Field, Home, Parameter
@@ -149,7 +149,8 @@ class Heap:
             fields = [f for f in found if Attribute(things[0], f).kind not in known]
             scalars += [Attribute(thing, f) for f in found if f not in fields for thing in things]
             gradients = [f for f in fields if Attribute(things[0], f).kind in self._knowledge.gradients]
-            many = len(things) >= _MANY or any(type(content_of(f, things[0])) is Home for f in fields) or gradients
+            moved = any(type(content_of(f, thing)) is Home for f in fields for thing in things)
+            many = len(things) >= _MANY or moved or gradients
             node = node_class(type(things[0]))
             if node in self._node_classes:
                 many = True
@@ -240,7 +241,8 @@ class Heap:
         initial = [number for _, contents, _ in places for number in contents]
         if not initial:
             return
-        self._state = State(initial)
+        self._state = State(())
+        self._state._buffer = zero_array(len(initial), self._recorder.precision)  # the kernel's from the beginning
         leaf = self._recorder.state(self._state)
         offset = 0
         for place, contents, size in places:
@@ -306,6 +308,7 @@ class Heap:
             Again: it assigned numbers in places that were not known to change.
         """
         plan = HeapPlan(self._state)
+        self._note_moved_integers()
         as_integers = self._recorder.used_as_integers
         stores: list[tuple[int, Any]] = []
         for f, thing, content, number, leaf in self._fields:
@@ -339,6 +342,8 @@ class Heap:
         copied.replaced = bool(copied.size) and content is not self._found.identity(copied.place)
         changed = [(k, new) for k, (new, old) in enumerate(zip(now, numbers)) if new is not old]
         copied.assigned = bool(changed) or copied.replaced
+        given = {k for k, old in enumerate(contents) if type(old) is int}
+        copied.given_integers = frozenset(copied.offset + k for k in given if self._is_integer(now[k]))
         if copied.assigned:
             copied.integers = frozenset(copied.offset + k for k, new in enumerate(now) if self._is_integer(new))
         stores += [(leaf - k, self._number(new, copied.place)) for k, new in changed]
@@ -346,6 +351,15 @@ class Heap:
         plan.valid_once |= any(
             type(contents[k]) is int and not self._is_integer(new) and leaf - k in as_integers for k, new in changed
         )
+
+    def _note_moved_integers(self) -> None:
+        """An int that is assigned to another place, as it is, makes that an int: `self.before = self.now`."""
+        now = [(f.read(thing), number) for f, thing, _, number, _ in self._fields]
+        for copied, _, numbers, _ in self._copied:
+            content = copied.place.read()
+            now += zip(content if copied.size and type(content) is list else [content], numbers)
+        moved = [new for new, number in now if new is not number and is_traced(new) and isinstance(new, int)]
+        self._recorder.used_as_integers.update(map(self._types.number_operand, moved))
 
     def _number(self, content: Any, place: Place) -> Any:
         if is_number(content) or (is_traced(content) and isinstance(content, (int, float))):

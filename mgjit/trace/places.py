@@ -7,9 +7,10 @@ fields.  Places are told apart by what holds them and under which name, not by w
 from __future__ import annotations
 
 from collections.abc import Callable
+from keyword import iskeyword
 from typing import Any
 
-from ..runtime.live import Field
+from ..runtime.live import Field, slot
 
 
 class Place:
@@ -24,6 +25,11 @@ class Place:
     def key(self) -> tuple[Any, Any]:
         """What tells it from other places."""
         return id(self.holder), self.name
+
+    @property
+    def container(self) -> Place | None:
+        """The place of the list of which this is an element; None when it is none."""
+        return None
 
     @property
     def kind(self) -> Any:
@@ -104,14 +110,25 @@ class Attribute(Place):
         return getattr(kind, "_mgjit_original", kind), self.name
 
     def expression(self, name_of: Callable[[Any], str]) -> str:
+        if self._is_plain():
+            return f"{name_of(self.holder)}.{self.name}"
         if self.field.is_slot:
             return f"{name_of(self.field.read)}({name_of(self.holder)})"
         return f"{name_of(self.holder)}.__dict__[{name_of(self.name)}]"
 
     def assignment(self, name_of: Callable[[Any], str], content: str) -> str:
-        if self.field.is_slot:
+        if self.field.is_slot and not self._is_plain():
             return f"{name_of(self.field.write)}({name_of(self.holder)}, {content})"
         return f"{self.expression(name_of)} = {content}"
+
+    def _is_plain(self) -> bool:
+        """Whether the class lets Python read and write the field itself."""
+        kind = type(self.holder)
+        hooks = ("__getattribute__", "__setattr__", "__getattr__")
+        if any(getattr(kind, hook, None) is not getattr(object, hook, None) for hook in hooks):
+            return False
+        member = next((vars(cls)[self.name] for cls in kind.__mro__ if self.name in vars(cls)), None)
+        return self.name.isidentifier() and not iskeyword(self.name) and member is slot(kind, self.name)
 
     def read(self) -> Any:
         return self.field.read(self.holder)
@@ -159,11 +176,9 @@ class Element(Place):
     def key(self) -> tuple[Any, Any]:
         return self._container, self.name
 
-    def expression(self, name_of: Callable[[Any], str]) -> str:
-        return f"{self.holder.expression(name_of)}[{name_of(self.name)}]"
-
-    def assignment(self, name_of: Callable[[Any], str], content: str) -> str:
-        return f"{self.expression(name_of)} = {content}"
+    @property
+    def container(self) -> Place | None:
+        return self.holder
 
     def read(self) -> Any:
         return self.holder.read()[self.name]

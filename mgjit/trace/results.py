@@ -2,9 +2,10 @@
 
 1. `describe_result` records each traced leaf as an output and returns a `ResultTree` of the same form.
 2. Calling the tree with the outputs of one call builds the result of that call.
-3. `columns` builds the result of many calls: the same tree with an `array('d')`, one number a call, in place of
+3. `expression` is the same as Python source, for generated call paths.
+4. `columns` builds the result of many calls: the same tree with an `array('d')`, one number a call, in place of
    every number.  Leaves that are no numbers are the same in every call, and stay as they are.
-4. `collect_results` makes the same columns of results that already exist.
+5. `collect_results` makes the same columns of results that already exist.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from .leaks import is_traced, leaked, refuse_hidden
 from .recorder import Recorder
 from .rows import Row
 from .traced import TracedTypes
+
+#: So many numbers are taken out of the outputs together.
+_ROW = 4
 
 
 class Result(float):
@@ -43,6 +47,15 @@ class ResultTree:
         """The result of one call."""
         raise NotImplementedError
 
+    def expression(self, outputs: str, name_of: Callable[[Any], str]) -> str:
+        """Python source of what a call returns.
+
+        Args:
+            outputs: source of the array of outputs.
+            name_of: makes a name by which the source can refer to an object.
+        """
+        raise NotImplementedError
+
     def columns(self, outputs: array[float], width: int, rows: int) -> Any:
         """The result of `rows` calls whose outputs, `width` numbers each, follow one another."""
         raise NotImplementedError
@@ -58,6 +71,10 @@ class OutputResult(ResultTree):
         number = outputs[self.index]
         return number if self.make is None else self.make(number)
 
+    def expression(self, outputs: str, name_of: Callable[[Any], str]) -> str:
+        number = f"{outputs}[{self.index}]"
+        return number if self.make is None else f"{name_of(self.make)}({number})"
+
     def columns(self, outputs: array[float], width: int, rows: int) -> Any:
         column = outputs if width == 1 else outputs[self.index :: width]
         return column if column.typecode == "d" else array("d", column)
@@ -72,6 +89,9 @@ class ConstantResult(ResultTree):
     def __call__(self, outputs: Any) -> Any:
         return self.returned
 
+    def expression(self, outputs: str, name_of: Callable[[Any], str]) -> str:
+        return name_of(self.returned)
+
     def columns(self, outputs: array[float], width: int, rows: int) -> Any:
         return array("d", [self.returned]) * rows if _is_number(self.returned) else self.returned
 
@@ -84,6 +104,26 @@ class CompositeResult(ResultTree):
 
     def __call__(self, outputs: Any) -> Any:
         return self.make([part(outputs) for part in self.parts])
+
+    def expression(self, outputs: str, name_of: Callable[[Any], str]) -> str:
+        row = self._row()
+        if row is None:
+            parts = f"[{', '.join(part.expression(outputs, name_of) for part in self.parts)}]"
+        else:
+            (first, last), make = row
+            parts = f"{outputs}[{first}:{last}].tolist()"
+            parts = parts if make is None else f"{name_of(list)}({name_of(map)}({name_of(make)}, {parts}))"
+        return parts if self.make is list else f"{name_of(self.make)}({parts})"
+
+    def _row(self) -> tuple[tuple[int, int], Any] | None:
+        """The outputs, from the first to behind the last, if the parts are numbers in a row, all made in one way."""
+        outputs = [part for part in self.parts if isinstance(part, OutputResult)]
+        if len(outputs) < max(len(self.parts), _ROW) or len({part.make for part in outputs}) > 1:
+            return None
+        first, last = outputs[0].index, outputs[0].index + len(outputs)
+        return (
+            ((first, last), outputs[0].make) if [part.index for part in outputs] == list(range(first, last)) else None
+        )
 
     def columns(self, outputs: array[float], width: int, rows: int) -> Any:
         return self.make([part.columns(outputs, width, rows) for part in self.parts])
@@ -105,7 +145,10 @@ def describe_result(
         return OutputResult(recorder.output(types.lift(returned)), Result)
     if isinstance(returned, types.number):
         kind = bool if isinstance(returned, types.boolean) else int if isinstance(returned, types.integer) else None
-        return OutputResult(recorder.output(types.number_operand(returned)), kind)
+        operand = types.number_operand(returned)
+        if kind is int:
+            recorder.used_as_integers.add(operand)
+        return OutputResult(recorder.output(operand), kind)
     found = None if _is_number_like(returned) else _taken_apart(returned)
     if found is not None:
         make, parts = found

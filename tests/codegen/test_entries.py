@@ -90,6 +90,8 @@ def test_03_calls(library: ffi.Library) -> None:
     assert refused != refused
     assert math.copysign(1.0, refused) < 0
     assert counter[0] == 11
+    library.bind("mgjit_counted_step", block)()
+    assert counter[0] == 12
 
 
 def test_04_many_inputs() -> None:

@@ -32,7 +32,7 @@ from typing import Any, Callable
 import mgjit
 from mgjit import Value, interruption
 from mgjit.engine import hook
-from mgjit.runtime import buffers
+from mgjit.runtime import buffers, fastcall
 from mgjit.trace import tracer
 
 PACKAGE = os.path.dirname(os.path.abspath(mgjit.__file__)) + os.sep
@@ -172,12 +172,14 @@ class Scenario:
         options: of the step.
         steps: how many steps the call makes.
         forget: what is forgotten first: "" nothing, "process" the code of this process, "disk" also that on disk.
+        lists: whether the moments are a list of Python, which is copied.
     """
 
     prepare: Callable[[World], None]
     options: dict[str, Any]
     steps: int = 1
     forget: str = ""
+    lists: bool = False
 
 
 C32 = {"dtype": "float32"}
@@ -192,6 +194,11 @@ SCENARIOS = {
     "later call, Values copied": Scenario(_later, {}),
     "later call, Values copied, float32": Scenario(_later, C32),
     "later call, fast": Scenario(_fast, {}),
+    "first call, lists": Scenario(_first, C32, lists=True),
+    "later call, lists and Values": Scenario(_later, {}, lists=True),
+    "later call, lists, fast": Scenario(_fast, {}, lists=True),
+    "later call, lists, Python": Scenario(_later, PYTHON, lists=True),
+    "loop, lists": Scenario(_loop, {}, steps=3, lists=True),
     "later call, Python": Scenario(_later, PYTHON),
     "another structure": Scenario(_other_structure, C32),
     "a guard": Scenario(_guard, {}),
@@ -213,6 +220,8 @@ def make(scenario: Scenario) -> World:
     from mgjit import build
 
     world = World(scenario.options)
+    if scenario.lists:
+        world = World(scenario.options, moments=[0.3] * 20)
     scenario.prepare(world)
     if scenario.forget:
         build._shared.clear()
@@ -275,6 +284,10 @@ class Lines:
     @staticmethod
     def _leaves_a_block(frame: Any, entered: set[int]) -> bool:
         number = frame.f_lineno
+        if frame.f_code.co_filename == fastcall._FILE:  # has no loops
+            again = number in entered
+            entered.add(number)
+            return again
         if not linecache.getline(frame.f_code.co_filename, number).lstrip().startswith("with "):
             return False
         again = number in entered

@@ -25,7 +25,7 @@ def test_01_at_lines_of_the_package(name: str) -> None:
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers that send signals")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised in a callback of weakref
-@pytest.mark.parametrize("name", ["first call", "later call, Python", "loop", "first loop"])
+@pytest.mark.parametrize("name", ["first call", "later call, Python", "loop", "first loop", "later call, lists, fast"])
 def test_02_by_signals(name: str) -> None:
     """The same by real signals, at random moments."""
     assert failures(name, signals=30)[2] == []

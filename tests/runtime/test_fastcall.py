@@ -412,3 +412,17 @@ def test_17_a_callable_that_is_no_function(kind: str) -> None:
 
     step = Counted(wrapped).warm(1.0)
     assert (step(3.0), step.general) == (6.0, 0)
+
+
+def test_18_objects_and_partials(kind: str) -> None:
+    """Have no name of their own."""
+
+    class Scaled:
+        factor = 2.0
+
+        def __call__(self, x: float) -> Any:
+            return x * self.factor
+
+    for function in (Scaled(), functools.partial(lambda y, x: x * y, 2.0)):
+        step = Counted(function).warm(1.0)
+        assert (step.is_fast, step(3.0), step.general) == (True, 6.0, 0)

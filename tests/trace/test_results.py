@@ -98,3 +98,31 @@ def test_05_columns() -> None:
     assert collect_results([w * x for x in (1.0, 2.0)]) == array("d", [1.0, 2.0])
     assert collect_results([]) == array("d")
     assert (collect_results([(), ()]), collect_results([None])) == ((), None)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        lambda w, x: w * x,
+        lambda w, x: (x * 2.0, [w, "a"], None),
+        lambda w, x: [x * k for k in range(6)],
+        lambda w, x: tuple(w * k for k in range(6)),
+        lambda w, x: [*(x * k for k in range(3)), w * 2.0, x * 4.0],
+        lambda w, x: {"a": [x * k for k in range(4)], "b": Pair(x > 1.0, w)},
+        lambda w, x: [[x * k for k in range(5)], [], [x, x * 3.0, x]],
+    ],
+)
+def test_06_as_source(returned: Any) -> None:
+    """The source of a tree makes what the tree makes."""
+    w = mgjit.Value(2.0)
+    example = Example(lambda x: returned(w, x), 3.0)
+    outputs = array("d", [0.5 + k for k in range(40)])
+    things: dict[str, Any] = {"outputs": outputs}
+
+    def name_of(thing: Any) -> str:
+        name = f"thing{len(things)}"
+        things[name] = thing
+        return name
+
+    made = eval(example.result.expression("outputs", name_of), things)  # noqa: S307 - what is tested
+    assert repr(made) == repr(example.result(outputs))

@@ -1,0 +1,255 @@
+"""Python source that copies numbers between the user's places and a state: straight code, because every call runs it.
+
+1. Lists of which all elements are asked for are taken apart by one assignment, and so are short lists of numbers.
+2. All single numbers and short lists are packed, and unpacked, by one call of `struct`.
+3. Longer lists are packed one by one, in the way that the interpreter is quickest at.
+4. `fill` looks at the kinds of things before it writes anything, and returns False for whatever it was not made for.
+   Of a long list it keeps the bytes, so that `show` can leave a list as it is of which no bit has changed.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .ffi import PYPY
+
+if TYPE_CHECKING:
+    from .copies import Copied
+
+#: Lists of up to this length are copied with all others at once.
+FEW = 16
+#: Greater integers may not be what a float64 holds.
+EXACT = 2**53
+#: What says that something is not what the function was made for; an OverflowError is an ArithmeticError.
+_UNFIT = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, struct.error)
+
+#: Errors skip frames of files of the package.
+_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<generated copies>")
+
+_HEAD = """\
+def fill():
+    try:
+        {fill}
+    except unfit:
+        return False
+    return True
+
+def show():
+    {show}
+"""
+
+
+def copying_functions(
+    buffer: array[float], parts: Sequence[Copied], kept: list[bytes]
+) -> tuple[Callable[[], bool], Callable[[], None]]:
+    """`fill`, which copies into the buffer and returns whether it has, and `show`, which copies back.
+
+    Args:
+        kept: gets a place for each list of which the bytes are kept.
+    """
+    writer = _Writer(buffer, parts, kept)
+    short = [part for part in parts if part.size <= FEW]
+    writer.short(short)
+    for part in parts:
+        if part.size > FEW:
+            writer.long(part)
+    return writer.functions()
+
+
+class _Writer:
+    """Writes both functions.
+
+    Attributes:
+        objects: what they use, by the names that it has in them.
+    """
+
+    def __init__(self, buffer: array[float], parts: Sequence[Copied], kept: list[bytes]) -> None:
+        self._names: dict[int, str] = {}
+        self.objects: dict[str, Any] = {"unfit": _UNFIT}
+        families = _families(part.place for part in parts)
+        self._fill, self._show = _Body(self.name_of, families, True), _Body(self.name_of, families, False)
+        self._kept, self._code, self._size = kept, buffer.typecode, buffer.itemsize
+        self._buffer, self._view = self.name_of(buffer), self.name_of(memoryview(buffer).cast("B"))
+
+    def name_of(self, thing: Any) -> str:
+        """The global name of an object."""
+        name = self._names.setdefault(id(thing), f"object{len(self._names)}")
+        self.objects[name] = thing  # which keeps it alive
+        return name
+
+    def functions(self) -> tuple[Callable[[], bool], Callable[[], None]]:
+        """The functions."""
+        text = _HEAD.format(fill="\n        ".join(self._fill.lines), show="\n    ".join(self._show.lines or ["pass"]))
+        exec(compile(text, _FILE, "exec"), self.objects)  # noqa: S102 - names of objects, and nothing of the user's
+        return self.objects["fill"], self.objects["show"]
+
+    # ---- 2: single numbers and short lists ----------------------------------------------------------
+
+    def short(self, parts: Sequence[Copied]) -> None:
+        """What lies between them in the state belongs to long lists, which are copied later, or to nobody."""
+        given = [number for part in parts for number in self._given(part)]
+        if given:
+            put = self.name_of(self._form(parts).pack_into)
+            self._fill.lines.append(f"{put}({self._buffer}, 0, {', '.join(given)})")
+        assigned = [part for part in parts if part.assigned]
+        if assigned:
+            names = [_number(k) for part in assigned for k in part.offsets]
+            get = self.name_of(self._form(assigned).unpack_from)
+            self._show.lines.append(f"{', '.join(names)}, = {get}({self._buffer}, 0)")
+        for part in assigned:
+            numbers = [_whole(_number(k)) if k in part.integers else _number(k) for k in part.offsets]
+            self._assign(part, f"[{', '.join(numbers)}]" if part.size else numbers[0])
+
+    def _form(self, parts: Sequence[Copied]) -> struct.Struct:
+        form, end = "=", 0
+        for part in sorted(parts, key=lambda part: part.offset):
+            form += f"{(part.offset - end) * self._size}x{part.count}{self._code}"
+            end = part.offset + part.count
+        return struct.Struct(form)
+
+    def _given(self, part: Copied) -> list[str]:
+        """The numbers that are there, taken from the places."""
+        expression = self._fill.expression(part.place)
+        if not part.size and not part.given_integers:
+            return [expression]
+        names = [_number(k) for k in part.offsets]
+        if part.size:
+            expression = self._fill.checked(expression, list)
+            self._fill.lines.append(f"{', '.join(names)}, = {expression}")
+        else:
+            self._fill.lines.append(f"{names[0]} = {expression}")
+        integers = [_number(k) for k in sorted(part.given_integers)]
+        self._fill.require(*(f"type({n}) is int and {-EXACT} < {n} < {EXACT}" for n in integers))
+        return names
+
+    def _assign(self, part: Copied, content: str) -> None:
+        if part.size and not part.replaced:
+            self._show.lines.append(f"{self._show.expression(part.place)}[:] = {content}")
+        else:
+            self._show.assign(part.place, content)
+
+    # ---- 3: long lists ------------------------------------------------------------------------------
+
+    def long(self, part: Copied) -> None:
+        """One list."""
+        given = self._fill.checked(self._fill.expression(part.place), list)
+        if part.given_integers:
+            positions = [k - part.offset for k in sorted(part.given_integers)]
+            self._fill.require(f"{self.name_of(_are_integers)}({given}, {self.name_of(positions)})")
+        start, end = part.offset, part.offset + part.size
+        if PYPY:
+            self._fill.require(f"len({given}) == {part.size}")
+            self._fill.lines += [f"now = {self.name_of(array)}({self._code!r}, {given})"]
+            self._fill.lines += [f"{self._buffer}[{start}:{end}] = now", "now = now.tobytes()"]
+        else:
+            pack = self.name_of(struct.Struct(f"={part.size}{self._code}").pack)
+            self._fill.lines.append(f"now = {pack}(*{given})")
+            self._fill.lines.append(f"{self._view}[{start * self._size}:{end * self._size}] = now")
+        if part.assigned:
+            self._show_long(part, f"{self._buffer}[{start}:{end}]")
+
+    def _show_long(self, part: Copied, numbers: str) -> None:
+        listed = self.name_of(list if PYPY else array.tolist)
+        lines = [f"now = {listed}(now)"]
+        lines += [f"now[{k}] = {_whole(f'now[{k}]')}" for k in sorted(k - part.offset for k in part.integers)]
+        if part.replaced:
+            self._show.lines += [f"now = {numbers}", *lines]
+            self._show.assign(part.place, "now")
+            return
+        lines.append(f"{self._show.expression(part.place)}[:] = now")
+        self._show.lines.append(f"now = {numbers}")
+        if part.integers != part.given_integers:  # it changes its kind, and is assigned at any rate
+            self._show.lines += lines
+            return
+        kept = f"{self.name_of(self._kept)}[{len(self._kept)}]"
+        self._kept.append(b"")
+        self._fill.lines.append(f"{kept} = now")
+        self._show.lines += [f"if now.tobytes() != {kept}:", *(f"    {line}" for line in lines)]
+
+
+class _Body:
+    """The lines of one function.
+
+    Args:
+        families: of each list of which all elements are asked for, how many there are, by the key of its place.
+        careful: whether to return False when something is not what it was.
+    """
+
+    def __init__(self, name_of: Callable[[Any], str], families: dict[Any, int], careful: bool) -> None:
+        self._name_of, self._families, self._careful = name_of, families, careful
+        self._taken: dict[Any, str] = {}
+        self._locals = 0
+        self.lines: list[str] = []
+
+    def require(self, *conditions: str) -> None:
+        """Return False unless they hold."""
+        self.lines += [f"if not ({condition}): return False" for condition in conditions]
+
+    def expression(self, place: Any) -> str:
+        """What reads a place."""
+        holder = place.container
+        if holder is None:
+            return str(place.expression(self._name_of))
+        siblings = self._families.get(holder.key)
+        if holder.key not in self._taken:
+            self._taken[holder.key] = name = self._new()
+            self.lines.append(f"{name} = {self.expression(holder)}")
+            if self._careful:
+                self.require(f"type({name}) is list or type({name}) is tuple")
+            if siblings:
+                names = "".join(f"{name}_{k}, " for k in range(siblings))
+                self.lines.append(f"{names}= {name}")
+        name = self._taken[holder.key]
+        return f"{name}_{place.name}" if siblings else f"{name}[{place.name}]"
+
+    def assign(self, place: Any, content: str) -> None:
+        """Put something into a place."""
+        if place.container is None:
+            self.lines.append(place.assignment(self._name_of, content))
+            return
+        self.expression(place)
+        self.lines.append(f"{self._taken[place.container.key]}[{place.name}] = {content}")
+
+    def checked(self, expression: str, kind: type) -> str:
+        """A name of what an expression reads, which must be of a kind."""
+        if not expression.isidentifier():
+            name = self._new()
+            self.lines.append(f"{name} = {expression}")
+            expression = name
+        self.require(f"type({expression}) is {kind.__name__}")
+        return expression
+
+    def _new(self) -> str:
+        self._locals += 1
+        return f"part{self._locals}"
+
+
+def _families(places: Iterable[Any]) -> dict[Any, int]:
+    """The lists of which all elements are asked for, with their lengths; given by the keys of their places."""
+    found: defaultdict[Any, set[int]] = defaultdict(set)
+    lengths: dict[Any, int] = {}
+    for place in places:
+        inner = place
+        while inner.container is not None:
+            found[inner.container.key].add(inner.name)
+            lengths[inner.container.key] = inner.siblings
+            inner = inner.container
+    return {key: lengths[key] for key, names in found.items() if len(names) == lengths[key]}
+
+
+def _number(offset: int) -> str:
+    return f"number{offset}"
+
+
+def _whole(number: str) -> str:
+    """An int; what cannot be one stays as it is."""
+    return f"int({number}) if {number} - {number} == 0.0 else {number}"
+
+
+def _are_integers(numbers: Sequence[Any], positions: Collection[int]) -> bool:
+    return all(type(numbers[k]) is int and -EXACT < numbers[k] < EXACT for k in positions)
