@@ -32,11 +32,13 @@ class Gatherer:
     Attributes:
         is_known: whether an object existed before the trace.
         backward: what `backward()` of a class is among whose nodes a number chooses.
+        when_used: makes a number that is worked out when it is used.
     """
 
     def __init__(self) -> None:
         self.is_known: Callable[[Any], bool] = lambda thing: False
         self.backward: Callable[[GraphStyle, Any], None] = backward
+        self.when_used: Callable[[Callable[[], Any]], Any] = lambda number: number()
         self._replaced: dict[type, Any] = {}
         self._known: dict[tuple[int, tuple[int, ...]], Any] = {}
         self._tests: dict[tuple[int, int], Any] = {}

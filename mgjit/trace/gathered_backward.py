@@ -7,7 +7,7 @@ operands come first, and are skipped where the search meets them again.  So the 
    whose operands are gathered in turn, or shared by all candidates.
 2. A candidate that is met after a gathered object that may be it, is visited on condition that it is not the one.
 3. In reverse order, each node contributes to the gradients of its operands; one that was visited on a condition
-   leaves them as they are where the condition does not hold.
+   leaves them as they are where the condition does not hold (trace/gathered_gradients.py).
 
 So every gradient is added up in the order of the search that Python would have made, for every target.
 
@@ -22,6 +22,7 @@ from typing import Any
 from ..errors import TraceError, user_location
 from .flow import Edge, Flow, NoFlow
 from .gathered import choice_of, is_gathered
+from .gathered_gradients import GatheredGradients
 from .graph_style import GraphStyle, depth_first
 from .recorder import Recorder
 
@@ -29,9 +30,7 @@ from .recorder import Recorder
 def backward(style: GraphStyle, root: Any) -> None:
     """Set the gradients of everything that `root` depends on."""
     search = _searched(style, root)
-    root.grad = style.seed
-    for node in reversed(search.order):
-        search.contribute(node)
+    search.record(root, search.order)
 
 
 def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> Flow:
@@ -52,11 +51,8 @@ def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> 
         root.grad = 0
         return Flow(root, edges, seed=style.seed)
     search.refuse_alternation(choosing)
-    root.grad = style.seed
     recorder.keeps_neutral = False  # what is recorded now is not differentiated
-    for node in reversed(search.order):
-        if id(node) in choosing:
-            search.contribute(node)
+    search.record(root, [node for node in search.order if id(node) in choosing])
     recorder.keeps_neutral = True
     return Flow(None, edges)
 
@@ -74,6 +70,7 @@ class _Search:
         #: By node: the number that is true where it is the chosen one, and was visited as such.
         self.not_if: dict[int, Any] = {}
         self._entered: set[int] = set()
+        self._chosen: list[Any] = []
 
     def enter(self, node: Any) -> bool:
         if not is_gathered(node):
@@ -93,19 +90,16 @@ class _Search:
             )
         for k, candidate in enumerate(candidates):
             self.not_if[id(candidate)] = gatherer.test(index, k)
+        self._chosen.append(node)
         return True
 
-    def contribute(self, node: Any) -> None:
-        """Add what a node contributes to the gradients of its operands."""
-        condition = self.not_if.get(id(node))
-        if condition is None:
-            self._style.contribute(node)
-            return
-        operands = list({id(operand): operand for operand in self._style.operands_of(node)}.values())
-        before = [operand.grad for operand in operands]
-        self._style.contribute(node)
-        for operand, old in zip(operands, before):
-            operand.grad = condition._select(condition, old, operand.grad)
+    def record(self, root: Any, order: list[Any]) -> None:
+        """Let nodes contribute to the gradients of their operands, the last one first."""
+        gradients = GatheredGradients(self._style, self._chosen, self.not_if)
+        gradients.start(root)
+        for node in reversed(order):
+            gradients.contribute(node)
+        gradients.finish()
 
     def choosing(self) -> set[int]:
         """The nodes that are chosen, may be chosen, or are computed from such; all computed from them are, too."""

@@ -25,7 +25,8 @@ def power_hints(trace: Trace) -> list[str]:
         spelling = (_OF_NUMBERS if opcode & NUMBER else _OF_VALUES).get(exponent)
         if spelling is None or exponent in known:  # those are no calls (passes/powers.py)
             continue
-        count = sum(1 for op, b in zip(trace.op, trace.b) if b == operand and op == opcode)
+        kinds = {opcode, opcode & ~NUMBER}  # a gradient may cross it by now
+        count = sum(1 for op, b in zip(trace.op, trace.b) if b == operand and op in kinds)
         hints.append(
             f"{location}: x ** {exponent:g} calls pow ({count:,} a step); "
             f"{spelling} is several times faster, and differs in the last bit for some x"

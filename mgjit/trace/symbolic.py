@@ -221,6 +221,7 @@ class SymbolicBackward:
                     raise NoFlow("the gradient of a computed node is not zero before, as after an earlier backward()")
                 if node.has_gradient:
                     seeds.append((node, self._types.number_operand(gradient)))
+        stores.sort(reverse=True)  # in the order in which parameters lie, whose leaves count downwards
         return stores, seeds
 
     def _is_in_place(self, gradient: Any, leaf: int, thing: Any) -> bool:

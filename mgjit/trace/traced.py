@@ -300,7 +300,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         """One of computed numbers: compare the index with each place."""
         result = operands[0]
         for k, operand in enumerate(operands[1:], 1):
-            test = recorder.emit(ops.EQUAL | ops.NUMBER, index, recorder.constant(k))
+            test = number_operand(gatherer.test(number_from(index), k))
             result = recorder.select(test, operand, result, ops.NUMBER)
         return number_from(result)
 
@@ -335,6 +335,7 @@ def traced_types(recorder: Recorder) -> TracedTypes:
         return take(list(table), index)
 
     gatherer = Gatherer()
+    gatherer.when_used = lambda number: numbers.when_used(lambda: number_operand(number()))
 
     def take_number(self: Any, table: list[Any]) -> Any:
         return like(table, number_operand(take(table, number_operand(self))))
