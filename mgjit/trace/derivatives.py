@@ -62,7 +62,11 @@ class Derivatives:
 
     def take(self, record: int) -> None:
         """Let gradients cross a record."""
-        self._recorder.op[record] &= ~ops.NUMBER
+        recorder = self._recorder
+        before, exponent = recorder.op[record], recorder.b[record]
+        recorder.op[record] = before & ~ops.NUMBER
+        if (before, exponent) in recorder.power_lines:
+            recorder.power_lines.setdefault((recorder.op[record], exponent), recorder.power_lines[before, exponent])
 
     def _is_crossed(self, operand: int) -> bool:
         if operand in self._crossed:

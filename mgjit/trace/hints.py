@@ -25,8 +25,9 @@ def power_hints(trace: Trace) -> list[str]:
         spelling = (_OF_NUMBERS if opcode & NUMBER else _OF_VALUES).get(exponent)
         if spelling is None or exponent in known:  # those are no calls (passes/powers.py)
             continue
-        kinds = {opcode, opcode & ~NUMBER}  # a gradient may cross it by now
-        count = sum(1 for op, b in zip(trace.op, trace.b) if b == operand and op in kinds)
+        count = sum(1 for op, b in zip(trace.op, trace.b) if b == operand and op == opcode)
+        if not count:  # a gradient crosses all of them by now
+            continue
         hints.append(
             f"{location}: x ** {exponent:g} calls pow ({count:,} a step); "
             f"{spelling} is several times faster, and differs in the last bit for some x"
