@@ -8,11 +8,15 @@ user's code, path of the object inside the arguments), why it cannot work, and h
 from __future__ import annotations
 
 import os
+import random
 import sys
 from types import FrameType
 from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_RANDOM = os.path.abspath(random.Random.seed.__code__.co_filename)
+#: Files whose frames are not the user's: those of the package, and those of Python that draw random numbers.
+_PASSED_OVER = (_PACKAGE, _RANDOM, os.path.join(os.path.dirname(_RANDOM), "secrets.py"))
 
 
 class MgjitError(Exception):
@@ -108,7 +112,7 @@ def described(thing: Any) -> str:
 
 
 def user_location() -> str:
-    """`file:line` of the innermost frame that is not part of mgjit."""
+    """`file:line` of the innermost frame that is not part of mgjit, nor of Python's modules of random numbers."""
     frame, _ = _user_frame()
     return "<unknown>:0" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -123,7 +127,7 @@ def _user_frame() -> tuple[FrameType | None, int]:
     level = 1
     while frame is not None:
         filename = frame.f_code.co_filename
-        if not os.path.abspath(filename).startswith(_PACKAGE) and not filename.startswith("<frozen"):
+        if not os.path.abspath(filename).startswith(_PASSED_OVER) and not filename.startswith("<frozen"):
             break
         frame = frame.f_back
         level += 1

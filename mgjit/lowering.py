@@ -19,6 +19,7 @@ class Lowering:
     trace_seconds: float
     stats: Stats
     hints: list[str] = field(default_factory=list)
+    draws: str = ""
 
     @property
     def graph(self) -> str:
@@ -38,6 +39,8 @@ class Lowering:
             f"-> {lowered.loops} loops, {lowered.statements} statements, {self.c_source.count(chr(10))} lines of C",
             "seconds: " + ", ".join(f"{stage} {seconds:.4f}" for stage, seconds in lowered.seconds.items()),
         ]
+        if self.draws:
+            lines.append(self.draws)
         if self.stats.traces:
             lines.append(f"last build: cache {self.stats.cache}, C compiler {self.stats.compile_seconds:.3f} s")
         else:

@@ -50,6 +50,7 @@ from .runtime.loop import reporting, run_rows
 from .runtime.turn import Turn
 from .stats import Stats
 from .trace.columns import bound_arguments, pack_rows, read_columns
+from .trace.draws import DrawPlan
 from .trace.functions import reachable_functions
 from .trace.guards import Guard
 from .trace.heap import Again, Heap, Knowledge
@@ -373,7 +374,7 @@ class CompiledStep(Generic[P, R]):
         traced = self._trace(plan, slots, location, guard)
         seconds = perf_counter() - started
         trace = traced.trace
-        code = build(trace, _regions(plan), self._options.code, self.__qualname__)
+        code = build(trace, _regions(plan, traced.draws), self._options.code, self.__qualname__)
         guard.forget(traced.heap.looked_after)
         guard.watch(traced.heap.fixed)
         guard.expired = traced.heap.valid_once
@@ -383,7 +384,9 @@ class CompiledStep(Generic[P, R]):
         copies = Copies(traced.heap.state, traced.heap.copied, self.stats.counter) if traced.heap.copied else None
         if copies is not None:
             guard.ask(copies.difference)
-        kernel = Kernel(code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies)
+        kernel = Kernel(
+            code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies, traced.draws
+        )
         self._note(code.facts, seconds, plan, reason)
         return kernel
 
@@ -437,8 +440,8 @@ class CompiledStep(Generic[P, R]):
         traced = self._trace(plan, slots)
         seconds = perf_counter() - started
         processor = Processor(64 // plan.precision.size)
-        lowered = lower(traced.trace, _regions(plan), processor, self._options.code.grads)
-        return Lowering(lowered, seconds, self.stats, power_hints(traced.trace))
+        lowered = lower(traced.trace, _regions(plan, traced.draws), processor, self._options.code.grads)
+        return Lowering(lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe())
 
     # ---- as a method, a copy, a pickle ------------------------------------------------------------------
 
@@ -518,6 +521,8 @@ def _lengths(arguments: Sequence[Any]) -> Hashable:
 _WITH_LENGTH = frozenset({list, tuple, bytes, bytearray, array})
 
 
-def _regions(plan: ArgumentPlan) -> list[InputRegion]:
-    packed = InputRegion(0, plan.packed_size, plan.precision.format)
-    return [packed, *(InputRegion(node.place, node.size, node.format) for node in plan.buffers)]
+def _regions(plan: ArgumentPlan, draws: DrawPlan) -> list[InputRegion]:
+    form = plan.precision.format
+    arguments = [InputRegion(node.place, node.size, node.format) for node in plan.buffers]
+    drawn = [InputRegion(plan.input_size, draws.size, form)] if draws.size else []
+    return [InputRegion(0, plan.packed_size, form), *arguments, *drawn]

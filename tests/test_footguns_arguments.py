@@ -40,12 +40,31 @@ def _draw_from_system() -> float:
 
 @pytest.mark.parametrize(
     "draw",
-    [random.random, lambda: random.gauss(0.0, 1.0), lambda: random.choice([1.0, 2.0]), lambda: GENERATOR.random(),
-     lambda: random.Random().random(), _draw_from_system],
-    ids=["random", "gauss", "choice", "own generator", "new generator", "system"],
-)  # fmt: skip
-def test_10_random_numbers(w: Value, draw: Callable[[], float]) -> None:
-    """Drawn in the step they would be the same in all calls: an error, whichever generator they come from."""
+    [random.random, lambda: random.gauss(0.0, 1.0), lambda: random.choice([1.0, 2.0]), lambda: GENERATOR.random()],
+    ids=["random", "gauss", "choice", "own generator"],
+)
+def test_09_random_numbers(draw: Callable[[], float]) -> None:
+    """Each call draws its own, as undecorated."""
+
+    def step(x: float) -> Any:
+        return x * draw()
+
+    compiled = mgjit.compile(step)
+    states = random.getstate(), GENERATOR.getstate()
+    wanted = [step(2.0) for _ in range(9)]
+    random.setstate(states[0])
+    GENERATOR.setstate(states[1])
+    assert [compiled(2.0) for _ in range(9)] == wanted
+    assert len(set(wanted)) > 1
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [lambda: random.Random().random(), _draw_from_system, lambda: random.seed(3)],
+    ids=["new generator", "system", "seed"],
+)
+def test_10_random_numbers_from_nowhere(w: Value, draw: Callable[[], float]) -> None:
+    """Numbers of the system, which cannot be drawn again, and seeds: an error."""
 
     def step(x: float) -> Any:
         return w * x * draw()

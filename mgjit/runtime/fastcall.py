@@ -96,7 +96,7 @@ def fast_call(
     if (
         library is None
         or guard.expired
-        or len(kernel.plan.buffers) >= MOST_INPUTS
+        or len(kernel.plan.buffers) + (kernel.draws is not None) >= MOST_INPUTS
         or any(p.kind not in plain for p in parameters)
     ):
         return None
@@ -136,7 +136,8 @@ def is_worth_it(kernel: Kernel) -> bool:
 
 def is_short(kernel: Kernel, turn: Turn) -> bool:
     """Whether calls may hold the GIL and need no lock, unless they have buffers to put into the block."""
-    simple = isinstance(kernel.result, (OutputResult, ConstantResult)) and kernel.copies is None
+    # What has been copied or drawn cannot be taken back when the gate refuses.
+    simple = isinstance(kernel.result, (OutputResult, ConstantResult)) and kernel.copies is kernel.draws is None
     return simple and _takes_little_time(kernel) and not turn.has_long_calls
 
 
@@ -184,7 +185,7 @@ class _Writer:
         self.conditions: list[str] = []
         self.unpackings: list[str] = []
         self.numbers: list[str] = []
-        self.pointers: list[str] = ["None"] * len(kernel.plan.buffers)
+        self.pointers: list[str] = ["None"] * (len(kernel.plan.buffers) + (kernel.draws is not None))
         self.puts: list[tuple[int, str]] = []
         self.packing = ""
         self._prefix = "_"
@@ -385,20 +386,21 @@ class _Writer:
         return _inside(f"with {self.name_of(turn.lock)}:", lines)
 
     def _with_copies(self, call: str, counter: array[int], result: str) -> list[str]:
-        """A call and the return of its result, with the copying around it.
+        """A call and the return of its result, with the copying around it, and what it draws.
 
         Numbers are owed from before the call until they have been copied back; to settle that is tried twice, as in
         interruption.py.
         """
-        copies = self.kernel.copies
+        copies, draw = self.kernel.copies, self.kernel.draw
+        draws = [] if draw is None else [f"{self.name_of(draw)}()"]  # last, when nothing can refuse the call any more
         if copies is None:
-            return [call, f"return {result}"]
+            return [*draws, call, f"return {result}"]
         owed, show = self.name_of(copies.owed), self.name_of(copies.show)
         lines = [f"{owed}[0] = {self.name_of(counter)}[0]", call, f"{show}()", f"{owed}[0] = -1"]
         settling = [f"    {self.name_of(copies.settle)}()", "    raise"]
         for _ in range(2):
             lines = [*_inside("try:", lines), f"except {self.name_of(BaseException)}:", *settling]
-        return _inside(f"if {owed}[0] < 0 and {self.name_of(copies.fill)}():", [*lines, f"return {result}"])
+        return _inside(f"if {owed}[0] < 0 and {self.name_of(copies.fill)}():", [*draws, *lines, f"return {result}"])
 
     def _head(self, parameters: Sequence[Parameter]) -> str:
         parts = []

@@ -29,6 +29,7 @@ from ..passes.layout import ParameterLayout
 from ..passes.pipeline import Lowered
 from ..trace.arguments import Frame
 from ..trace.columns import Rows
+from ..trace.draws import DrawPlan
 from ..trace.guards import Guard
 from ..trace.recorder import IndexCheck
 from ..trace.results import ResultTree
@@ -109,6 +110,7 @@ class Kernel:
         result: ResultTree,
         values: ParameterStorage | None,
         copies: Copies | None = None,
+        draws: DrawPlan | None = None,
     ) -> None:
         self.code, self.plan, self.result = code, plan, result
         self.frame: Frame = plan.frame()
@@ -116,6 +118,10 @@ class Kernel:
         self.values = values
         self.copies = copies
         self.checks = checks
+        #: What each call draws, or None; and what draws it.
+        self.draws = draws if draws is not None and draws.size else None
+        drawn = [] if self.draws is None else [zero_array(self.draws.size, plan.precision)]
+        self.draw: Callable[[], None] | None = None if self.draws is None else self.draws.filler(drawn[0])
         self.guard, self.parameters = guard, parameters
         #: What the first run moves; None afterwards.
         self.move: Move | None = move
@@ -125,7 +131,7 @@ class Kernel:
             "parameter": [storage.data for storage in parameters],
             "gradient": [storage.grad for storage in parameters],
             "state": move.state_buffers,
-            "input": [self.frame.packed, *([None] * len(plan.buffers))],
+            "input": [self.frame.packed, *([None] * len(plan.buffers)), *drawn],
             "output": [self.outputs],
             "constant": [code.constants],
             "table": [code.tables],
@@ -219,6 +225,8 @@ class Kernel:
             self.outputs[:] = array(self.outputs.typecode, [math.nan]) * len(self.outputs)
 
         def work() -> None:
+            if self.draw is not None and phase in ("forward", "step"):  # later phases go on with what forward has drawn
+                self.draw()
             started = perf_counter()
             runs.extend(starmap(run, _ONCE))  # a call and the note that it was made, in one call of C
             if phase == "step":

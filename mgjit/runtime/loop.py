@@ -4,7 +4,9 @@
    row 0 of a table.  The code runs a step and moves these pointers by one row, again and again.
 2. It does so for as many rows as take about 50 ms, as far as is known from the rows before.  In between Python
    can react to signals and show progress.  During the rows themselves the GIL is free.
-3. The outputs of all rows lie in one table, whose columns are the result.
+3. Random numbers are drawn for as many rows as are run next, row by row.  Where a signal keeps rows from being run, the
+   generators are left as after the last one that has been.
+4. The outputs of all rows lie in one table, whose columns are the result.
 
 Argument Values are copied in before the first row and out after the last, also when a signal ends the loop.  A kernel
 that has never run begins with one row, in the transaction that moves the parameters.
@@ -54,6 +56,16 @@ class NativeRunner:
         if outputs:
             block.set(slot, outputs)
             moves.extend([slot, kernel.outputs.itemsize * len(kernel.outputs)])
+        self._draw: Callable[[int], None] | None = None
+        if kernel.draws is not None:
+            plan, slot = kernel.draws, kernel.slot("input", len(rows.buffers) + 1)
+            code = kernel.frame.packed.typecode
+            moves.extend([slot, kernel.frame.packed.itemsize * plan.size])
+
+            def draw(count: int) -> None:
+                block.set(slot, plan.rows(count, code))
+
+            self._draw = draw
         self._numbers = array("q", [0, 0, len(moves) // 2, *moves])
         both = ffi.PointerBlock(2)
         both.set_block(0, block)
@@ -65,6 +77,8 @@ class NativeRunner:
         return self._numbers[1]
 
     def run(self, count: int) -> None:
+        if self._draw is not None:
+            self._draw(count)
         self._numbers[0] = count
         self._call()
 
@@ -76,6 +90,7 @@ class PythonRunner:
         self._runs: list[Any] = []
         self._step = kernel.functions["step"]
         self._outputs, self._of_one = outputs, kernel.outputs
+        self._draw = kernel.draw
         self._memory = list(kernel.buffers)
         self._moves: list[tuple[int, Any, int]] = []
         for slot, memory, stride in _moving(kernel, rows):
@@ -94,6 +109,8 @@ class PythonRunner:
         for row in range(self.done, self.done + count):
             for slot, view, size in self._moves:
                 memory[slot] = view[row * size : (row + 1) * size]
+            if self._draw is not None:
+                self._draw()
             self._runs.extend(starmap(self._step, ((memory,),)))  # runs it and notes that, without a moment in between
             self._outputs[row * width : (row + 1) * width] = one
 
@@ -119,7 +136,7 @@ def run_rows(kernel: Kernel, rows: Rows, report: Callable[[int], Any], count: ar
 
     def work() -> None:
         if kernel.move is not None:
-            kernel.transaction(lambda: runner.run(1), lambda: runner.done, lambda: None)
+            kernel.transaction(lambda: _run(kernel, runner, 1), lambda: runner.done, lambda: None)
             report(1)
         for chunk in _in_chunks(kernel, runner, rows.count):
             report(chunk)
@@ -150,10 +167,24 @@ def _in_chunks(kernel: Kernel, runner: Runner, count: int) -> Iterator[int]:
     while runner.done < count:
         this = min(max(chunk, 1), count - runner.done)
         started = perf_counter()
-        runner.run(this)
+        _run(kernel, runner, this)
         kernel.seconds_a_row = max((perf_counter() - started) / this, 1e-9)
         chunk = min(int(_SECONDS_A_CHUNK / kernel.seconds_a_row), _FASTEST_GROWTH * this)
         yield this
+
+
+def _run(kernel: Kernel, runner: Runner, count: int) -> None:
+    """Run rows; the generators end up as after the last one that has been run."""
+    if kernel.draws is None:
+        runner.run(count)
+        return
+    states, before = kernel.draws.states(), runner.done
+    try:
+        runner.run(count)
+    except BaseException:
+        kernel.draws.restore(states)
+        kernel.draws.rows(runner.done - before, "d")
+        raise
 
 
 def _moving(kernel: Kernel, rows: Rows) -> Iterator[tuple[int, Any, int]]:

@@ -132,7 +132,7 @@ class Guard:
         for cell, _, meant, _ in self._cells:
             content = variable_of(cell) if meant is not _MISSING else f"{name_of(_content)}({name_of(cell)})"
             found.append(f"{content} is {name_of(meant)}")
-        found += [f"{name_of(_lying_at)}({name_of(place)}) is {name_of(meant)}" for place, meant in self._places]
+        found += [f"{place.expression(name_of)} is {name_of(meant)}" for place, meant in self._places]
         for numbers, noted, _ in self._lists:
             if type(numbers) is not tuple:
                 found.append(f"{name_of(_contents)}({name_of(numbers)}) == {name_of(noted)}")

@@ -37,6 +37,7 @@ from .graph_style import style_of
 from .leaks import is_traced
 from .node_class import NodeClass, node_class
 from .places import Attribute, Place
+from .randomness import followed
 from .recorder import FOREIGN_BASE, Recorder
 from .signature import ArgumentPlan
 from .symbolic import SymbolicBackward
@@ -111,6 +112,7 @@ class Heap:
         self._parameters: list[Parameter] = []
         self._state: State | None = None
         self._fixed: list[tuple[Place, Any]] = []
+        self._draws: list[tuple[Place, Any, Any]] = []  # where a method was, it, and what is there instead
         self._lasting: list[Watched] = []  # what the step has changed besides numbers
         self._memory: dict[int, tuple[int, Any]] = {}  # by object: the leaf of its data, and its gradient
         self._replaced: list[tuple[type, Any]] = []  # classes with their own backward()
@@ -138,11 +140,20 @@ class Heap:
         """Whether an object with numbers existed before the step."""
         return id(thing) in self._found.known
 
+    @property
+    def draws(self) -> list[Place]:
+        """Where the user keeps methods of generators that are written in C."""
+        return self._found.draws
+
     # ---- 2: putting traced numbers there ----------------------------------------------------------
 
     def enter(self, recorder: Recorder, types: TracedTypes) -> None:
         """Put a traced number in every place; `restore` must follow."""
         self._recorder, self._types = recorder, types
+        for place in self._found.draws:
+            bound = place.read()
+            self._draws.append((place, bound, followed(bound)))
+            place.write(self._draws[-1][2])
         scalars, known = list(self._found.scalars), self._knowledge.fixed
         self._replace_backward()
         for things, found in self._found.objects:
@@ -307,6 +318,7 @@ class Heap:
             LeakError: it left something behind that a kernel cannot repeat.
             Again: it assigned numbers in places that were not known to change.
         """
+        self._put_back_draws()
         plan = HeapPlan(self._state)
         self._note_moved_integers()
         as_integers = self._recorder.used_as_integers
@@ -432,6 +444,11 @@ class Heap:
             if copied.assigned or any(leaf - k in used for k in range(len(numbers)))
         ]
 
+    def _put_back_draws(self) -> None:
+        for place, bound, instead in self._draws:
+            if place.read() is instead:
+                place.write(bound)
+
     # ---- 5: putting back --------------------------------------------------------------------------
 
     def restore(self) -> None:
@@ -441,6 +458,7 @@ class Heap:
                 kind.backward = original  # type: ignore[attr-defined]
             elif "backward" in vars(kind):
                 del kind.backward  # type: ignore[attr-defined]
+        self._put_back_draws()
         for f, thing, content, _, _ in self._fields:
             f.write(thing, content)
         for copied, contents, _, _ in self._copied:

@@ -121,6 +121,8 @@ class Recorder:
         self._late: list[tuple[int, int]] = []
         self.adjoint_reads: list[tuple[int, int]] = []
         self.checks: list[IndexCheck] = []
+        #: Operands that are ints, and the range they are certainly from.
+        self.known_integers: dict[int, range] = {}
         self.power_lines: dict[tuple[int, int], str] = {}
         #: Is told each operand whose number is asked for as an index, a key or a length; it may start the trace again.
         self.asked_for: Callable[..., None] = lambda operand, also_arguments=True: None
@@ -347,7 +349,11 @@ class Recorder:
         return [leaf(CONSTANT, start + i) for i in range(len(numbers))]
 
     def check_index(self, operand: int, count: int) -> None:
-        """Note that the number `operand`, an input, must be an integer in range(count)."""
+        """Note that the number `operand`, an input or an int from a known range, must be an integer in range(count)."""
+        known = self.known_integers.get(operand)
+        if known is not None:
+            self._require_in_range(known, count)
+            return
         if leaf_kind(operand) != INPUT:
             raise TraceError(
                 f"{user_location()}: the index of mgjit.take and mgjit.one_hot must be an argument of the step, so "
@@ -358,6 +364,13 @@ class Recorder:
         check = IndexCheck(leaf_index(operand), count, user_location())
         if not any(c.input_index == check.input_index and c.count == count for c in self.checks):
             self.checks.append(check)
+
+    def _require_in_range(self, known: range, count: int) -> None:
+        if known[0] < 0 or known[-1] >= count:
+            raise TraceError(
+                f"{user_location()}: the index is a random number from {known[0]} to {known[-1]}, and the table has "
+                f"{count} elements. Draw from range({count}), so that every number that can be drawn is an index."
+            )
 
     # ---- reads that outlive a store ---------------------------------------------------------------
 

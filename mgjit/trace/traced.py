@@ -338,7 +338,18 @@ def traced_types(recorder: Recorder) -> TracedTypes:
     gatherer.when_used = lambda number: numbers.when_used(lambda: number_operand(number()))
 
     def take_number(self: Any, table: list[Any]) -> Any:
-        return like(table, number_operand(take(table, number_operand(self))))
+        operand = number_operand(take(table, number_operand(self)))
+        ranges = [range_of(number) for number in table]
+        if all(ranges):
+            lows, highs = [found[0] for found in ranges if found], [found[-1] for found in ranges if found]
+            recorder.known_integers[operand] = range(min(lows), max(highs) + 1)
+        return like(table, operand)
+
+    def range_of(number: Any) -> range | None:
+        """What an int is certainly among."""
+        if type(number) is int:
+            return range(number, number + 1)
+        return recorder.known_integers.get(number._leaf) if type(number) is IntegerNumber else None
 
     number_methods: dict[str, Any] = {
         "_take_number": take_number, "_gatherer": gatherer,

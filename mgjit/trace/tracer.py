@@ -21,9 +21,11 @@ from ..errors import PrecisionError, user_location
 from ..interruption import new_lock, settled
 from .arguments import contents
 from .capture import with_captured_functions
+from .drawing import Drawing
+from .draws import DrawPlan
 from .heap import Heap, HeapPlan
 from .instrument import recorded
-from .randomness import without_randomness
+from .randomness import followed, places_in_module, with_draws
 from .recorder import Recorder, Trace
 from .results import ResultTree, describe_result
 from .signature import ArgumentPlan
@@ -42,6 +44,7 @@ class TracedCall:
     trace: Trace
     result: ResultTree
     heap: HeapPlan
+    draws: DrawPlan
 
 
 def is_tracing() -> bool:
@@ -89,7 +92,7 @@ def trace_call(
         types.gatherer.is_known = heap.knows
         recorder.asked_for = lambda operand, also_arguments=True: heap.asked_for(operand, plan, also_arguments)
         heap.enter(recorder, types)
-        given = plan.traced(types.input_number)
+        given = list(map(followed, plan.traced(types.input_number)))
         before = list(map(contents, given))
         result = describe_result(call(given), recorder, types, heap.knows)
         heap.refuse_copies({name for name, old, new in zip(plan.names, before, given) if old != contents(new)}, plan)
@@ -108,7 +111,7 @@ def trace_call(
         return recorded(recorder, types, captured)
 
     def watched() -> tuple[ResultTree, HeapPlan]:
-        return without_randomness(location, [*reachable, *plan.static_objects()], traced)
+        return with_draws(drawing, location, [*reachable, *plan.static_objects()], traced)
 
     def traced() -> tuple[ResultTree, HeapPlan]:
         return settled(announced, lambda: tracing_threads.pop(me, None))
@@ -117,5 +120,9 @@ def trace_call(
         if slots is not None:
             recorder.value_slots(plan.values, slots)
         types = traced_types(recorder)
+        drawing = Drawing(recorder, types, plan.input_size)
         result, memory = without_garbage_collection(watched)
-    return TracedCall(recorder.finish(), result, memory)
+    memory.fixed += [(place, place.read()) for place in places_in_module(drawing.called)]
+    if heap is not None and drawing.plan.draws:
+        memory.fixed += [(place, place.read()) for place in heap.draws]
+    return TracedCall(recorder.finish(), result, memory, drawing.plan)

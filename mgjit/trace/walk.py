@@ -20,6 +20,7 @@ from ..engine.state import State
 from ..engine.value import Value
 from ..runtime.live import Field, Home, field_of, slot
 from .bytecode import names_beside_stores, stored_attributes, stored_variables
+from .draws import is_bound_draw
 from .functions import captured, is_of_user
 from .guards import LONGEST_LIST
 from .places import Attribute, Element, Entry, Place, Root
@@ -46,6 +47,7 @@ class Found:
         objects: objects of a class and its fields that hold numbers; the first two are data and gradient, if there
             are fields of these names.
         watched: what is to be compared after the trace.
+        draws: where there are methods of generators that are written in C.
         known: the identities of all that was walked over.
     """
 
@@ -53,6 +55,7 @@ class Found:
     lists: list[tuple[Place, list[Any]]] = field(default_factory=list)
     objects: list[tuple[list[Any], list[Field]]] = field(default_factory=list)
     watched: list[Watched] = field(default_factory=list)
+    draws: list[Place] = field(default_factory=list)
     known: set[int] = field(default_factory=set)
 
     def has_list(self, content: Any) -> bool:
@@ -112,6 +115,8 @@ class _Walker:
         pending = [(place, place.read()) for place in roots[::-1]]
         while pending:
             place, thing = pending.pop()
+            if is_bound_draw(thing) and _is_writable(place):
+                self.found.draws.append(place)
             if type(thing) not in _ATOMS and id(thing) not in self._seen:
                 self._seen.add(id(thing))
                 pending.extend(list(self._inside(thing, place))[::-1])
@@ -212,6 +217,11 @@ class _Walker:
                 content = content_of(f, thing)
                 if content is not NOTHING and not self.found.has_list(content):
                     self.found.watched.append(Watched(Attribute(thing, f), content))
+
+
+def _is_writable(place: Place) -> bool:
+    """Whether something else can be put there."""
+    return type(place.holder.read()) is list if isinstance(place, Element) else not isinstance(place, Root)
 
 
 def content_of(f: Field, thing: Any) -> Any:

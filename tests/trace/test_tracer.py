@@ -11,7 +11,8 @@ import pytest
 
 import mgjit
 from mgjit.errors import RandomnessError
-from mgjit.trace.tracer import is_tracing
+from mgjit.trace.signature import plan_arguments
+from mgjit.trace.tracer import is_tracing, trace_call
 from tests.lowering import Example
 
 
@@ -48,11 +49,13 @@ def test_02_is_tracing() -> None:
 
 
 def test_03_random_numbers() -> None:
-    """A step that moves a global generator is refused; one that only looks at it is not."""
-    random.seed(4)
+    """What a step draws is noted, and nothing is drawn; a step that seeds the generator is refused."""
+    state = random.getstate()
+    plan = plan_arguments(["x"], (1.5,), frozenset())
+    assert trace_call(lambda given: given[0] * random.random(), plan, None).draws.size == 1
     with pytest.raises(RandomnessError):
-        Example(lambda x: x * random.random(), 1.0)
-    Example(lambda x: (x, random.getstate())[0], 1.0)
+        Example(lambda x: (x, random.seed(4))[0], 1.0)
+    assert random.getstate() == state
 
 
 def test_04_a_trace_has_no_numbers() -> None:
