@@ -35,7 +35,7 @@ class LeakError(MgjitError, RuntimeError):
 
 
 class RandomnessError(MgjitError, RuntimeError):
-    """The step drew random numbers while it was traced: the numbers would be frozen into the kernel."""
+    """The step drew random numbers in a way that compiled calls cannot repeat: they would be frozen into the kernel."""
 
 
 class ArgumentError(MgjitError, TypeError):

@@ -61,7 +61,7 @@ class _Trace:
             if name == "seed" and (given or [None])[0] is None and options.get("a") is None:
                 raise self.refusal("the step seeded a generator from the system")
         elif name in _OF_STATE:
-            raise self.refusal(f"the step called {name}() of a generator that draws on in later calls")
+            raise self.refusal(f"the step called {name}() of a generator that is not its own")
         elif self._drawing is not None and (name in _IN_C or not _is_overridden(generator)):
             return self._drawing.draw(generator, name, original, given, options)
         return original(generator, *given, **options)

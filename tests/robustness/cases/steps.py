@@ -150,22 +150,31 @@ STEPS = [
         "tuples, dicts and arrays whose elements the step uses one by one.",
     ),
     Case(
-        "mgjit.compile(lambda x: w * random.random())(1.0)",
+        "mgjit.compile(lambda x: w * random.betavariate(x, 1.0))(1.0)",
         "RandomnessError",
-        "user.py:1: the step drew random numbers while it was traced; they would be the same in every "
-        "later call. Draw them outside of the step and pass them in as arguments.",
+        "user.py:1: the arguments of betavariate() are traced numbers, which are known only when the compiled step "
+        "runs. Draw with constants and compute the rest, such as mu + sigma * random.gauss(0.0, 1.0), or draw outside "
+        "of the step.",
     ),
     Case(
         "mgjit.compile(lambda x: w * np.random.rand())(1.0)",
         "RandomnessError",
-        "user.py:1: the step drew random numbers while it was traced; they would be the same in every "
-        "later call. Draw them outside of the step and pass them in as arguments.",
+        "user.py:1: the step drew random numbers while it was traced in a way that cannot be followed, and they would "
+        "be the same in every later call. Call the methods of random, or of a random.Random, by their names; or draw "
+        "outside of the step and pass the numbers in as arguments.",
     ),
     Case(
         "mgjit.compile(lambda x: w * random.Random().random())(1.0)",
         "RandomnessError",
-        "user.py:1: the step drew random numbers while it was traced; they would be the same in every "
-        "later call. Draw them outside of the step and pass them in as arguments.",
+        "user.py:1: the step seeded a generator from the system while it was traced, which would not happen in later "
+        "calls. Do it outside of the step that begins at user.py:1, and pass numbers in as arguments.",
+    ),
+    Case(
+        "mgjit.compile(lambda x: w * (random.seed(1) or x))(1.0)",
+        "RandomnessError",
+        "user.py:1: the step called seed() of a generator that is not its own while it was traced, which would "
+        "not happen in later calls. Do it outside of the step that begins at user.py:1, and pass numbers in as "
+        "arguments.",
     ),
     Case(
         "mgjit.compile(lambda x: (kept.append(w * x), w * x)[1])(1.0); kept[0] + 1.0",
