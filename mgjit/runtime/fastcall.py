@@ -137,7 +137,8 @@ def is_worth_it(kernel: Kernel) -> bool:
 def is_short(kernel: Kernel, turn: Turn) -> bool:
     """Whether calls may hold the GIL and need no lock, unless they have buffers to put into the block."""
     # What has been copied or drawn cannot be taken back when the gate refuses.
-    simple = isinstance(kernel.result, (OutputResult, ConstantResult)) and kernel.copies is kernel.draws is None
+    simple = isinstance(kernel.result, (OutputResult, ConstantResult))
+    simple = simple and kernel.copies is None and kernel.draws is None
     return simple and _takes_little_time(kernel) and not turn.has_long_calls
 
 
