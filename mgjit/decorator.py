@@ -9,7 +9,8 @@ from typing import Any, Callable, TypeVar, overload
 from .build import Options
 from .engine.precision import PRECISIONS
 from .errors import ArgumentError, ArgumentValueError, described, user_location
-from .step import CompiledStep, StepOptions
+from .kernels import StepOptions
+from .step import CompiledStep
 from .unlocked import UnlockedStep
 
 try:

@@ -1,63 +1,38 @@
-"""The compiled step: from the arguments of a call to the kernel that runs it.
+"""The compiled step: what a call does.
 
 1. Once a kernel has been used a few times in a row, calls begin with a function that was generated for it
    (runtime/fastcall.py), and which hands what it does not take to `_call`.
-2. Pack the arguments into the kernel of the last call; when their structure fits and no captured name has
-   changed, one foreign call does the rest.
-3. Otherwise plan the arguments afresh and look for a kernel of that structure.
-4. Otherwise trace the call, build code for it, bind the parameters and state, and remember the kernel.
-
-5. Run the kernel in a transaction (runtime/kernel.py).  The foreign call itself cannot fail; a call that is ended
+2. The general path finds the kernel for the arguments, or makes one (kernels.py).
+3. It runs the kernel in a transaction (runtime/kernel.py).  The foreign call itself cannot fail; a call that is ended
    before it, by whatever is raised wherever, has changed no parameter, no gradient and no state, and one that is
    ended after it has changed all that it changes: `stats.calls` says which.
 """
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import inspect
 import sys
 import warnings
 from array import array
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from time import perf_counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar
 
 from . import settings
-from .build import Options, build
-from .engine.precision import FLOAT64, Precision
-from .engine.value import Value
-from .errors import (
-    ArgumentError,
-    PhaseError,
-    RetraceLimitError,
-    RetraceWarning,
-    user_location,
-    user_stacklevel,
-)
+from .errors import ArgumentError, PhaseError, RetraceWarning, user_location, user_stacklevel
+from .kernels import Kernels, StepOptions
 from .lowering import Lowering
-from .passes.cost import Processor
-from .passes.memory import InputRegion
-from .passes.pipeline import lower
-from .runtime.buffers import Move, Moved, ParameterStorage, storage_of
-from .runtime.copies import Copies
+from .runtime.buffers import Moved
 from .runtime.fastcall import fast_call, is_short, is_worth_it
 from .runtime.kernel import Kernel
 from .runtime.loop import reporting, run_rows
 from .runtime.turn import Turn
 from .stats import Stats
-from .trace.columns import bound_arguments, pack_rows, read_columns
-from .trace.draws import DrawPlan
-from .trace.functions import reachable_functions
-from .trace.guards import Guard
-from .trace.heap import Again, Heap, Knowledge
-from .trace.hints import power_hints
+from .trace.columns import pack_rows, read_columns
 from .trace.results import collect_results
-from .trace.signature import ArgumentPlan, bind, plan_arguments
-from .trace.tracer import TracedCall, is_tracing, require_traced_precision, trace_call, tracing_threads
+from .trace.signature import bind
+from .trace.tracer import is_tracing, require_traced_precision, tracing_threads
 
 try:
     from typing import ParamSpec
@@ -66,18 +41,6 @@ except ImportError:  # before Python 3.10: as typing_extensions would, without n
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True)
-class StepOptions:
-    """The arguments of `mgjit.compile`."""
-
-    code: Options = field(default_factory=Options)
-    precision: Precision = FLOAT64
-    static: frozenset[str] = frozenset()
-    limit: int = 64
-    warn_after: int = 10
-    lock: bool = True
 
 
 class CompiledStep(Generic[P, R]):
@@ -123,12 +86,12 @@ class CompiledStep(Generic[P, R]):
         self._pending: Kernel | None = None
         self._calls_before = 0
         self._chosen: Kernel | None = None
-        self._last: Kernel | None = None
-        self._family: dict[Hashable, Kernel] = {}
-        self._kernels: dict[Hashable, Kernel] = {}
-        self._slot_structures: set[Hashable] = set()
-        self._knowledge = Knowledge()
-        self.stats = Stats()
+        self._kernels = Kernels(self._function, self._signature, self._options, self.__name__, self.__qualname__)
+
+    @property
+    def stats(self) -> Stats:
+        """What the step has done so far."""
+        return self._kernels.stats
 
     # ---- calling --------------------------------------------------------------------------------
 
@@ -138,9 +101,9 @@ class CompiledStep(Generic[P, R]):
         if is_tracing():
             require_traced_precision(self.__name__, self._options.precision)
             return self._function(*args, **kwargs)
-        if self._last is None and settings.disabled():
+        if self._kernels.last is None and settings.disabled():
             return self._function(*args, **kwargs)
-        member = self._family.get(_lengths(args)) if self._family and not kwargs else None
+        member = None if kwargs else self._kernels.member(args)
         if member is not None and member is not self._chosen and member.fast_calls:
             # It comes back here when the arguments are not quite what it was made for.
             return self._choose_call(member)(*args)
@@ -151,7 +114,9 @@ class CompiledStep(Generic[P, R]):
         self._phase = ""
         is_step = phase == "step"
         while True:
-            kernel = self._fitting(args if not kwargs and len(args) == self._arity else self._bound(args, kwargs))
+            kernel = self._kernels.fitting(
+                args if not kwargs and len(args) == self._arity else self._bound(args, kwargs)
+            )
             if is_step and is_worth_it(kernel):
                 self._choose_call(kernel)  # before the call has any effect, because it may fail
             try:
@@ -160,7 +125,7 @@ class CompiledStep(Generic[P, R]):
                 kernel.perform(phase, self.stats.counter if is_step else None)
                 break
             except Moved:
-                self._forget(kernel)
+                self._kernels.forget(kernel)
         if not is_step:
             self._pending, self._calls_before, self._phase = kernel, self.stats.calls, phase
         return kernel.result(kernel.outputs)
@@ -223,12 +188,12 @@ class CompiledStep(Generic[P, R]):
     def _loop(self, columns: Sequence[Any], named: dict[str, Any], progress: bool) -> Any:
         self._phase = ""
         table = read_columns(self._signature, columns, named, self._options.static)
-        if self._last is None and settings.disabled():
-            return collect_results([self._call_with(row) for row in table.rows()])
+        if self._kernels.last is None and settings.disabled():
+            return collect_results([self._kernels.undecorated(row) for row in table.rows()])
         if not table.length:
-            return array("d") if self._last is None else self._last.result.columns(array("d"), 1, 0)
+            return array("d") if self._kernels.last is None else self._kernels.last.result.columns(array("d"), 1, 0)
         while True:
-            kernel = self._fitting(table.row(0))
+            kernel = self._kernels.fitting(table.row(0))
             rows = pack_rows(kernel.plan, kernel.frame, table)
             kernel.check_rows(rows)
             with reporting(table.length, self.__name__, progress) as report:
@@ -237,7 +202,7 @@ class CompiledStep(Generic[P, R]):
                 try:
                     return run_rows(kernel, rows, report, self.stats.counter)
                 except Moved:
-                    self._forget(kernel)
+                    self._kernels.forget(kernel)
 
     def _run(self, arguments: Sequence[Any], report: Callable[[int], Any]) -> Any:
         """One row as a call of its own."""
@@ -266,182 +231,17 @@ class CompiledStep(Generic[P, R]):
                 f"Call {self.__name__}(...) itself there: it becomes part of the trace."
             )
 
-    def _fitting(self, arguments: Sequence[Any]) -> Kernel:
-        """The kernel for these arguments, with them in its frame."""
-        kernel = self._last
-        reason = ""
-        if kernel is not None and self._packs(kernel, arguments):
-            reason = kernel.guard.difference()
-            if not reason:
-                return kernel
-        member = self._family.get(_lengths(arguments))
-        if member is not None and member is not kernel and self._fits(member, arguments):
-            self._last = member
-            return member
-        kernel = self._look_up(arguments, reason)
-        if not kernel.plan.pack(arguments, kernel.frame):
-            raise ArgumentError(f"{user_location()}: the arguments changed while the step was traced.")
-        self._last = self._family[_lengths(arguments)] = kernel
-        return kernel
-
-    def _fits(self, kernel: Kernel, arguments: Sequence[Any]) -> bool:
-        """Whether a kernel is for these arguments; they are in its frame then."""
-        return self._packs(kernel, arguments) and not kernel.guard.difference()
-
-    def _packs(self, kernel: Kernel, arguments: Any) -> bool:
-        packed = kernel.plan.pack(arguments, kernel.frame)
-        return packed and not (kernel.values is not None and self._is_captured(kernel.frame.values))
-
     def _bound(self, args: Any, kwargs: Any) -> tuple[Any, ...]:
         bound = bind(self._signature, args, kwargs, self.__name__)
         bound.apply_defaults()
         return tuple(bound.arguments.values())
-
-    # ---- finding and making kernels -----------------------------------------------------------------
-
-    def _look_up(self, arguments: Sequence[Any], reason: str) -> Kernel:
-        while True:
-            with contextlib.suppress(Again):
-                return self._look_up_planned(arguments, reason)
-
-    def _look_up_planned(self, arguments: Sequence[Any], reason: str) -> Kernel:
-        plan = self._plan(arguments)
-        anonymous = plan.structure
-        if self._is_captured(plan.argument_values()):
-            pass  # known by identity: the step may reach the same Value by another way
-        elif anonymous in self._slot_structures:
-            plan = self._plan(arguments, value_slots=True)
-        elif any(k.plan.structure == anonymous and key != plan.key for key, k in self._kernels.items()):
-            # Other Values in the same structure: from now on they are copied in and out.
-            self._slot_structures.add(anonymous)
-            plan = self._plan(arguments, value_slots=True)
-        known = self._kernels.get(plan.key)
-        if known is not None:
-            reason = known.guard.difference()
-            if not reason:
-                return known
-            if known.guard.changed is not None:  # a list that changes is memory from now on, and no constant
-                self._knowledge.variable.add(("list", id(known.guard.changed)))
-        elif self._last is not None:
-            reason = self._last.plan.first_difference(plan)
-        self._refuse_too_many(len(self._kernels) - (known is not None), reason)
-        kernel = self._make(plan, reason)
-        if known is not None:
-            self._forget(known)
-        self._kernels[plan.key] = kernel
-        return kernel
-
-    def _forget(self, kernel: Kernel) -> None:
-        """Do not use a kernel any more."""
-        self._family = {lengths: member for lengths, member in self._family.items() if member is not kernel}
-        self._kernels = {key: member for key, member in self._kernels.items() if member is not kernel}
-        if self._last is kernel:
-            self._last = None
-
-    def _plan(self, arguments: Sequence[Any], value_slots: bool = False) -> ArgumentPlan:
-        names = list(self._signature.parameters)
-        static = self._options.static | self._knowledge.fixed_arguments
-        return plan_arguments(names, arguments, static, value_slots, self._options.precision)
-
-    def _is_captured(self, values: Sequence[Value]) -> bool:
-        """Whether one of the argument Values is a parameter of a kernel of this step."""
-        storages = list(map(storage_of, values))
-        return any(
-            storage is not None and storage in k.parameters for storage in storages for k in self._kernels.values()
-        )
-
-    def _refuse_too_many(self, known: int, reason: str) -> None:
-        if known >= self._options.limit:
-            raise RetraceLimitError(
-                f"{user_location()}: {self.__name__} has been traced for {known} argument structures, the "
-                f"limit. The first difference from the last call: {reason}. Make the arguments alike (pad them, "
-                "pass numbers instead of strings or bools), or raise limit=."
-            )
-        if self.stats.traces == self._options.warn_after:
-            warnings.warn(
-                f"{self.__name__} is being traced for the {self.stats.traces + 1}th time; the first difference from "
-                f"the last call: {reason}",
-                RetraceWarning,
-                stacklevel=user_stacklevel(),
-            )
-
-    def _make(self, plan: ArgumentPlan, reason: str) -> Kernel:
-        guard = Guard(self._function, plan.static_objects())
-        slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
-        started = perf_counter()
-        code_object = getattr(self._function, "__code__", None)
-        location = f"{code_object.co_filename}:{code_object.co_firstlineno}" if code_object else repr(self._function)
-        traced = self._trace(plan, slots, location, guard)
-        seconds = perf_counter() - started
-        trace = traced.trace
-        code = build(trace, _regions(plan, traced.draws), self._options.code, self.__qualname__)
-        guard.forget(traced.heap.looked_after)
-        guard.watch(traced.heap.fixed)
-        guard.expired = traced.heap.valid_once
-        move = Move.of_trace(trace, code.parameter_layout)
-        new = [move.storage] if trace.new_parameters else []
-        parameters = new + [storage for _, storage in trace.bound_storages]
-        copies = Copies(traced.heap.state, traced.heap.copied, self.stats.counter) if traced.heap.copied else None
-        if copies is not None:
-            guard.ask(copies.difference)
-        kernel = Kernel(
-            code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies, traced.draws
-        )
-        self._note(code.facts, seconds, plan, reason)
-        return kernel
-
-    def _trace(self, plan: ArgumentPlan, slots: Any, location: str = "", guard: Guard | None = None) -> TracedCall:
-        """Trace the step, again when that has shown which lists of numbers it changes.
-
-        Raises:
-            Again: it has shown which arguments shape the trace.
-        """
-        given = [("an argument", thing) for thing in plan.static_objects()]
-        functions = reachable_functions(self._function, [thing for _, thing in given])
-        captured = guard.objects() if guard is not None else []
-        while True:
-            heap = Heap(functions, [("self", self._function), *given], self._knowledge, location)
-            try:
-                return trace_call(self._call_with, plan, slots, heap, functions, location, captured)
-            except Again:
-                if not self._knowledge.fixed_arguments <= plan.fixed:
-                    raise
-
-    def _call_with(self, arguments: Sequence[Any]) -> Any:
-        bound = bound_arguments(self._signature, arguments)
-        return self._function(*bound.args, **bound.kwargs)
-
-    def _note(self, facts: dict[str, Any], trace_seconds: float, plan: ArgumentPlan, reason: str) -> None:
-        stats = self.stats
-        if stats.traces:
-            stats.retraces.append(reason)
-        stats.traces += 1
-        stats.trace_seconds = trace_seconds
-        stats.roll_seconds = facts["lower_seconds"]
-        stats.compile_seconds = facts["compile_seconds"]
-        for name in ("records", "loops", "statements", "lines", "cache", "backend", "compiler"):
-            setattr(stats, name, facts[name])
-        description = ", ".join(f"{name}: {node.describe()}" for name, node in zip(plan.names, plan.nodes))
-        stats.kernels.append(f"({description}) {facts['structure'][:12]}")
 
     # ---- looking inside -------------------------------------------------------------------------------
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
         """Trace and lower the step for these arguments without building or running it."""
         self._refuse_in_trace("lower")
-        while True:
-            with contextlib.suppress(Again):
-                return self._turn.run(self._lower, args, kwargs)
-
-    def _lower(self, args: Any, kwargs: Any) -> Lowering:
-        plan = self._plan(self._bound(args, kwargs))
-        slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
-        started = perf_counter()
-        traced = self._trace(plan, slots)
-        seconds = perf_counter() - started
-        processor = Processor(64 // plan.precision.size)
-        lowered = lower(traced.trace, _regions(plan, traced.draws), processor, self._options.code.grads)
-        return Lowering(lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe())
+        return self._turn.run(lambda: self._kernels.lower(self._bound(args, kwargs)))
 
     # ---- as a method, a copy, a pickle ------------------------------------------------------------------
 
@@ -510,19 +310,3 @@ def _named(function: Any) -> Any:
     while isinstance(function, functools.partial):
         function = function.func
     return function if hasattr(function, "__qualname__") else type(function)
-
-
-def _lengths(arguments: Sequence[Any]) -> Hashable:
-    """What tells the members of a family of structures apart most often, and is quick to find."""
-    return tuple([len(a) if type(a) in _WITH_LENGTH else type(a) for a in arguments])
-
-
-#: Arguments of these types, in different lengths, make a family of kernels.
-_WITH_LENGTH = frozenset({list, tuple, bytes, bytearray, array})
-
-
-def _regions(plan: ArgumentPlan, draws: DrawPlan) -> list[InputRegion]:
-    form = plan.precision.format
-    arguments = [InputRegion(node.place, node.size, node.format) for node in plan.buffers]
-    drawn = [InputRegion(plan.input_size, draws.size, form)] if draws.size else []
-    return [InputRegion(0, plan.packed_size, form), *arguments, *drawn]

@@ -58,7 +58,7 @@ class UnlockedStep(CompiledStep[P, R]):
         return self._mine().lower(*args, **kwargs)
 
     @property
-    def stats(self) -> Stats:  # type: ignore[override]
+    def stats(self) -> Stats:
         """Of this thread."""
         return self._mine().stats
 

@@ -225,10 +225,10 @@ def test_20_shared_in_memory_and_on_disk(monkeypatch: pytest.MonkeyPatch) -> Non
     first, _ = make()
     first(3.0)
     assert first.stats.cache == "miss"
-    code = first._last.code
+    code = first._kernels.last.code
     second, w = make()
     assert second(3.0) == 25.0
-    assert second._last.code is code
+    assert second._kernels.last.code is code
     monkeypatch.setattr(build, "_shared", {})
     monkeypatch.setattr(build.toolchain, "compile_shared", _must_not_run)
     third, w = make()
@@ -286,7 +286,7 @@ def test_24_other_options_are_other_code() -> None:
     needs_compiler()
     steps = [make(**options)[0] for options in ({}, {"mode": "fast"}, {"optimisation": "-O0"})]
     assert [float(step(3.0)) for step in steps] == [25.0] * 3
-    assert len({id(step._last.code) for step in steps}) == 3
+    assert len({id(step._kernels.last.code) for step in steps}) == 3
     assert [step.stats.cache for step in steps] == ["miss"] * 3
 
 
@@ -308,7 +308,7 @@ def test_26_a_salt_of_one_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
     for salt in ("", "a", "b", "a", ""):
         step, _ = make(cache_key=salt)
         assert step(3.0) == 25.0
-        seen.append(step._last.code)
+        seen.append(step._kernels.last.code)
     assert len({id(code) for code in seen}) == 3
     monkeypatch.setattr(build, "_shared", {})
     found = []
@@ -393,7 +393,7 @@ def test_30_threads_build_once(monkeypatch: pytest.MonkeyPatch) -> None:
             thread.join()
         assert results == [25.0] * 6
         assert len(built) == 1
-        assert len({id(step._last.code) for step in steps}) == 1
+        assert len({id(step._kernels.last.code) for step in steps}) == 1
 
 
 def test_31_processes_build_once(tmp_path: Path) -> None:

@@ -1,18 +1,17 @@
-"""CompiledStep: options, traces and reports, results, phases, threads."""
+"""CompiledStep: options, results, phases, threads."""
 
 from __future__ import annotations
 
 import dataclasses
 import struct
 import threading
-import warnings
 from typing import Any, NamedTuple
 
 import pytest
 
 import mgjit
 from mgjit import Value, nn
-from mgjit.errors import ArgumentError, PhaseError, RetraceLimitError, RetraceWarning
+from mgjit.errors import ArgumentError, PhaseError
 
 BACKENDS = pytest.mark.parametrize("backend", ["auto", "python"])
 
@@ -114,67 +113,6 @@ def test_03_stats_and_clear(w: Value, backend: str) -> None:
     step.clear()
     assert (step.stats.traces, step.stats.calls) == (0, 0)
     assert step([1.0] * 50) == 150.0
-
-
-# ---- tracing again ------------------------------------------------------------
-
-
-def test_30_the_report_names_the_first_difference(w: Value) -> None:
-    """As a path into the arguments, with both descriptions."""
-
-    def plain(x: Any, options: Any) -> Any:
-        return w * x[0] * (options["rate"] if isinstance(options["rate"], (int, float)) else 1.0) + len(x)
-
-    step = mgjit.compile(plain)
-    step([1.0], {"rate": 1.0, "mode": "a"})
-    step([1.0], {"rate": 2.0, "mode": "b"})
-    step([1.0, 2.0], {"rate": 2.0, "mode": "b"})
-    step([1.0, 2.0], {"rate": None, "mode": "b"})
-    step([1.0, 2.0], {"rate": None})
-    step([1.0], {"rate": 5.0, "mode": "a"})
-    assert step.stats.retraces == [
-        "options['mode'] was 'a', is 'b'",
-        "x was 1 numbers, is 2 numbers",
-        "options['rate'] was number, is None",
-        "options was dict with keys ['rate', 'mode'], is dict with keys ['rate']",
-    ]
-    assert step.stats.traces == 5
-    assert "traced again: options['mode']" in step.lower([1.0], {"rate": 5.0, "mode": "a"}).explain()
-
-
-def test_31_limit(w: Value) -> None:
-    """More structures than `limit` are an error that names the difference; known ones still run."""
-    step = mgjit.compile(limit=3)(lambda x: w * sum(x))
-    for n in (1, 2, 3):
-        step([1.0] * n)
-    with pytest.raises(RetraceLimitError, match=r"test_step\.py:\d+: .*x was 3 numbers, is 4 numbers"):
-        step([1.0] * 4)
-    assert step([1.0] * 2) == 4.0
-    step.clear()
-    assert step([1.0] * 4) == 8.0
-
-
-def test_32_warn_after(w: Value) -> None:
-    """One warning, with the difference, at the line of the call."""
-    step = mgjit.compile(warn_after=2)(lambda x: w * sum(x))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        for n in range(1, 6):
-            step([1.0] * n)
-    found = [warning for warning in caught if warning.category is RetraceWarning]
-    assert len(found) == 1
-    assert "x was 2 numbers, is 3 numbers" in str(found[0].message)
-    assert found[0].filename == __file__
-
-
-def test_33_static(w: Value) -> None:
-    """Static arguments are compared and may shape the computation."""
-    step = mgjit.compile(static=("n", "power"))(lambda x, n, power=2: sum((w * x) ** power for _ in range(n)))
-    assert [float(step(1.0, 3)), float(step(1.0, 2)), float(step(2.0, 3)), float(step(1.0, 2, power=3))] == [
-        12.0, 8.0, 48.0, 16.0,
-    ]  # fmt: skip
-    assert step.stats.traces == 3
-    assert mgjit.compile(static="n")(lambda n: w * n)(2**60) == 2.0**61
 
 
 # ---- results ------------------------------------------------------------

@@ -71,9 +71,9 @@ def test_40_two_instances() -> None:
     first, second = steppers[0][0].step, steppers[1][0].step
     assert first is not second
     assert first.stats.kernels == second.stats.kernels
-    assert first._last is not None
-    assert second._last is not None
-    assert first._last.code is second._last.code
+    assert first._kernels.last is not None
+    assert second._kernels.last is not None
+    assert first._kernels.last.code is second._kernels.last.code
 
 
 def test_41_the_step_on_the_class(w: Value) -> None:

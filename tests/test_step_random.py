@@ -308,7 +308,7 @@ def test_07_an_interrupted_loop(monkeypatch: pytest.MonkeyPatch) -> None:
         seed(1)
         step.loop(columns)
         seed(1)
-        holder: Any = step._last if "backend" in options else step._last.draws
+        holder: Any = step._kernels.last if "backend" in options else step._kernels.last.draws
         name = "draw" if "backend" in options else "rows"
         setattr(holder, name, failing_the_third_time(getattr(holder, name)))
         before = step.stats.calls

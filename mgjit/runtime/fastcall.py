@@ -163,6 +163,7 @@ def _in_namespace(
     shared = tuple(cells.get(name, cell) for name, cell in closure)
     code = made.__code__.replace(co_name=name)
     found = FunctionType(code, namespace, name, made.__defaults__, shared)
+    found.__module__ = __name__  # a trace does not look into it
     found.__qualname__ = name  # this or the name of the code is in Python's messages
     return found
 

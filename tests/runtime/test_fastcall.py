@@ -326,6 +326,7 @@ def test_11_short_and_long_kernels_of_one_step(monkeypatch: pytest.MonkeyPatch) 
     assert step.stats.calls == 12
 
 
+@pytest.mark.filterwarnings("error")
 def test_12_methods_and_inner_calls(kind: str) -> None:
     """Every instance has its own; inside of another trace the function itself runs."""
 

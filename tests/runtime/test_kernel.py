@@ -17,8 +17,8 @@ BACKENDS = pytest.mark.parametrize("backend", ["auto", "python"])
 
 def kernel_of(step: Any) -> Kernel:
     """The kernel of a step's last call."""
-    assert step._last is not None
-    kernel: Kernel = step._last
+    assert step._kernels.last is not None
+    kernel: Kernel = step._kernels.last
     return kernel
 
 

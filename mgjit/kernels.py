@@ -1,0 +1,272 @@
+"""The kernels of a step: from the arguments of a call to the kernel that fits them.
+
+1. Pack the arguments into the kernel of the last call: it fits when their structure does and no captured name has
+   changed.
+2. Otherwise try the kernel that was last used for arguments of these lengths.
+3. Otherwise plan the arguments afresh and look for a kernel of that structure.
+4. Otherwise trace the call, build code for it, bind the parameters and state, and remember the kernel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import warnings
+from array import array
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from .build import Options, build
+from .engine.precision import FLOAT64, Precision
+from .engine.value import Value
+from .errors import ArgumentError, RetraceLimitError, RetraceWarning, user_location, user_stacklevel
+from .lowering import Lowering
+from .passes.cost import Processor
+from .passes.memory import InputRegion
+from .passes.pipeline import lower
+from .runtime.buffers import Move, ParameterStorage, storage_of
+from .runtime.copies import Copies
+from .runtime.kernel import Kernel
+from .stats import Stats
+from .trace.columns import bound_arguments
+from .trace.draws import DrawPlan
+from .trace.functions import reachable_functions
+from .trace.guards import Guard
+from .trace.heap import Again, Heap, Knowledge
+from .trace.hints import power_hints
+from .trace.signature import ArgumentPlan, plan_arguments
+from .trace.tracer import TracedCall, trace_call
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """The arguments of `mgjit.compile`."""
+
+    code: Options = field(default_factory=Options)
+    precision: Precision = FLOAT64
+    static: frozenset[str] = frozenset()
+    limit: int = 64
+    warn_after: int = 10
+    lock: bool = True
+
+
+class Kernels:
+    """The kernels of a step.
+
+    Args:
+        function: the step, undecorated.
+        name, qualname: of the step.
+
+    Attributes:
+        last: the kernel of the last call.
+        stats: what has been traced, built and called.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        signature: inspect.Signature,
+        options: StepOptions,
+        name: str,
+        qualname: str,
+    ) -> None:
+        self._function, self._signature, self._options = function, signature, options
+        self._name, self._qualname = name, qualname
+        self.stats = Stats()
+        self.last: Kernel | None = None
+        self._family: dict[Hashable, Kernel] = {}
+        self._kernels: dict[Hashable, Kernel] = {}
+        self._slot_structures: set[Hashable] = set()
+        self._knowledge = Knowledge()
+
+    def __len__(self) -> int:
+        return len(self._kernels)
+
+    def member(self, arguments: Sequence[Any]) -> Kernel | None:
+        """The kernel that was last used for arguments of these lengths."""
+        return self._family.get(_lengths(arguments)) if self._family else None
+
+    def fitting(self, arguments: Sequence[Any]) -> Kernel:
+        """The kernel for these arguments, with them in its frame."""
+        kernel = self.last
+        reason = ""
+        if kernel is not None and self._packs(kernel, arguments):
+            reason = kernel.guard.difference()
+            if not reason:
+                return kernel
+        member = self._family.get(_lengths(arguments))
+        if member is not None and member is not kernel and self._fits(member, arguments):
+            self.last = member
+            return member
+        kernel = self._look_up(arguments, reason)
+        if not kernel.plan.pack(arguments, kernel.frame):
+            raise ArgumentError(f"{user_location()}: the arguments changed while the step was traced.")
+        self.last = self._family[_lengths(arguments)] = kernel
+        return kernel
+
+    def _fits(self, kernel: Kernel, arguments: Sequence[Any]) -> bool:
+        """Whether a kernel is for these arguments; they are in its frame then."""
+        return self._packs(kernel, arguments) and not kernel.guard.difference()
+
+    def _packs(self, kernel: Kernel, arguments: Any) -> bool:
+        packed = kernel.plan.pack(arguments, kernel.frame)
+        return packed and not (kernel.values is not None and self._is_captured(kernel.frame.values))
+
+    def _look_up(self, arguments: Sequence[Any], reason: str) -> Kernel:
+        while True:
+            with contextlib.suppress(Again):
+                return self._look_up_planned(arguments, reason)
+
+    def _look_up_planned(self, arguments: Sequence[Any], reason: str) -> Kernel:
+        plan = self._plan(arguments)
+        anonymous = plan.structure
+        if self._is_captured(plan.argument_values()):
+            pass  # known by identity: the step may reach the same Value by another way
+        elif anonymous in self._slot_structures:
+            plan = self._plan(arguments, value_slots=True)
+        elif any(k.plan.structure == anonymous and key != plan.key for key, k in self._kernels.items()):
+            # Other Values in the same structure: from now on they are copied in and out.
+            self._slot_structures.add(anonymous)
+            plan = self._plan(arguments, value_slots=True)
+        known = self._kernels.get(plan.key)
+        if known is not None:
+            reason = known.guard.difference()
+            if not reason:
+                return known
+            if known.guard.changed is not None:  # a list that changes is memory from now on, and no constant
+                self._knowledge.variable.add(("list", id(known.guard.changed)))
+        elif self.last is not None:
+            reason = self.last.plan.first_difference(plan)
+        self._refuse_too_many(len(self._kernels) - (known is not None), reason)
+        kernel = self._make(plan, reason)
+        if known is not None:
+            self.forget(known)
+        self._kernels[plan.key] = kernel
+        return kernel
+
+    def forget(self, kernel: Kernel) -> None:
+        """Do not use a kernel any more."""
+        self._family = {lengths: member for lengths, member in self._family.items() if member is not kernel}
+        self._kernels = {key: member for key, member in self._kernels.items() if member is not kernel}
+        if self.last is kernel:
+            self.last = None
+
+    def _plan(self, arguments: Sequence[Any], value_slots: bool = False) -> ArgumentPlan:
+        names = list(self._signature.parameters)
+        static = self._options.static | self._knowledge.fixed_arguments
+        return plan_arguments(names, arguments, static, value_slots, self._options.precision)
+
+    def _is_captured(self, values: Sequence[Value]) -> bool:
+        """Whether one of the argument Values is a parameter of a kernel of this step."""
+        storages = list(map(storage_of, values))
+        return any(
+            storage is not None and storage in k.parameters for storage in storages for k in self._kernels.values()
+        )
+
+    def _refuse_too_many(self, known: int, reason: str) -> None:
+        if known >= self._options.limit:
+            raise RetraceLimitError(
+                f"{user_location()}: {self._name} has been traced for {known} argument structures, the "
+                f"limit. The first difference from the last call: {reason}. Make the arguments alike (pad them, "
+                "pass numbers instead of strings or bools), or raise limit=."
+            )
+        if self.stats.traces == self._options.warn_after:
+            warnings.warn(
+                f"{self._name} is being traced for the {self.stats.traces + 1}th time; the first difference from "
+                f"the last call: {reason}",
+                RetraceWarning,
+                stacklevel=user_stacklevel(),
+            )
+
+    def _make(self, plan: ArgumentPlan, reason: str) -> Kernel:
+        guard = Guard(self._function, plan.static_objects())
+        slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
+        started = perf_counter()
+        code_object = getattr(self._function, "__code__", None)
+        location = f"{code_object.co_filename}:{code_object.co_firstlineno}" if code_object else repr(self._function)
+        traced = self._trace(plan, slots, location, guard)
+        seconds = perf_counter() - started
+        trace = traced.trace
+        code = build(trace, _regions(plan, traced.draws), self._options.code, self._qualname)
+        guard.forget(traced.heap.looked_after)
+        guard.watch(traced.heap.fixed)
+        guard.expired = traced.heap.valid_once
+        move = Move.of_trace(trace, code.parameter_layout)
+        new = [move.storage] if trace.new_parameters else []
+        parameters = new + [storage for _, storage in trace.bound_storages]
+        copies = Copies(traced.heap.state, traced.heap.copied, self.stats.counter) if traced.heap.copied else None
+        if copies is not None:
+            guard.ask(copies.difference)
+        kernel = Kernel(
+            code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies, traced.draws
+        )
+        self._note(code.facts, seconds, plan, reason)
+        return kernel
+
+    def _trace(self, plan: ArgumentPlan, slots: Any, location: str = "", guard: Guard | None = None) -> TracedCall:
+        """Trace the step, again when that has shown which lists of numbers it changes.
+
+        Raises:
+            Again: it has shown which arguments shape the trace.
+        """
+        given = [("an argument", thing) for thing in plan.static_objects()]
+        functions = reachable_functions(self._function, [thing for _, thing in given])
+        captured = guard.objects() if guard is not None else []
+        while True:
+            heap = Heap(functions, [("self", self._function), *given], self._knowledge, location)
+            try:
+                return trace_call(self.undecorated, plan, slots, heap, functions, location, captured)
+            except Again:
+                if not self._knowledge.fixed_arguments <= plan.fixed:
+                    raise
+
+    def undecorated(self, arguments: Sequence[Any]) -> Any:
+        bound = bound_arguments(self._signature, arguments)
+        return self._function(*bound.args, **bound.kwargs)
+
+    def _note(self, facts: dict[str, Any], trace_seconds: float, plan: ArgumentPlan, reason: str) -> None:
+        stats = self.stats
+        if stats.traces:
+            stats.retraces.append(reason)
+        stats.traces += 1
+        stats.trace_seconds = trace_seconds
+        stats.roll_seconds = facts["lower_seconds"]
+        stats.compile_seconds = facts["compile_seconds"]
+        for name in ("records", "loops", "statements", "lines", "cache", "backend", "compiler"):
+            setattr(stats, name, facts[name])
+        description = ", ".join(f"{name}: {node.describe()}" for name, node in zip(plan.names, plan.nodes))
+        stats.kernels.append(f"({description}) {facts['structure'][:12]}")
+
+    def lower(self, arguments: Sequence[Any]) -> Lowering:
+        """Trace and lower the step for these arguments without building or running it."""
+        while True:
+            with contextlib.suppress(Again):
+                return self._lower(arguments)
+
+    def _lower(self, arguments: Sequence[Any]) -> Lowering:
+        plan = self._plan(arguments)
+        slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
+        started = perf_counter()
+        traced = self._trace(plan, slots)
+        seconds = perf_counter() - started
+        processor = Processor(64 // plan.precision.size)
+        lowered = lower(traced.trace, _regions(plan, traced.draws), processor, self._options.code.grads)
+        return Lowering(lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe())
+
+
+def _lengths(arguments: Sequence[Any]) -> Hashable:
+    """What tells the members of a family of structures apart most often, and is quick to find."""
+    return tuple([len(a) if type(a) in _WITH_LENGTH else type(a) for a in arguments])
+
+
+#: Arguments of these types, in different lengths, make a family of kernels.
+_WITH_LENGTH = frozenset({list, tuple, bytes, bytearray, array})
+
+
+def _regions(plan: ArgumentPlan, draws: DrawPlan) -> list[InputRegion]:
+    form = plan.precision.format
+    arguments = [InputRegion(node.place, node.size, node.format) for node in plan.buffers]
+    drawn = [InputRegion(plan.input_size, draws.size, form)] if draws.size else []
+    return [InputRegion(0, plan.packed_size, form), *arguments, *drawn]

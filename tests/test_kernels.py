@@ -1,0 +1,114 @@
+"""Which kernel a call gets: found, or made, with a report of what was different."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit import Value
+from mgjit.errors import RetraceLimitError, RetraceWarning
+
+
+@pytest.fixture
+def w() -> Value:
+    return Value(2.0)
+
+
+def test_01_the_report_names_the_first_difference(w: Value) -> None:
+    """As a path into the arguments, with both descriptions."""
+
+    def plain(x: Any, options: Any) -> Any:
+        return w * x[0] * (options["rate"] if isinstance(options["rate"], (int, float)) else 1.0) + len(x)
+
+    step = mgjit.compile(plain)
+    step([1.0], {"rate": 1.0, "mode": "a"})
+    step([1.0], {"rate": 2.0, "mode": "b"})
+    step([1.0, 2.0], {"rate": 2.0, "mode": "b"})
+    step([1.0, 2.0], {"rate": None, "mode": "b"})
+    step([1.0, 2.0], {"rate": None})
+    step([1.0], {"rate": 5.0, "mode": "a"})
+    assert step.stats.retraces == [
+        "options['mode'] was 'a', is 'b'",
+        "x was 1 numbers, is 2 numbers",
+        "options['rate'] was number, is None",
+        "options was dict with keys ['rate', 'mode'], is dict with keys ['rate']",
+    ]
+    assert step.stats.traces == 5
+    assert "traced again: options['mode']" in step.lower([1.0], {"rate": 5.0, "mode": "a"}).explain()
+
+
+def test_02_limit(w: Value) -> None:
+    """More structures than `limit` are an error that names the difference; known ones still run."""
+    step = mgjit.compile(limit=3)(lambda x: w * sum(x))
+    for n in (1, 2, 3):
+        step([1.0] * n)
+    with pytest.raises(RetraceLimitError, match=r"test_kernels\.py:\d+: .*x was 3 numbers, is 4 numbers"):
+        step([1.0] * 4)
+    assert step([1.0] * 2) == 4.0
+    step.clear()
+    assert step([1.0] * 4) == 8.0
+
+
+def test_03_warn_after(w: Value) -> None:
+    """One warning, with the difference, at the line of the call."""
+    step = mgjit.compile(warn_after=2)(lambda x: w * sum(x))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for n in range(1, 6):
+            step([1.0] * n)
+    found = [warning for warning in caught if warning.category is RetraceWarning]
+    assert len(found) == 1
+    assert "x was 2 numbers, is 3 numbers" in str(found[0].message)
+    assert found[0].filename == __file__
+
+
+def test_04_static(w: Value) -> None:
+    """Static arguments are compared and may shape the computation."""
+    step = mgjit.compile(static=("n", "power"))(lambda x, n, power=2: sum((w * x) ** power for _ in range(n)))
+    assert [float(step(1.0, 3)), float(step(1.0, 2)), float(step(2.0, 3)), float(step(1.0, 2, power=3))] == [
+        12.0, 8.0, 48.0, 16.0,
+    ]  # fmt: skip
+    assert step.stats.traces == 3
+    assert mgjit.compile(static="n")(lambda n: w * n)(2**60) == 2.0**61
+
+
+def test_05_families(w: Value) -> None:
+    """Lengths that take turns keep their kernels; each is found by the lengths of its arguments."""
+    step = mgjit.compile(lambda xs: w * sum(xs))
+    for n in (1, 2, 3) * 4:
+        assert step([0.5] * n) == n
+    assert len(step._kernels) == step.stats.traces == 3
+    assert len({id(step._kernels.member(([1.0] * n,))) for n in (1, 2, 3)}) == 3
+    assert step._kernels.member(([1.0] * 4,)) is None
+
+
+def test_06_forgotten_kernels(w: Value) -> None:
+    """Are made again when they are needed; the others stay."""
+    step = mgjit.compile(lambda xs: w * sum(xs))
+    step([1.0])
+    step([1.0, 2.0])
+    forgotten = step._kernels.last
+    assert forgotten is not None
+    step._kernels.forget(forgotten)
+    assert (len(step._kernels), step._kernels.last) == (1, None)
+    assert (step([1.0]), step.stats.traces) == (2.0, 2)
+    assert (step([1.0, 2.0]), step.stats.traces) == (6.0, 3)
+
+
+def test_07_captured_things_that_change() -> None:
+    """A kernel whose guard sees a difference is replaced, and the reason is kept."""
+    scale = [2.0]
+    step = mgjit.compile(lambda x: x * factor())
+
+    def factor() -> float:
+        return scale[0]
+
+    assert step(3.0) == 6.0
+    scale = [5.0]
+    assert step(3.0) == 15.0
+    assert len(step._kernels) == 1
+    assert len(step.stats.retraces) == 1
+    assert "scale" in step.stats.retraces[0]
