@@ -31,9 +31,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LOOP = "for step in range(num_steps):\n"
-BODY, SHOWN = "    n = min(block_size", "    print(f\"step"
+BODY, SHOWN = "    n = min(block_size", '    print(f"step'
 SAMPLING = "temperature = 0.5"
-CALL = "        logits = gpt(token_id, pos_id, keys, values)\n        probs = softmax([l / temperature for l in logits])\n"
+CALL = (
+    "        logits = gpt(token_id, pos_id, keys, values)\n        probs = softmax([l / temperature for l in logits])\n"
+)
 STEP = "import mgjit\n@mgjit.compile\ndef train_step(step, tokens):\n{body}    return loss\n"
 FORWARD = """@mgjit.compile
 def probabilities(tokens):
@@ -51,7 +53,9 @@ def compiled(source: str) -> str:
     before, loop, after = source.partition(LOOP)
     start, end = after.index(BODY), after.index(SHOWN)
     body = after[start:end]
-    source = before + STEP.format(body=body) + loop + after[:start] + "    loss = train_step(step, tokens)\n" + after[end:]
+    source = (
+        before + STEP.format(body=body) + loop + after[:start] + "    loss = train_step(step, tokens)\n" + after[end:]
+    )
     sampling = source.index("\n", source.index(SAMPLING)) + 1
     source = source[:sampling] + FORWARD + source[sampling:]
     shown = "tokens = [BOS] + [uchars.index(ch) for ch in sample]"

@@ -53,18 +53,19 @@ class Arrangement:
         Raises:
             NoFlow: there is no such order.
         """
-        places = self._places()
-        order = sorted(range(self._start, len(self._recorder.op)), key=places.__getitem__)
+        records = list(range(self._start, len(self._recorder.op)))
+        order = self._by_places(records) if self._first_added < len(self._recorder.op) else records
         if not self._is_possible(order):
             order = self._sorted(order)
-        if order != list(range(self._start, len(self._recorder.op))):
+        if order != records:
             self._recorder.rearrange(self._start, order)
 
-    def _places(self) -> list[int]:
+    def _by_places(self, records: list[int]) -> list[int]:
+        """Records that were added later come after their operands."""
         places = list(range(len(self._recorder.op)))
         for record in range(max(self._first_added, self._start), len(places)):
             places[record] = max((places[o] for o in self._operands(record)), default=self._start)
-        return places
+        return sorted(records, key=places.__getitem__)
 
     def _operands(self, record: int) -> list[int]:
         recorder = self._recorder
@@ -75,9 +76,10 @@ class Arrangement:
         position = [-1] * len(self._recorder.op)
         for number, record in enumerate(order):
             position[record] = number
-        return all(
-            position[operand] < position[record] for record in order for operand in self._operands(record)
-        ) and all(position[first] < position[second] for first, others in self._followers.items() for second in others)
+        pairs = ((first, second) for first, others in self._followers.items() for second in others)
+        if not all(position[first] < position[second] for first, second in pairs):
+            return False
+        return all(position[operand] < position[record] for record in order for operand in self._operands(record))
 
     def _sorted(self, order: list[int]) -> list[int]:
         """The order, changed as little as that which has to come before something else asks for."""
@@ -111,14 +113,15 @@ class Arrangement:
 
     def _graph(self, rank: list[int]) -> tuple[list[list[int]], list[int]]:
         """By rank: which records have to come after each, and for how many each has to wait."""
-        start = self._start
+        start, recorder = self._start, self._recorder
         followers: list[list[int]] = [[] for _ in rank]
         waits_for = [0] * len(rank)
-        for record, mine in enumerate(rank, start):
-            for operand in self._operands(record):
-                if operand >= start:
-                    followers[rank[operand - start]].append(mine)
-                    waits_for[mine] += 1
+        operands = [*zip(rank, recorder.a[start:]), *zip(rank, recorder.b[start:])]
+        operands += [(rank[record - start], c) for record, c in recorder.third.items() if record >= start]
+        for mine, operand in operands:
+            if operand >= start:
+                followers[rank[operand - start]].append(mine)
+                waits_for[mine] += 1
         for first, others in self._followers.items():
             followers[rank[first - start]] += (rank[second - start] for second in others)
             for second in others:

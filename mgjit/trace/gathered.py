@@ -24,6 +24,7 @@ from .leaks import is_traced_number
 from .rows import Row
 
 _classes: dict[type, type] = {}
+_kinds: set[type] = set()
 
 
 class Gatherer:
@@ -107,9 +108,11 @@ class Gatherer:
             kind.backward = lambda node: self.backward(style, node)  # type: ignore[attr-defined]
 
     def close(self) -> None:
-        """Give the user's classes back what was replaced."""
+        """Give the user's classes back what was replaced, and let go of all objects."""
         for kind, original in self._replaced.items():
             kind.backward = original  # type: ignore[attr-defined]
+        for kept in (self._known, self._tests, self._kept):
+            kept.clear()
 
     def test(self, index: Any, k: int) -> Any:
         """Whether the index is k."""
@@ -140,7 +143,7 @@ def backward(style: GraphStyle, root: Any) -> None:
 
 def is_gathered(thing: Any) -> bool:
     """Whether an object stands for one of several."""
-    return "_mgjit_choice" in getattr(thing, "__dict__", ())
+    return type(thing) in _kinds
 
 
 def choice_of(thing: Any) -> tuple[Gatherer, list[Any], Any]:
@@ -186,6 +189,7 @@ def _gathered_class(kind: type, fields: dict[str, Any]) -> type:
         members.update(__module__=kind.__module__, __qualname__=kind.__qualname__)
         members.update(_mgjit_original=kind, _mgjit_names=frozenset(fields))
         made = _classes[kind] = type(kind)(kind.__name__, (kind,), members)
+        _kinds.add(made)
     return made
 
 

@@ -75,7 +75,7 @@ class _Search:
     def enter(self, node: Any) -> bool:
         if not is_gathered(node):
             self._entered.add(id(node))
-            return True
+            return True  # also of a leaf, which contributes nothing
         gatherer, candidates, index = choice_of(node)
         if not self._style.operands_of(node):
             return True  # a parameter contributes nothing, in whatever order

@@ -107,11 +107,12 @@ def depth_first(
     pending = [(root, iter(operands_of(root)))]
     while pending:
         node, rest = pending[-1]
-        operand = next(rest, None)
-        if operand is None:
+        for operand in rest:
+            if id(operand) not in visited:
+                visited.add(id(operand))
+                if enter(operand):
+                    pending.append((operand, iter(operands_of(operand))))
+                    break
+        else:
             pending.pop()
             leave(node)
-        elif id(operand) not in visited:
-            visited.add(id(operand))
-            if enter(operand):
-                pending.append((operand, iter(operands_of(operand))))

@@ -57,7 +57,7 @@ class Node:
         known: its class.
         operand: its data.
         is_parameter: whether its data and gradient lie in the memory of parameters.
-        edges: where its gradient goes.
+        edges: where its gradient goes, as far as somebody may ask for it there.
         has_gradient: whether a gradient that somebody may ask for crosses it.
         value: the operand that stands for it in records that a gradient crosses.
         senders: the records that contribute to its gradient, in the order of the flow.
@@ -73,11 +73,6 @@ class Node:
         self.value = operand
         self.senders: list[int] = []
         self.candidates: list[Node] = []
-
-    @property
-    def wanted_edges(self) -> list[Edge]:
-        """Those to nodes that have a gradient."""
-        return [edge for edge in self.edges if edge.target.has_gradient]
 
 
 class SymbolicBackward:
@@ -100,6 +95,7 @@ class SymbolicBackward:
     ) -> None:
         self._recorder, self._types = recorder, types
         self._memory_of, self._is_lasting, self._refuse = memory_of, is_lasting, refuse
+        self._known: dict[type, NodeClass] = {}
 
     def record(self, flow: Flow, first_record: int) -> None:
         """Record a backward pass.
@@ -149,9 +145,10 @@ class SymbolicBackward:
         operand_of = self._types.number_operand
 
         def node_of(thing: Any) -> Node:
-            if id(thing) not in nodes:
-                nodes[id(thing)] = self._node(thing)
-            return nodes[id(thing)]
+            node = nodes.get(id(thing))
+            if node is None:
+                node = nodes[id(thing)] = self._node(thing)
+            return node
 
         if flow.root is not None:
             node_of(flow.root)
@@ -167,7 +164,9 @@ class SymbolicBackward:
         leaves = {key: node for key, node in nodes.items() if not node.edges}
         ordered = {**leaves, **{key: nodes[key] for key in reversed(sources)}}
         for node in ordered.values():
-            node.has_gradient |= any(edge.target.has_gradient for edge in node.edges)
+            if node.edges:
+                node.edges = [edge for edge in node.edges if edge.target.has_gradient]
+                node.has_gradient |= bool(node.edges)
         return ordered, edges
 
     def _looked_up(self, thing: Any, source: Node, candidates: list[Node]) -> Node:
@@ -183,21 +182,27 @@ class SymbolicBackward:
         return node
 
     def _node(self, thing: Any) -> Node:
-        known = node_class(type(thing))
-        if known is None:
-            raise NoFlow(f"{type(thing).__name__} is another class")
+        kind = type(thing)
+        known = self._known.get(kind) or self._class(kind)
         try:
             data = known.data.read(thing)
         except (AttributeError, KeyError):
-            raise NoFlow(f"a {type(thing).__name__} has no {known.data.name}") from None
+            raise NoFlow(f"a {kind.__name__} has no {known.data.name}") from None
         if not is_traced_number(data) and not isinstance(data, (int, float)):
-            raise NoFlow(f"{known.data.name} of a {type(thing).__name__} is no number")
+            raise NoFlow(f"{known.data.name} of a {kind.__name__} is no number")
         operand = self._types.number_operand(data)
         memory = self._memory_of(thing)
         is_parameter = memory is not None and memory[0] == operand
-        if self._is_lasting(thing) and not is_parameter:
-            raise NoFlow(f"{known.data.name} of a {type(thing).__name__} from outside of the step has been assigned")
+        if not is_parameter and self._is_lasting(thing):
+            raise NoFlow(f"{known.data.name} of a {kind.__name__} from outside of the step has been assigned")
         return Node(thing, known, operand, is_parameter)
+
+    def _class(self, kind: type) -> NodeClass:
+        known = node_class(kind)
+        if known is None:
+            raise NoFlow(f"{kind.__name__} is another class")
+        self._known[kind] = known
+        return known
 
     # ---- 4: gradients before the pass ----------------------------------------------------------------
 
@@ -243,20 +248,20 @@ class SymbolicBackward:
             elif node.is_parameter:
                 gradient = self._types.leaf_number(self._recorder.gradient_leaf(node.value))
             else:
-                gradient = self._types.number_when_used(self._gradient(node, at))
+                gradient = self._types.number_when_used(self._gradient(node.value, node.has_gradient, at))
             node.known.gradient.write(node.thing, gradient)
 
-    def _gradient(self, node: Node, at: int) -> Callable[[], int]:
+    def _gradient(self, value: int, is_known: bool, at: int) -> Callable[[], int]:
         known: list[int] = []
 
         def operand() -> int:
-            if not node.has_gradient:
+            if not is_known:
                 self._refuse("the step uses the gradient of a number that is no parameter")
             if not known:
-                known.append(self._recorder.adjoint(node.value, at))
+                known.append(self._recorder.adjoint(value, at))
             return known[0]
 
-        return operand
+        return operand  # which does not refer to the object: graphs without cycles go as soon as nobody needs them
 
 
 # ---- 2, 3: records that gradients cross ----------------------------------------------------------------------
@@ -275,7 +280,7 @@ def convert(recorder: Recorder, nodes: Iterable[Node]) -> None:
     columns: dict[Node, list[list[int]]] = {}
     for node in given:
         if node.operand not in converted:
-            found = derivatives.columns(node.operand, [(e.target.operand, e.factor) for e in node.wanted_edges])
+            found = derivatives.columns(node.operand, [(e.target.operand, e.factor) for e in node.edges])
             if found is not None:
                 converted[node.operand] = node
                 columns[node] = found
@@ -291,7 +296,7 @@ def convert(recorder: Recorder, nodes: Iterable[Node]) -> None:
 
 
 def _convert(derivatives: Derivatives, node: Node, columns: list[list[int]]) -> None:
-    for edge, column in zip(node.wanted_edges, columns):
+    for edge, column in zip(node.edges, columns):
         edge.sender = edge.target.value if edge.target.candidates else node.operand
         column[node.operand] = edge.target.value
     derivatives.take(node.operand)
@@ -301,6 +306,6 @@ def _link(recorder: Recorder, node: Node, is_crossed: bool) -> None:
     """The record of the first edge comes last: it is the first one that the backward pass meets."""
     if is_crossed:
         node.value = recorder.emit(ops.COPY | ops.NUMBER, node.operand, ops.NO_OPERAND)
-    for edge in reversed(node.wanted_edges):
+    for edge in reversed(node.edges):
         node.value = recorder.link(node.value, edge.target.value, edge.factor)
         edge.sender = edge.target.value if edge.target.candidates else node.value
