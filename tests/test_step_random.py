@@ -529,3 +529,58 @@ def test_18_explained() -> None:
     assert "draws 2 random numbers a call: random 1 x, gauss 1 x" in step.lower(1.0).explain()
     assert "draws" not in mgjit.compile()(lambda x: x * 2.0).lower(1.0).explain()
     assert random.getstate() == state
+
+
+class Tagged:
+    """A node that draws a tag when it is made."""
+
+    def __init__(self, data: Any, children: Any = (), local: Any = ()) -> None:
+        self.data, self.grad, self._children, self._local = data, 0.0, children, local
+        self.tag = generator.random()
+
+    def __add__(self, other: Tagged) -> Tagged:
+        return Tagged(self.data + other.data, (self, other), (1.0, 1.0))
+
+    def __mul__(self, other: Tagged) -> Tagged:
+        return Tagged(self.data * other.data, (self, other), (other.data, self.data))
+
+    def backward(self) -> None:
+        """Depth first."""
+        order: list[Tagged] = []
+        seen: set[int] = set()
+
+        def build(node: Tagged) -> None:
+            if id(node) not in seen:
+                seen.add(id(node))
+                for child in node._children:
+                    build(child)
+                order.append(node)
+
+        build(self)
+        self.grad = 1.0
+        for node in reversed(order):
+            for child, factor in zip(node._children, node._local):
+                child.grad += factor * node.grad
+
+
+@backends
+def test_19_nodes_that_draw(options: dict[str, Any]) -> None:
+    """Classes are tried out, which draws nothing; their nodes draw in every call."""
+    found = []
+    for decorate in (lambda f: f, mgjit.compile(**options)):
+        seed(8)
+        weights = [Tagged(random.gauss(0, 1)) for _ in range(20)]
+
+        def step(x: float, weights: list[Tagged] = weights) -> Any:
+            loss = weights[0]
+            for w in weights[1:]:
+                loss = loss + w * Tagged(x)
+            loss.backward()
+            for w in weights:
+                w.data -= 0.01 * w.grad
+                w.grad = 0.0
+            return loss.data, loss.tag
+
+        step = decorate(step)
+        found.append([bits([step(x), [w.data for w in weights]]) for (x,) in numbers()] + states())
+    assert found[0] == found[1]

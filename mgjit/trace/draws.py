@@ -14,9 +14,14 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, repeat, starmap
-from typing import Any
+from threading import get_ident
+from types import FunctionType
+from typing import Any, TypeVar
 
 from ..engine.state import zero_array
+from .functions import captured, is_of_user
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -115,6 +120,37 @@ def _drawn(run: tuple[Draw, int]) -> Iterable[Any]:
     draw, count = run
     made = starmap(draw.call, repeat(draw.arguments, count))
     return made if draw.size is None else chain.from_iterable(made)
+
+
+#: What follows draws while a step is traced (trace/randomness.py), by thread.
+followers: dict[int, Any] = {}
+
+
+def undrawn(kind: type, work: Callable[[], T]) -> T:
+    """`work()`, which tries out a class of the user's: its draws are not followed, and move no generator on."""
+    me = get_ident()
+    follower = followers.pop(me, None)
+    generators = _generators_of(kind)
+    states = [generator.getstate() for generator in generators]
+    try:
+        return work()
+    finally:
+        for generator, state in zip(generators, states):
+            generator.setstate(state)
+        if follower is not None:
+            followers[me] = follower
+
+
+def _generators_of(kind: type) -> list[random.Random]:
+    """The generator of the module, and those that the methods of a class name."""
+    methods = [member for base in kind.__mro__ for member in vars(base).values() if isinstance(member, FunctionType)]
+    named = [place.read() for method in methods if is_of_user(method) for place in captured(method)]
+    found = {id(thing): thing for one in (random.seed, *named) for thing in (one, getattr(one, "__self__", None))}
+    return [
+        thing
+        for thing in found.values()
+        if isinstance(thing, random.Random) and not isinstance(thing, random.SystemRandom)
+    ]
 
 
 #: The type of methods that are written in C.

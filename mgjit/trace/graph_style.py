@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .draws import undrawn
 from .functions import attributes
 
 #: Numbers whose sums of products depend on the order.
@@ -47,7 +48,7 @@ def style_of(kind: type) -> GraphStyle | None:
     """The style of a class; None when it has none that is known."""
     if kind not in _styles:
         try:
-            _styles[kind] = _tried(kind)
+            _styles[kind] = undrawn(kind, lambda: _tried(kind))
         except Exception:
             _styles[kind] = None
     return _styles[kind]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..runtime.live import Field, field_of
+from .draws import undrawn
 from .functions import attributes, is_of_user
 
 _known: dict[type, NodeClass | None] = {}
@@ -51,7 +52,7 @@ def _without_side_effects(kind: type, attempt: Callable[[Any], NodeClass | None]
     """The outcome of an attempt; None when it raises.  Counters in the class are put back."""
     before = {name: content for name, content in vars(kind).items() if isinstance(content, (int, float))}
     try:
-        return attempt(kind)
+        return undrawn(kind, lambda: attempt(kind))
     except Exception:
         return None
     finally:

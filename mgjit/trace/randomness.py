@@ -27,7 +27,7 @@ from ..errors import RandomnessError, user_location
 from ..interruption import settled
 from .bytecode import codes
 from .drawing import Drawing
-from .draws import is_bound_draw, restore_state, state_of
+from .draws import followers, is_bound_draw, restore_state, state_of
 from .places import Entry, Place
 
 T = TypeVar("T")
@@ -74,14 +74,12 @@ class _Trace:
         )
 
 
-#: The traces in progress, by thread.
-_traces: dict[int, _Trace] = {}
 _originals: dict[str, Callable[..., Any]] = {}
 
 
 def _called(name: str, generator: Any, given: Any, options: Any) -> Any:
     """What exchanged code calls; `name` tells methods of different classes apart."""
-    trace, original = _traces.get(get_ident()), _originals[name]
+    trace, original = followers.get(get_ident()), _originals[name]
     if trace is None:
         return original(generator, *given, **options)
     return trace.call(name.rpartition(".")[2], original, generator, given, options)
@@ -188,7 +186,7 @@ _NOTHING = object()
 
 def _refused_for_this_thread(original: Callable[..., Any]) -> Callable[..., Any]:
     def function(*given: Any, **options: Any) -> Any:
-        trace = _traces.get(get_ident())
+        trace = followers.get(get_ident())
         if trace is not None:
             raise trace.refusal("the step asked the system for random bytes")
         return original(*given, **options)
@@ -217,13 +215,13 @@ def with_draws(drawing: Drawing | None, location: str, reachable: Iterable[Any],
     trace, me = _Trace(drawing, location), get_ident()
 
     def watched() -> T:
-        _traces[me] = trace
+        followers[me] = trace
         interception.begin()
         return work()
 
     def restore() -> None:
         interception.put_back()
-        _traces.pop(me, None)
+        followers.pop(me, None)
 
     def put_back() -> bool:
         """Whether something was drawn after all."""

@@ -6,8 +6,10 @@ import random
 from array import array
 from functools import partial
 
+import pytest
+
 from mgjit.engine.precision import FLOAT64
-from mgjit.trace.draws import Draw, DrawPlan, is_bound_draw, restore_state, state_of
+from mgjit.trace.draws import Draw, DrawPlan, is_bound_draw, restore_state, state_of, undrawn
 
 
 def plan_of(*generators: random.Random) -> DrawPlan:
@@ -103,3 +105,30 @@ def test_06_other_generators() -> None:
         assert state_of(generator) == 5
         restore_state(generator, 6)
         assert state_of(generator) == 6
+
+
+OF_THE_CLASS = random.Random(6)
+draw_tag = OF_THE_CLASS.random
+
+
+class Tagged:
+    """Draws when it is made, from two generators."""
+
+    def __init__(self) -> None:
+        self.tags = random.random(), draw_tag()
+
+
+def test_07_classes_that_are_tried_out() -> None:
+    """What they draw is not drawn, also when the attempt fails."""
+
+    def fail() -> None:
+        Tagged()
+        raise KeyError
+
+    states = random.getstate(), OF_THE_CLASS.getstate()
+    tags = undrawn(Tagged, lambda: Tagged().tags)
+    assert (random.getstate(), OF_THE_CLASS.getstate()) == states
+    with pytest.raises(KeyError):
+        undrawn(Tagged, fail)
+    assert Tagged().tags == tags
+    assert (random.getstate(), OF_THE_CLASS.getstate()) != states
