@@ -37,7 +37,7 @@ from .trace.guards import Guard
 from .trace.heap import Again, Heap, Knowledge
 from .trace.hints import power_hints
 from .trace.signature import ArgumentPlan, plan_arguments
-from .trace.tracer import TracedCall, trace_call
+from .trace.tracer import TracedCall, between_traces, trace_call
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class Kernels:
             )
 
     def _make(self, plan: ArgumentPlan, reason: str) -> Kernel:
-        guard = Guard(self._function, plan.static_objects())
+        guard = between_traces(lambda: Guard(self._function, plan.static_objects()))
         slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
         started = perf_counter()
         code_object = getattr(self._function, "__code__", None)
@@ -190,7 +190,7 @@ class Kernels:
         seconds = perf_counter() - started
         trace = traced.trace
         code = build(trace, _regions(plan, traced.draws), self._options.code, self._qualname)
-        guard.forget(traced.heap.looked_after)
+        guard.settle(traced.heap.looked_after, traced.heap.grown)
         guard.watch(traced.heap.fixed)
         guard.expired = traced.heap.valid_once
         move = Move.of_trace(trace, code.parameter_layout)

@@ -30,9 +30,10 @@ from .runtime.loop import reporting, run_rows
 from .runtime.turn import Turn
 from .stats import Stats
 from .trace.columns import pack_rows, read_columns
+from .trace.progress import is_tracing, tracing_threads
 from .trace.results import collect_results
 from .trace.signature import bind
-from .trace.tracer import is_tracing, require_traced_precision, tracing_threads
+from .trace.tracer import require_traced_precision
 
 try:
     from typing import ParamSpec

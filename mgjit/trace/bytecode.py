@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import functools
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
@@ -55,3 +56,16 @@ def stored_variables(functions: Iterable[FunctionType]) -> list[Place]:
                 if place is not None:
                     found.setdefault(place.key, place)
     return list(found.values())
+
+
+@functools.lru_cache(maxsize=1024)
+def global_names(code: CodeType) -> list[str]:
+    """The names that are looked up as variables, and not as attributes."""
+    return list(
+        dict.fromkeys(
+            instruction.argval
+            for inner in codes(code)
+            for instruction in dis.get_instructions(inner)
+            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+        )
+    )

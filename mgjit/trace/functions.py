@@ -119,9 +119,9 @@ def _inside(thing: Any) -> Iterator[Any]:
             if is_of_user(base):
                 yield from vars(base).values()
     elif isinstance(thing, (list, tuple, set, frozenset)):
-        yield from _samples(thing)
+        yield from samples(thing)
     elif isinstance(thing, dict):
-        yield from _samples(thing.values())
+        yield from samples(thing.values())
     else:
         yield type(thing)
         yield from attributes(thing).values()
@@ -129,7 +129,8 @@ def _inside(thing: Any) -> Iterator[Any]:
             yield thing._function  # a compiled step that is called inside of this one
 
 
-def _samples(elements: Iterable[Any]) -> Iterator[Any]:
+def samples(elements: Iterable[Any]) -> Iterator[Any]:
+    """A few elements of each type."""
     counts: dict[type, int] = {}
     for element in elements:
         kind = type(element)

@@ -9,25 +9,24 @@ when the step is traced; when one has changed, the step is traced again.
 3. Numbers are compared by value, other things by identity.  Of dicts, objects and classes the entries that
    the code names are noted in the same way, a few levels deep; of lists and tuples, numbers only.
 
-What it cannot see: an element of a captured list of objects that is replaced (`model.w[0] = Value(...)`),
-and names that are computed (`getattr(x, name)`).  `step.clear()` makes the next call trace again.
+These are what changes most often, and they are compared at each call.  Everything else that the step can reach is
+noted by trace/surroundings.py.
 """
 
 from __future__ import annotations
 
-import dis
 import functools
 import marshal
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from keyword import iskeyword
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from .bytecode import codes
+from .bytecode import codes, global_names
+from .facts import MISSING, describe_difference, is_equal
 from .places import Place
+from .surroundings import Surroundings
 
-_MISSING = object()
 _COMPARED = (int, float, complex, str, bytes, bool, type(None))
 #: Lists of more numbers than this are not watched: comparing them would take longer than most steps.  They are
 #: copied in at each call (trace/walk.py).
@@ -52,6 +51,8 @@ class Guard:
         self._names: set[Any] = set()
         self._objects: list[Any] = []
         self._seen: set[int] = set()
+        #: The class of a namespace that is one, by its identity.
+        self._owners: dict[int, type] = {}
         #: The list of numbers that was found to have changed, if that was the difference.
         self.changed: Any = None
         #: Whether the step cannot be used again as it was traced.
@@ -63,6 +64,7 @@ class Guard:
         self._read_functions([thing for _, thing in roots])
         for name, thing in roots:
             self._watch_inside(thing, name, 0)
+        self._surroundings = Surroundings(function, objects)
 
     def watch(self, places: Iterable[tuple[Place, Any]]) -> None:
         """Watch these as well, given with what lies there."""
@@ -72,11 +74,21 @@ class Guard:
         """Also ask this, which looks at something in each call of its own accord, for a difference in words."""
         self._others.append(difference)
 
-    def forget(self, places: Collection[tuple[int, Any]]) -> None:
-        """Do not watch these any more, given by the identity of what holds them and their name."""
-        self._namespaces = [entry for entry in self._namespaces if (id(entry[0]), entry[1]) not in places]
+    def settle(self, places: Collection[tuple[int, Any]], grown: Collection[int]) -> None:
+        """After the trace.
+
+        Args:
+            places: what lies there need not be watched, given by the identity of what holds it and its name.
+            grown: identities of containers to which the step adds elements, only while it is traced.
+        """
+        self._namespaces = [
+            entry
+            for entry in self._namespaces
+            if (id(self._owners.get(id(entry[0]), entry[0])), entry[1]) not in places
+        ]
         self._cells = [entry for entry in self._cells if (id(entry[0]), entry[1]) not in places]
         self._lists = [entry for entry in self._lists if (id(entry[0]), None) not in places]
+        self._surroundings.settle(places, grown)
 
     def objects(self) -> list[Any]:
         """The captured objects."""
@@ -87,22 +99,26 @@ class Guard:
         if self.expired:
             return "numbers that were None or ints before the first call are floats now"
         for namespace, name, meant, path in self._namespaces:
-            now = namespace.get(name, _MISSING)
-            if now is not meant and not _equal(now, meant):
-                return _describe(path, meant, now)
+            now = namespace.get(name, MISSING)
+            if now is not meant and not is_equal(now, meant):
+                return describe_difference(path, meant, now)
         for cell, _, meant, path in self._cells:
             now = _content(cell)
-            if now is not meant and not _equal(now, meant):
-                return _describe(path, meant, now)
+            if now is not meant and not is_equal(now, meant):
+                return describe_difference(path, meant, now)
         for place, meant in self._places:
             now = _lying_at(place)
-            if now is not meant and not _equal(now, meant):
-                return _describe(place.describe(), meant, now)
+            if now is not meant and not is_equal(now, meant):
+                return describe_difference(place.describe(), meant, now)
         for numbers, meant, path in self._lists:
             if _contents(numbers) != meant:
                 self.changed = numbers
                 return f"the numbers in the captured {path} have changed (pass them as an argument)"
-        return next(filter(None, (difference() for difference in self._others)), "")
+        found = next(filter(None, (difference() for difference in self._others)), "")
+        if not found:
+            found = self._surroundings.difference()
+            self.changed = self._surroundings.changed
+        return found
 
     def conditions(
         self,
@@ -124,19 +140,19 @@ class Guard:
         for entries, name, meant, _ in self._namespaces:
             if entries is namespace and name.isidentifier() and not iskeyword(name) and name not in hidden:
                 entry = name
-            elif type(entries) is dict and meant is not _MISSING:
+            elif type(entries) is dict and meant is not MISSING:
                 entry = f"{name_of(entries)}[{name_of(name)}]"
             else:
-                entry = f"{name_of(entries.get)}({name_of(name)}, {name_of(_MISSING)})"
+                entry = f"{name_of(entries.get)}({name_of(name)}, {name_of(MISSING)})"
             found.append(f"{entry} is {name_of(meant)}")
         for cell, _, meant, _ in self._cells:
-            content = variable_of(cell) if meant is not _MISSING else f"{name_of(_content)}({name_of(cell)})"
+            content = variable_of(cell) if meant is not MISSING else f"{name_of(_content)}({name_of(cell)})"
             found.append(f"{content} is {name_of(meant)}")
         found += [f"{place.expression(name_of)} is {name_of(meant)}" for place, meant in self._places]
         for numbers, noted, _ in self._lists:
             if type(numbers) is not tuple:
                 found.append(f"{name_of(_contents)}({name_of(numbers)}) == {name_of(noted)}")
-        return found
+        return found + self._surroundings.conditions(name_of)
 
     # ---- 1 and 2: the code ------------------------------------------------------------------------
 
@@ -186,17 +202,20 @@ class Guard:
             self._watch_entries(thing, f"{path}[{{!r}}]", depth)
             return
         own, shared = getattr(thing, "__dict__", None), getattr(type(thing), "__dict__", {})
+        self._owners[id(shared)] = type(thing)
+        if isinstance(thing, type):
+            self._owners[id(own)] = thing
         self._watch_entries(shared, f"{path}.{{}}", depth)
         if own is not None:
             self._watch_entries(own, f"{path}.{{}}", depth)
             # An attribute of the class may come to be hidden by one of the object.
             hidden = [name for name in self._names if name in shared and name not in own]
-            self._namespaces += [(own, name, _MISSING, f"{path}.{name}") for name in hidden]
+            self._namespaces += [(own, name, MISSING, f"{path}.{name}") for name in hidden]
 
     def _watch_entries(self, namespace: Any, form: str, depth: int) -> None:
         for name in self._names:
-            meant = namespace.get(name, _MISSING)
-            if meant is _MISSING or isinstance(meant, (FunctionType, property, classmethod, staticmethod)):
+            meant = namespace.get(name, MISSING)
+            if meant is MISSING or isinstance(meant, (FunctionType, property, classmethod, staticmethod)):
                 continue
             self._namespaces.append((namespace, name, meant, form.format(name)))
             self._watch_inside(meant, form.format(name), depth + 1)
@@ -215,23 +234,11 @@ def _captured(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
     for cell, name in zip(function.__closure__ or (), function.__code__.co_freevars):
         yield cell, name, _content(cell)
     namespace = function.__globals__
-    for name in _global_names(function.__code__):
-        meant = namespace.get(name, _MISSING)
+    for name in global_names(function.__code__):
+        meant = namespace.get(name, MISSING)
         # builtins and modules are not captured state
-        if meant is not _MISSING and not isinstance(meant, (ModuleType, BuiltinFunctionType)):
+        if meant is not MISSING and not isinstance(meant, (ModuleType, BuiltinFunctionType)):
             yield namespace, name, meant
-
-
-def _global_names(code: CodeType) -> list[str]:
-    """The names that are looked up as variables, and not as attributes."""
-    return list(
-        dict.fromkeys(
-            instruction.argval
-            for inner in codes(code)
-            for instruction in dis.get_instructions(inner)
-            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
-        )
-    )
 
 
 def _names_and_constants(code: CodeType) -> Iterator[Any]:
@@ -244,14 +251,14 @@ def _lying_at(place: Place) -> Any:
     try:
         return place.read()
     except (AttributeError, LookupError, ValueError):
-        return _MISSING
+        return MISSING
 
 
 def _content(cell: Any) -> Any:
     try:
         return cell.cell_contents
     except ValueError:
-        return _MISSING
+        return MISSING
 
 
 def _contents(numbers: Any) -> bytes:
@@ -260,22 +267,3 @@ def _contents(numbers: Any) -> bytes:
         return marshal.dumps(list(numbers), 2)
     except ValueError:  # of a class that derives from int or float
         return repr([(type(number), number) for number in numbers]).encode()
-
-
-def _equal(now: Any, meant: Any) -> bool:
-    if not isinstance(meant, _COMPARED) or type(now) is not type(meant):
-        return False
-    if isinstance(meant, float) and isinstance(now, float):
-        same_sign = math.copysign(1.0, now) == math.copysign(1.0, meant)
-        return (now == meant and same_sign) or (now != now and meant != meant)
-    return bool(now == meant)
-
-
-def _describe(path: str, meant: Any, now: Any) -> str:
-    if meant is _MISSING:
-        return f"the captured {path} has been set on the object"
-    if now is _MISSING:
-        return f"the captured {path} is gone"
-    if isinstance(meant, _COMPARED):
-        return f"the captured {path} was {meant!r}, is {now!r} (pass it as an argument to make it a run-time input)"
-    return f"the captured {path} is another object than when the step was traced"

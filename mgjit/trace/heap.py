@@ -31,6 +31,7 @@ from ..errors import LeakError, SideEffectWarning, TraceError, user_stacklevel
 from ..runtime.copies import Copied
 from ..runtime.live import Field, Home, Parameter
 from . import opcodes as ops
+from .counted import Counted
 from .flow import NoFlow, observe
 from .gathered_backward import backward_until_choices
 from .graph_style import style_of
@@ -60,6 +61,7 @@ class Knowledge:
     Attributes:
         variable: keys of the places of lists whose numbers the step assigns, though its code does not show it.
         gradients: keys of the fields in which None was, and the step puts numbers.
+        used: keys of the places of counters whose value the step uses.
         fixed: keys of the places whose numbers are used as lengths, indices or keys: they shape the trace.
         fixed_arguments: names of the arguments that are used so.
         no_flow: why `backward()` is recorded operation by operation; empty when it is not.
@@ -67,6 +69,7 @@ class Knowledge:
 
     variable: set[Any] = field(default_factory=set)
     gradients: set[Any] = field(default_factory=set)
+    used: set[Any] = field(default_factory=set)
     fixed: set[Any] = field(default_factory=set)
     fixed_arguments: set[str] = field(default_factory=set)
     no_flow: str = ""
@@ -83,6 +86,7 @@ class HeapPlan:
         fixed: places whose numbers have shaped the trace, and the numbers: guards must watch them.
         looked_after: (id of the holder, name) of the places that are memory of the kernel, or copied: guards must not
             watch them.
+        grown: identities of containers that the step changes only while it is traced, which a warning says.
     """
 
     state: State | None = None
@@ -90,6 +94,7 @@ class HeapPlan:
     valid_once: bool = False
     fixed: list[tuple[Place, Any]] = field(default_factory=list)
     looked_after: set[tuple[int, Any]] = field(default_factory=set)
+    grown: set[int] = field(default_factory=set)
 
 
 class Heap:
@@ -113,6 +118,7 @@ class Heap:
         self._state: State | None = None
         self._fixed: list[tuple[Place, Any]] = []
         self._draws: list[tuple[Place, Any, Any]] = []  # where a method was, it, and what is there instead
+        self._is_over = False
         self._lasting: list[Watched] = []  # what the step has changed besides numbers
         self._memory: dict[int, tuple[int, Any]] = {}  # by object: the leaf of its data, and its gradient
         self._replaced: list[tuple[type, Any]] = []  # classes with their own backward()
@@ -260,12 +266,22 @@ class Heap:
             numbers = [
                 self._types.number_at(leaf - offset - k, type(content) is int) for k, content in enumerate(contents)
             ]
+            if place in self._found.counters and place.key not in self._knowledge.used:
+                numbers = [self._counted(place, contents[0])]
             if size:
                 place.read()[:] = numbers
             else:
                 place.write(numbers[0])
             self._copied.append((Copied(place, offset, size), contents, numbers, leaf - offset))
             offset += len(contents)
+
+    def _counted(self, place: Place, start: int) -> Counted:
+        def used() -> None:
+            if not self._is_over:
+                self._knowledge.used.add(place.key)
+                raise Again
+
+        return Counted(start, start, used)
 
     # ---- 3: while it runs -------------------------------------------------------------------------
 
@@ -335,6 +351,7 @@ class Heap:
         self._look_at_fixed(plan)
         self._record(stores)
         self._drop_unused(plan)
+        plan.grown = {id(watched.holder()) for watched in self._lasting}
         self._warn()
         return plan
 
@@ -374,6 +391,9 @@ class Heap:
         self._recorder.used_as_integers.update(map(self._types.number_operand, moved))
 
     def _number(self, content: Any, place: Place) -> Any:
+        if type(content) is Counted:
+            leaf = next(leaf for copied, _, numbers, leaf in self._copied if content.is_of(numbers[0]))
+            return self._types.number_at(leaf, True) + content.growth()
         if is_number(content) or (is_traced(content) and isinstance(content, (int, float))):
             return content
         raise self._leak(place, content)
@@ -435,7 +455,7 @@ class Heap:
         used = {*recorder.a, *recorder.b, *recorder.third.values(), *recorder.looked_up()}
         shift = 1 << ops.KIND_SHIFT
         recorder.new_parameters += [p for p in self._parameters if p._leaf in used or p._leaf - shift in used]
-        plan.looked_after = {(id(vars(thing)), f.name) for f, thing, *_ in self._fields if not f.is_slot}
+        plan.looked_after = {Attribute(thing, f).key for f, thing, *_ in self._fields}
         plan.looked_after |= {copied.place.key for copied, *_ in self._copied}
         plan.looked_after |= {(id(content), None) for _, content in self._found.lists}
         plan.copied = [
@@ -453,6 +473,7 @@ class Heap:
 
     def restore(self) -> None:
         """Put back what was there before `enter`."""
+        self._is_over = True
         for kind, original in self._replaced:
             if original is not None:
                 kind.backward = original  # type: ignore[attr-defined]

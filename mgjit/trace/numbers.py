@@ -18,6 +18,7 @@ from typing import Any, Callable, NamedTuple
 from ..engine.value import Value
 from ..errors import TraceError, described, user_location
 from . import opcodes as ops
+from .counted import Counted
 from .leaks import Traced, is_traced, leaked
 from .recorder import Recorder
 
@@ -227,6 +228,8 @@ def number_types(recorder: Recorder) -> NumberTypes:
         kind = type(operand)
         if kind is float or issubclass(kind, (int, float)):
             return recorder.constant(operand)
+        if kind is Counted:
+            return recorder.constant(int(operand))
         if is_traced(operand):
             leaked()
         has_number = hasattr(operand, "__float__") and not isinstance(operand, (type, complex))

@@ -140,6 +140,22 @@ class Attribute(Place):
         return f"{type(self.holder).__name__}.{self.name}"
 
 
+class ClassAttribute(Place):
+    """An attribute of a class itself."""
+
+    __slots__ = ()
+    holder: type
+
+    def read(self) -> Any:
+        return vars(self.holder)[self.name]
+
+    def write(self, thing: Any) -> None:
+        setattr(self.holder, self.name, thing)
+
+    def describe(self) -> str:
+        return f"{self.holder.__name__}.{self.name}"
+
+
 class Variable(Place):
     """A variable of an enclosing function."""
 

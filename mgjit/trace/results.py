@@ -19,6 +19,7 @@ from typing import Any, Callable
 from ..engine.state import State
 from ..engine.value import Value
 from ..runtime.live import Field, field_of
+from .counted import Counted
 from .functions import attributes, is_of_user
 from .leaks import is_traced, leaked, refuse_hidden
 from .recorder import Recorder
@@ -219,7 +220,9 @@ def _fields_to_return(returned: Any) -> dict[Field, Any]:
     """What of an object can leave the trace: numbers and the like; containers, such as of operands, are empty."""
     found: dict[Field, Any] = {}
     for name, part in attributes(returned).items():
-        if is_traced(part) or isinstance(part, (int, float, str, bytes, type(None))):
+        if type(part) is Counted:
+            found[field_of(type(returned), name)] = part.value
+        elif is_traced(part) or isinstance(part, (int, float, str, bytes, type(None))):
             found[field_of(type(returned), name)] = part
         elif type(part) in (list, tuple, set, dict, frozenset):
             found[field_of(type(returned), name)] = type(part)()

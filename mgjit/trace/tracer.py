@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, Callable
+from typing import Any, Callable, TypeVar
 
 from ..collection import without_garbage_collection
 from ..engine.precision import Precision
@@ -25,16 +25,17 @@ from .drawing import Drawing
 from .draws import DrawPlan
 from .heap import Heap, HeapPlan
 from .instrument import recorded
+from .progress import tracing_threads
 from .randomness import followed, places_in_module, with_draws
 from .recorder import Recorder, Trace
 from .results import ResultTree, describe_result
 from .signature import ArgumentPlan
 from .traced import traced_types
 
+T = TypeVar("T")
+
 #: One trace at a time in a process: the engine's classes are instrumented while it runs.
 _trace_lock = new_lock()
-#: The threads that are inside a trace, and what it computes with.
-tracing_threads: dict[int, Precision] = {}
 
 
 @dataclass
@@ -47,11 +48,6 @@ class TracedCall:
     draws: DrawPlan
 
 
-def is_tracing() -> bool:
-    """Whether this thread is inside a trace (a compiled step called there is recorded, not run)."""
-    return bool(tracing_threads) and threading.get_ident() in tracing_threads
-
-
 def require_traced_precision(name: str, precision: Precision) -> None:
     """Raise a PrecisionError when a step of one precision is called in the trace of a step of another."""
     outer = tracing_threads[threading.get_ident()]
@@ -60,6 +56,12 @@ def require_traced_precision(name: str, precision: Precision) -> None:
             f"{user_location()}: {name}, a {precision.name} step, is called in a {outer.name} step and would become "
             "part of it, with its numbers. Give both the same dtype, or call the undecorated function."
         )
+
+
+def between_traces(work: Callable[[], T]) -> T:
+    """`work()`, while nothing is changed for the time of a trace."""
+    with _trace_lock:
+        return work()
 
 
 def trace_call(

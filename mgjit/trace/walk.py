@@ -23,7 +23,7 @@ from .bytecode import names_beside_stores, stored_attributes, stored_variables
 from .draws import is_bound_draw
 from .functions import captured, is_of_user
 from .guards import LONGEST_LIST
-from .places import Attribute, Element, Entry, Place, Root
+from .places import Attribute, ClassAttribute, Element, Entry, Place, Root
 from .watched import Watched
 
 _ATOMS = frozenset(
@@ -46,12 +46,14 @@ class Found:
         lists: lists of numbers, with their places.
         objects: objects of a class and its fields that hold numbers; the first two are data and gradient, if there
             are fields of these names.
+        counters: those of the scalars that are ints in variables and attributes of classes.
         watched: what is to be compared after the trace.
         draws: where there are methods of generators that are written in C.
         known: the identities of all that was walked over.
     """
 
     scalars: list[Place] = field(default_factory=list)
+    counters: list[Place] = field(default_factory=list)
     lists: list[tuple[Place, list[Any]]] = field(default_factory=list)
     objects: list[tuple[list[Any], list[Field]]] = field(default_factory=list)
     watched: list[Watched] = field(default_factory=list)
@@ -80,6 +82,7 @@ def walk(functions: list[FunctionType], roots: Iterable[tuple[str, Any]], variab
     places = [place for function in functions for place in captured(function)]
     walker.run([*places, *(Root(thing, name) for name, thing in roots)])
     walker.fields()
+    walker.classes(places)
     return walker.found
 
 
@@ -104,12 +107,29 @@ class _Walker:
         for place in places:
             content = place.read()
             if is_number(content):
-                self.found.scalars.append(place)
+                self._scalar(place, content)
             elif type(content) is list:
                 self._variable.add(place.key)
                 self.run([place])
             else:
                 self.found.watched.append(Watched(place, content))
+
+    def _scalar(self, place: Place, content: Any) -> None:
+        self.found.scalars.append(place)
+        if type(content) is int:
+            self.found.counters.append(place)
+
+    def classes(self, places: Iterable[Place]) -> None:
+        """Numbers in attributes of classes, once a trace has shown that the step assigns them."""
+        named = [place.read() for place in places]
+        kinds = {*self._objects, *(thing for thing in named if isinstance(thing, type))}
+        for base in dict.fromkeys(base for kind in kinds for base in kind.__mro__ if is_of_user(base)):
+            for name in sorted(self._assigned & vars(base).keys()):
+                place, content = ClassAttribute(base, name), vars(base)[name]
+                if is_number(content) and place.key in self._variable:
+                    self._scalar(place, content)
+                elif is_number(content):
+                    self.found.watched.append(Watched(place, content))
 
     def run(self, roots: list[Place]) -> None:
         pending = [(place, place.read()) for place in roots[::-1]]

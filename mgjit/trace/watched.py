@@ -8,7 +8,7 @@ from typing import Any
 
 from .functions import attributes, is_of_user
 from .leaks import is_traced, is_traced_number
-from .places import Attribute, Element, Place
+from .places import Attribute, ClassAttribute, Element, Place
 
 #: How deep traced values are looked for in what a step leaves behind.
 _DEPTH = 4
@@ -54,6 +54,8 @@ class Watched:
     def are_numbers(self) -> bool:
         """Whether all that is different are numbers where there were numbers."""
         now, parts = self._now(), self._parts
+        if isinstance(self.place, ClassAttribute):
+            return isinstance(now, (int, float))
         if now is not self._before or parts is None or len(now) != len(parts):
             return False
         pairs = zip(parts, now) if type(parts) is list else ((part, now.get(key)) for key, part in parts.items())

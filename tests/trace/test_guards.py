@@ -72,13 +72,13 @@ def test_03_objects_are_compared_by_identity() -> None:
 
 
 def test_04_names_that_go_and_come() -> None:
-    """A deleted global is a difference; a name that was missing is not captured."""
+    """A deleted global is a difference, and so is one that was missing."""
     namespace: dict[str, Any] = {"__name__": "somewhere", "k": 1.0}
     exec("def step(x): return x * k + later if x > 5 else x", namespace)  # noqa: S102
     guard = Guard(namespace["step"])
     namespace["later"] = 3.0
-    assert guard.difference() == ""
-    del namespace["k"]
+    assert guard.difference() == "the captured later has been set"
+    del namespace["later"], namespace["k"]
     assert guard.difference() == "the captured k is gone"
 
 

@@ -11,8 +11,9 @@ import pytest
 
 import mgjit
 from mgjit.errors import RandomnessError
+from mgjit.trace.progress import is_tracing
 from mgjit.trace.signature import plan_arguments
-from mgjit.trace.tracer import is_tracing, trace_call
+from mgjit.trace.tracer import trace_call
 from tests.lowering import Example
 
 

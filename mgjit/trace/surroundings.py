@@ -1,0 +1,397 @@
+"""Everything around a step that its code can reach, as it was when the step was traced.
+
+A compiled call uses the objects, elements and functions of the trace.  So all of them are noted (trace/facts.py): the
+elements of lists and dicts, attributes, methods and other attributes of classes, names in modules, defaults and code of
+functions, contents of buffers.
+
+1. Read the code of the step and of the functions that it names, for the names that matter; functions are found by
+   names, so this is repeated until there are no new ones.  Of long containers a few elements of each type are enough.
+2. Walk once more over everything, and note it.  Of objects and modules, the names that the code mentions count; of
+   containers all that is in them.  Libraries are not walked into.
+3. What belongs to data is compared at each call where there is little of it.  Everything else, such as methods and long
+   lists of parameters, takes longer to compare than a step to run: it is compared at each call at first, and then so
+   often that it takes a small part of the time.  What is noticed late is said in a warning.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import re
+import warnings
+import weakref
+import zlib
+from array import array
+from collections import deque
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping, ValuesView
+from contextvars import ContextVar
+from time import perf_counter
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any
+
+from ..engine.nn import Module
+from ..engine.state import State
+from ..engine.value import Value
+from ..errors import RetraceWarning, user_stacklevel
+from .bytecode import codes, global_names
+from .facts import MISSING, Facts
+from .functions import is_of_user, samples
+from .progress import tracing_threads
+
+#: What cannot lead anywhere.
+_ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None), range, slice, type(Ellipsis)})
+#: Functions with which code reaches attributes that it does not name.
+_COMPUTED = frozenset({"getattr", "setattr", "vars", "__dict__", "attrgetter", "asdict", "astuple", "__getattribute__"})
+#: Functions with which code reaches variables that it does not name.
+_SEARCHING = frozenset({"globals", "eval", "exec"})
+#: Classes of Python's own whose objects are bags of attributes.
+_BAGS = frozenset({("types", "SimpleNamespace"), ("argparse", "Namespace"), ("_thread", "_local")})
+#: So much data is compared at each call.
+_FEW = 12
+#: So many seconds may be spent with comparing the rest at each call; then, there is a pause after it that is so many
+#: times as long as it took.
+_FIRST_SECONDS = 0.02
+_PAUSE = 20.0
+
+
+class Surroundings:
+    """What is around a step.
+
+    Args:
+        function: the step.
+        objects: arguments that are not inputs.
+    """
+
+    def __init__(self, function: Any, objects: Iterable[Any]) -> None:
+        self._roots = [("the step", function), *(("an argument", thing) for thing in objects)]
+        self._names: set[Any] = {"__call__"}
+        self._notes = False
+        self._data, self._code = Facts(self._names), Facts(self._names)
+        known = -1
+        while len(self._names) != known:
+            known = len(self._names)
+            self._walk()
+        self._notes = True
+        self._walk()
+        self._has_little = False
+        self._spent, self._next, self._skipped = 0.0, 0.0, False
+
+    def settle(self, places: Collection[tuple[int, Any]], grown: Collection[int]) -> None:
+        """After the trace.
+
+        Args:
+            places: what lies there is looked after elsewhere.
+            grown: identities of containers to which the step adds elements, only while it is traced.
+        """
+        self._data.forget(places)
+        self._data.settle(grown)
+        self._code.forget(places)
+        self._code.settle(())
+        self._has_little = self._data.count() <= _FEW
+
+    # ---- 3: comparing -------------------------------------------------------------------------------
+
+    def conditions(self, name_of: Callable[[Any], str]) -> list[str]:
+        """Python expressions that all hold, and raise nothing, only if there is no difference.
+
+        Args:
+            name_of: makes a name by which the expressions can refer to an object.
+        """
+        return [*(self._data.conditions(name_of) if self._has_little else []), f"{name_of(self._seem_same)}()"]
+
+    def _seem_same(self) -> bool:
+        """Whether there is no difference in what is not compared at each call, as far as it is time to look."""
+        now = perf_counter()
+        if now < self._next or tracing_threads:  # for a trace, code is exchanged
+            self._skipped = True
+            return True
+        if not (self._code.hold() and (self._has_little or self._data.hold())):
+            return False
+        then = perf_counter()
+        self._spent += then - now
+        if self._spent > _FIRST_SECONDS:
+            self._next = then + _PAUSE * (then - now)
+        self._skipped = False
+        return True
+
+    def difference(self) -> str:
+        """The first difference in words; empty when there is none, or it is not time to look."""
+        if self._has_little:
+            found = self._data.difference()
+            if found:
+                return found
+        if self._seem_same():
+            return ""
+        found = self._code.difference() or self._data.difference()
+        if found and self._skipped:
+            warnings.warn(
+                f"{found}. Calls shortly before this one have not noticed, because to compare all that the step "
+                "captures takes longer than to run it: call step.clear() after such a change.",
+                RetraceWarning,
+                stacklevel=user_stacklevel(),
+            )
+        return found
+
+    @property
+    def changed(self) -> Any:
+        """The list of numbers that was found to have changed, if that was the difference."""
+        return self._data.changed
+
+    # ---- 1 and 2: the walk --------------------------------------------------------------------------
+
+    def _walk(self) -> None:
+        self._all_names = not _COMPUTED.isdisjoint(self._names)
+        pending = [(thing, path) for path, thing in self._roots]
+        seen: set[int] = set()
+        kept: list[Any] = []  # so that no id is used again
+        while pending:
+            thing, path = pending.pop()
+            kind: Any = type(thing)
+            if _leads_nowhere(kind) or id(thing) in seen:
+                continue
+            seen.add(id(thing))
+            kept.append(thing)
+            pending += self._inside(thing, kind, path)
+
+    def _inside(self, thing: Any, kind: type, path: Any) -> Iterator[tuple[Any, Any]]:
+        """What a thing leads to, after it has been noted."""
+        reader = _READERS.get(kind)
+        if reader is not None:
+            yield from reader(self, thing, path)
+        elif isinstance(thing, type):
+            yield from self._class(thing, path)
+        elif isinstance(thing, ModuleType):
+            yield from self._named(vars(thing), path, self._code)
+        elif hasattr(thing, "_function"):
+            yield thing._function, path  # a compiled step that is called inside of this one
+            yield from self._named(vars(thing), path, self._data)
+        elif isinstance(thing, Module) or is_of_user(kind) or (kind.__module__, kind.__name__) in _BAGS:
+            yield from self._contents(thing, path)
+            yield from self._object(thing, kind, path)
+        elif hasattr(thing, "__wrapped__"):
+            yield thing.__wrapped__, path
+        else:
+            yield from self._contents(thing, path)
+
+    def _function(self, function: FunctionType, path: Any) -> Iterator[tuple[Any, Any]]:
+        if hasattr(function, "__wrapped__"):
+            yield function.__wrapped__, path
+        if not is_of_user(function) and function.__module__ != Module.__module__:
+            return
+        for code in codes(function.__code__):
+            self._names.update(code.co_names)
+            self._names.update(constant for constant in code.co_consts if isinstance(constant, str))
+        if self._notes:
+            self._code.parts(function, functools.partial(_of_function, function), (path, "'s code and defaults"))
+        namespace = function.__globals__
+        if not _SEARCHING.isdisjoint(self._names):
+            words = {word for text in self._names if isinstance(text, str) for word in re.findall(r"\w+", text)}
+            for name in sorted(words & namespace.keys()):
+                if self._notes:
+                    self._data.entry(namespace, name, name)
+                yield namespace[name], name
+        for name in global_names(function.__code__):
+            yield self._global(namespace, name), name
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            yield _content(cell), name
+        yield from ((default, (path, "'s default")) for default in function.__defaults__ or ())
+        yield function.__kwdefaults__, (path, "'s defaults")
+        yield from self._named(function.__dict__, path, self._data, is_function=True)
+
+    def _global(self, namespace: dict[str, Any], name: str) -> Any:
+        """What a global name means.  Variables of other kinds are compared at each call (trace/guards.py)."""
+        meant = namespace.get(name, MISSING)
+        if self._notes and (meant is MISSING or isinstance(meant, (ModuleType, BuiltinFunctionType))):
+            self._code.entry(namespace, name, name)
+        if meant is MISSING:
+            builtin = namespace.get("__builtins__")
+            builtin = vars(builtin) if isinstance(builtin, ModuleType) else builtin
+            if self._notes and isinstance(builtin, dict) and name in builtin:
+                self._code.entry(builtin, name, name)
+        return None if meant is MISSING else meant
+
+    def _class(self, thing: type, path: Any) -> Iterator[tuple[Any, Any]]:
+        for base in thing.__mro__:
+            if is_of_user(base) or issubclass(base, Module):
+                yield from self._named(vars(base), path, self._code, base)
+        yield type(thing), path
+
+    def _object(self, thing: Any, kind: type, path: Any) -> Iterator[tuple[Any, Any]]:
+        yield kind, kind.__name__
+        if self._notes:
+            self._data.class_of(thing)
+        own = getattr(thing, "__dict__", None)
+        if own is not None:
+            yield from self._named(own, path, self._data)
+        for name, read in _slots(kind):
+            if self._all_names or name in self._names:
+                inner = (path, f".{name}")
+                slot = _Slot(thing, read)
+                if self._notes:
+                    self._data.entry(slot, name, inner, thing)
+                yield slot.get(name), inner
+
+    def _named(
+        self, namespace: Any, path: Any, facts: Facts, holder: Any = None, is_function: bool = False
+    ) -> Iterator[tuple[Any, Any]]:
+        """The names in a namespace that the code mentions."""
+        for name in list(namespace):
+            if name in self._names or (self._all_names and facts is self._data) or _is_operator(namespace, name):
+                inner = (path, f".{name}")
+                if self._notes:
+                    facts.entry(namespace, name, inner, holder)
+                yield namespace.get(name), inner
+        if self._notes and not is_function:
+            facts.keys(namespace, path)
+
+    def _contents(self, thing: Any, path: Any) -> Iterator[tuple[Any, Any]]:
+        """Of containers, also of libraries and of classes derived from Python's own."""
+        if isinstance(thing, (list, deque)):
+            yield from self._list(thing, path)
+        elif isinstance(thing, (set, frozenset, tuple)):
+            yield from self._set(thing, path)
+        elif isinstance(thing, Mapping):
+            yield from self._mapping(thing, path)
+        elif isinstance(thing, (ValuesView, ItemsView)):
+            yield from self._elements(list(thing), path)
+            if self._notes:
+                self._data.parts(thing, functools.partial(_listed, thing), path)
+        elif isinstance(thing, ContextVar) and self._notes:
+            self._data.answer(functools.partial(thing.get, None), path)
+        elif isinstance(thing, (operator.attrgetter, operator.methodcaller)):
+            self._names.update(part for text in _arguments(thing) for part in text.split("."))
+        elif isinstance(thing, weakref.ref):
+            yield thing(), path
+        elif self._notes and _is_buffer(thing):
+            self._data.answer(functools.partial(_checksum, thing), path)
+
+    def _list(self, thing: Any, path: Any) -> Iterator[tuple[Any, Any]]:
+        kinds = set(map(type, thing))
+        if self._notes:
+            if type(thing) is list and all(getattr(kind, "__eq__", None) is object.__eq__ for kind in kinds):
+                self._data.row(thing, path)
+            else:
+                self._data.parts(thing, functools.partial(_listed, thing), path)
+        if not all(map(_leads_nowhere, kinds)):
+            yield from self._elements(thing, path)
+
+    def _elements(self, thing: Any, path: Any) -> Iterator[tuple[Any, Any]]:
+        if self._notes:
+            yield from ((part, (path, index)) for index, part in enumerate(thing))
+        else:
+            yield from ((part, path) for part in samples(thing))
+
+    def _set(self, thing: Any, path: Any) -> Iterator[tuple[Any, Any]]:
+        if self._notes and isinstance(thing, set):
+            self._data.parts(thing, functools.partial(_listed, thing), path)
+        yield from self._elements(thing, path)
+
+    def _mapping(self, thing: Any, path: Any) -> Iterator[tuple[Any, Any]]:
+        if self._notes:
+            self._data.parts(thing, functools.partial(_entries, thing), path)
+            yield from ((thing[name], (path, f"[{name!r}]")) for name in list(thing))
+        else:
+            yield from ((part, path) for part in samples(list(thing.values())))
+
+    def _method(self, thing: Any, path: Any) -> Iterator[tuple[Any, Any]]:
+        yield thing.__self__, (path, "'s object")
+        yield getattr(thing, "__func__", None), path
+
+    def _partial(self, thing: Any, path: Any) -> Iterator[tuple[Any, Any]]:
+        yield from ((part, path) for part in (thing.func, thing.args, thing.keywords))
+
+    def _descriptor(self, thing: Any, path: Any) -> Iterator[tuple[Any, Any]]:
+        for name in ("fget", "fset", "fdel", "__func__", "func"):
+            yield getattr(thing, name, None), path
+
+
+_READERS: dict[type, Any] = {
+    FunctionType: Surroundings._function,
+    MethodType: Surroundings._method,
+    BuiltinFunctionType: Surroundings._method,
+    type([].__len__): Surroundings._method,
+    functools.partial: Surroundings._partial,
+    property: Surroundings._descriptor,
+    staticmethod: Surroundings._descriptor,
+    classmethod: Surroundings._descriptor,
+    functools.cached_property: Surroundings._descriptor,
+    list: Surroundings._list,
+    dict: Surroundings._mapping,
+    tuple: Surroundings._set,
+}
+
+
+@functools.lru_cache(maxsize=1024)
+def _leads_nowhere(kind: Any) -> bool:
+    return kind in _ATOMS or issubclass(kind, (Value, State))
+
+
+def _is_operator(namespace: Any, name: Any) -> bool:
+    """Whether a name is that of a method which code calls without naming it."""
+    is_special = isinstance(name, str) and name.startswith("__") and name.endswith("__")
+    return is_special and isinstance(namespace.get(name), FunctionType)
+
+
+class _Slot:
+    """A slot of an object as a namespace with one name."""
+
+    __slots__ = ("_read", "_thing")
+
+    def __init__(self, thing: Any, read: Any) -> None:
+        self._thing, self._read = thing, read
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        """What the slot holds."""
+        try:
+            return self._read(self._thing)
+        except AttributeError:
+            return default
+
+
+@functools.lru_cache(maxsize=256)
+def _slots(kind: type) -> list[tuple[str, Callable[[Any], Any]]]:
+    """The slots of the objects of a class, with what reads each."""
+    found = {
+        name: member.__get__
+        for base in reversed(kind.__mro__)
+        for name, member in vars(base).items()
+        if isinstance(member, MemberDescriptorType)
+    }
+    return list(found.items())
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def _listed(container: Iterable[Any]) -> list[Any]:
+    return list(container)
+
+
+def _of_function(function: FunctionType) -> list[Any]:
+    return [function.__code__, function.__defaults__, function.__kwdefaults__]
+
+
+def _entries(mapping: Mapping[Any, Any]) -> list[Any]:
+    return [*mapping.keys(), *mapping.values()]
+
+
+def _arguments(getter: Any) -> list[str]:
+    return [part for part in getter.__reduce__()[1] if isinstance(part, str)]
+
+
+def _is_buffer(thing: Any) -> bool:
+    if isinstance(thing, (array, bytearray, memoryview)):
+        return True
+    return type(thing).__module__ == "numpy" and type(thing).__name__ == "ndarray"
+
+
+def _checksum(thing: Any) -> int:
+    """Tells contents of buffers apart, which may be long."""
+    try:
+        return zlib.crc32(thing)
+    except (BufferError, TypeError, ValueError):  # not contiguous, or of objects
+        return zlib.crc32(thing.tobytes())
