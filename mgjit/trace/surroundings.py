@@ -372,7 +372,9 @@ def _listed(container: Iterable[Any]) -> list[Any]:
 
 
 def _of_function(function: FunctionType) -> list[Any]:
-    return [function.__code__, function.__defaults__, function.__kwdefaults__]
+    # The tuple and dict around the defaults may be made anew whenever they are asked for.
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    return [function.__code__, *defaults]
 
 
 def _entries(mapping: Mapping[Any, Any]) -> list[Any]:
