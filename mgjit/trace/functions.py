@@ -25,6 +25,7 @@ from .places import Entry, Place, Root, Variable
 _LIBRARY = tuple(
     os.path.realpath(path) + os.sep for path in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")} if path
 )
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INSTALLED = ("site-packages", "dist-packages")
 #: Libraries whose Python code never computes with the numbers of a step one by one.
 _FOREIGN = frozenset({"mgjit", "numpy", "scipy", "torch", "jax", "pandas", "matplotlib", "tqdm", "pytest", "_pytest"})
@@ -68,13 +69,19 @@ def is_of_user(thing: Any) -> bool:
         file = getattr(sys.modules.get(module), "__file__", None)
         return module == "__main__" or (file is not None and not _is_in_library(file))
     code: Any = getattr(thing, "__code__", None)  # PyPy's built-in functions have code without names
-    return hasattr(code, "co_names") and not _is_in_library(code.co_filename)
+    return hasattr(code, "co_names") and not _is_in_library(code.co_filename) and not _is_ours(code.co_filename)
 
 
 @functools.lru_cache(maxsize=1024)
 def _is_in_library(filename: str) -> bool:
     path = os.path.realpath(filename)
     return path.startswith(_LIBRARY) and not any(part in path for part in _INSTALLED)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_ours(filename: str) -> bool:
+    """Whether a file is one of the package, or stands for code that the package has generated."""
+    return os.path.abspath(filename).startswith(_PACKAGE)
 
 
 def captured(function: FunctionType) -> Iterator[Place]:
