@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ..ir.program import Loop, Reference, Register, Statement
-from .dependence import independent, plain
+from .dependence import independent_among, plain
 from .nest import Nest, Use, examine, executions
 
 
@@ -120,7 +120,7 @@ def best_plan(loop: Loop, processor: Processor, sharing: Sharing | None = None) 
     if nest is None:
         return inside, None
     # Loops that something other than an affine index depends on cannot be split into steps.
-    free = [one for one in nest.band if one not in nest.fixed and one.count > 1 and independent(one, [loop])]
+    free = independent_among([one for one in nest.band if one not in nest.fixed and one.count > 1], [loop])
     plans = [_plan(nest, vector, free, processor, sharing) for vector in free] if processor.lanes > 1 else []
     plain = _plan(nest, None, free, processor, sharing)
     plan = min([plain, *plans], key=lambda one: one.cost)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..ir.program import (
@@ -41,21 +41,21 @@ def independent(loop: Loop, nest: Sequence[Node] | None = None) -> bool:
         nest: nodes around the loop. When given, iterations are compared whatever the other loops of these nodes
             do, so that `loop` may be moved to any place among them.
     """
-    nodes = loop.body if nest is None else nest
-    inside = {node for node in walk(nodes) if isinstance(node, Loop) and node is not loop}
-    if any(isinstance(node, Block) for node in walk(nodes)):
-        return False
-    for accesses in _by_array(nodes).values():
-        if not accesses.writes:
-            continue
-        if None in accesses.writes or None in accesses.reads:
-            return False
-        if not _all_separate(accesses, loop, inside):
-            return False
-    return True
+    return bool(independent_among([loop], loop.body if nest is None else nest))
 
 
-def _all_separate(accesses: _Accesses, loop: Loop, inside: set[Loop]) -> bool:
+def independent_among(loops: Sequence[Loop], nest: Sequence[Node]) -> list[Loop]:
+    """Those of `loops` that are `independent` in the same nodes around them."""
+    if any(isinstance(node, Block) for node in walk(nest)):
+        return []
+    written = [accesses for accesses in accesses_by_array(nest).values() if accesses.writes]
+    if any(None in accesses.writes or None in accesses.reads for accesses in written):
+        return []
+    inside = {node for node in walk(nest) if isinstance(node, Loop)}
+    return [loop for loop in loops if all(_all_separate(accesses, loop, inside - {loop}) for accesses in written)]
+
+
+def _all_separate(accesses: Accesses, loop: Loop, inside: set[Loop]) -> bool:
     writes = _distinct(accesses.writes, loop, inside)
     both = writes + [index for index in _distinct(accesses.reads, loop, inside) if index not in writes]
     return all(_pair_separate(a, b, loop, inside) for a in writes for b in both)
@@ -71,7 +71,7 @@ def separable(first: Sequence[Node], second: Sequence[Node], loop: Loop) -> bool
     inside = {node for node in walk(both) if isinstance(node, Loop)}
     if any(isinstance(node, Block) for node in walk(both)):
         return False
-    one, other = _by_array(first), _by_array(second)
+    one, other = accesses_by_array(first), accesses_by_array(second)
     for array in one.keys() & other.keys():
         mine, theirs = one[array], other[array]
         pairs = [(mine.writes, theirs.writes), (mine.writes, theirs.reads), (mine.reads, theirs.writes)]
@@ -85,7 +85,11 @@ def separable(first: Sequence[Node], second: Sequence[Node], loop: Loop) -> bool
 
 def may_meet(first: Sequence[Node], second: Sequence[Node]) -> bool:
     """Whether one may write an element that the other accesses, in any iterations of any loops."""
-    one, other = _by_array(first), _by_array(second)
+    return accesses_may_meet(accesses_by_array(first), accesses_by_array(second))
+
+
+def accesses_may_meet(one: Mapping[Array, Accesses], other: Mapping[Array, Accesses]) -> bool:
+    """`may_meet` for the accesses of two lists of nodes."""
     for array in one.keys() & other.keys():
         mine, theirs = one[array], other[array]
         for here, there in ((mine.writes, theirs.writes), (mine.writes, theirs.reads), (mine.reads, theirs.writes)):
@@ -94,7 +98,7 @@ def may_meet(first: Sequence[Node], second: Sequence[Node]) -> bool:
     return False
 
 
-class _Accesses:
+class Accesses:
     """How an array is accessed; the index None stands for an access that is not plain: not affine, or a choice."""
 
     def __init__(self) -> None:
@@ -102,8 +106,9 @@ class _Accesses:
         self.writes: set[Index | None] = set()
 
 
-def _by_array(nodes: Sequence[Node]) -> dict[Array, _Accesses]:
-    found: defaultdict[Array, _Accesses] = defaultdict(_Accesses)
+def accesses_by_array(nodes: Sequence[Node]) -> dict[Array, Accesses]:
+    """How each array is accessed in nodes."""
+    found: defaultdict[Array, Accesses] = defaultdict(Accesses)
     for statement in statements(nodes):
         target = statement.target
         if isinstance(target, Reference):

@@ -22,7 +22,7 @@ fusion and distribution", LCPC 1993.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 
 from ..ir.program import (
     Array,
@@ -33,15 +33,13 @@ from ..ir.program import (
     Program,
     Reference,
     Statement,
-    arrays_read,
-    arrays_written,
     count_statements,
     reads,
     statements,
     walk,
 )
 from .cost import Processor, best_plan
-from .dependence import independent, never_meet, ranged, separable
+from .dependence import Accesses, accesses_by_array, accesses_may_meet, independent_among, ranged, separable
 from .nest import band
 from .rewrite import registers_used
 from .substitute import Substitution, copy_nodes
@@ -73,37 +71,64 @@ def fuse(program: Program, processor: Processor, whole_step: bool = False) -> No
 
 
 def _fuse(nodes: Sequence[Node], processor: Processor) -> list[Node]:
-    done: list[Node] = []
-    members: dict[Node, _Member] = {}
+    done: list[_Part] = []
     for node in nodes:
+        part = _Part(node)
         if isinstance(node, Loop):
             node.body = _fuse(node.body, processor)
-            member = _Member.of(node)
+            member = _Member.of(node, processor)
             if member is not None:
-                joined = _join_with_earlier(done, members, member, processor)
-                if joined is not None:
-                    members[joined.nest] = joined
+                if _join_with_earlier(done, member):
                     continue
-                members[node] = member
-        done.append(node)
-    return done
+                part = member
+        done.append(part)
+    return [part.node for part in done]
 
 
-@dataclass
-class _Member:
+class _Part:
+    """A node among others, and what it works on."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    @cached_property
+    def accesses(self) -> dict[Array, Accesses]:
+        """How it accesses each array."""
+        return accesses_by_array([self.node])
+
+    @cached_property
+    def written(self) -> set[Array]:
+        """The arrays that it writes."""
+        return {array for array, accesses in self.accesses.items() if accesses.writes}
+
+    @cached_property
+    def statements(self) -> set[Statement]:
+        """All in it."""
+        return set(statements([self.node]))
+
+    @cached_property
+    def used(self) -> set[Statement]:
+        """The statements whose registers it reads."""
+        return {used for statement in self.statements for used in registers_used(statement)}
+
+
+class _Member(_Part):
     """A nest that may be fused, with its free loops and what is inside these."""
 
-    nest: Loop
-    free: list[Loop]
-    inside: list[Node]
+    node: Loop
+
+    def __init__(self, nest: Loop, free: list[Loop], inside: list[Node], processor: Processor) -> None:
+        super().__init__(nest)
+        self.free, self.inside, self.processor = free, inside, processor
+        self.has_loops = any(isinstance(node, Loop) for node in inside)
 
     @classmethod
-    def of(cls, nest: Loop) -> _Member | None:
+    def of(cls, nest: Loop, processor: Processor) -> _Member | None:
         """The member that a nest is, or None."""
         loops = band(nest)
         if count_statements([nest]) > _MOST_STATEMENTS or any(isinstance(node, Block) for node in walk([nest])):
             return None
-        free = [loop for loop in loops if independent(loop, [nest])]
+        free = independent_among(loops, [nest])
         if not free:
             return None
         inside = loops[-1].body
@@ -111,33 +136,44 @@ class _Member:
             copy = loop.empty_copy()
             copy.body = copy_nodes(inside, Substitution(copies={loop: copy}))
             inside = [copy]
-        return cls(nest, free, inside)
+        return cls(nest, free, inside, processor)
 
-    @property
-    def has_loops(self) -> bool:
-        return any(isinstance(node, Loop) for node in self.inside)
+    @cached_property
+    def cost(self) -> float:
+        """Of the best plan."""
+        return best_plan(self.node, self.processor)[0]
+
+    @cached_property
+    def places(self) -> list[tuple[Array, Index]]:
+        """The elements that it accesses by a plain index, in the order of the statements."""
+        found: list[tuple[Array, Index | None]] = []
+        for statement in statements([self.node]):
+            found += ((array, ranged(index)) for array, index in reads(statement))
+            if isinstance(statement.target, Reference):
+                found.append((statement.target.array, ranged(statement.target.index)))
+        return list(dict.fromkeys((array, index) for array, index in found if index is not None))
 
 
-def _join_with_earlier(
-    done: list[Node], members: dict[Node, _Member], member: _Member, processor: Processor
-) -> _Member | None:
-    """Fuse a nest with one of those before it, in place of it or at the end; None when none fits."""
+def _join_with_earlier(done: list[_Part], member: _Member) -> bool:
+    """Fuse a nest with one of those before it, in place of it or at the end; whether one fits."""
     for position in range(len(done) - 1, max(-1, len(done) - 1 - _FARTHEST), -1):
-        earlier = members.get(done[position])
-        if earlier is None or not _match(earlier, member):
-            continue
-        joined = _joined(earlier, member, processor)
-        if joined is None:
+        earlier = done[position]
+        if not isinstance(earlier, _Member) or not _match(earlier, member):
             continue
         between = done[position + 1 :]
-        if _may_pass([member.nest], between):
-            done[position] = joined.nest
-            return joined
-        if _may_pass([earlier.nest], between):
+        in_place = _may_pass(member, between)
+        if not in_place and not _may_pass(earlier, between):
+            continue
+        joined = _joined(earlier, member)
+        if joined is None:
+            continue
+        if in_place:
+            done[position] = joined
+        else:
             del done[position]
-            done.append(joined.nest)
-            return joined
-    return None
+            done.append(joined)
+        return True
+    return False
 
 
 # ---- 1: what corresponds ------------------------------------------------------------------------------
@@ -153,26 +189,17 @@ def _match(one: _Member, other: _Member) -> bool:
 
 def _shared(one: _Member, other: _Member) -> set[Array]:
     """Arrays through which numbers pass from one nest to the other."""
-    written, touched = _written([one.nest]), _touched([one.nest])
-    others_written, others_touched = _written([other.nest]), _touched([other.nest])
-    return (written & others_touched) | (touched & others_written)
-
-
-def _written(nodes: Sequence[Node]) -> set[Array]:
-    return {array for s in statements(nodes) for array in arrays_written(s)}
-
-
-def _touched(nodes: Sequence[Node]) -> set[Array]:
-    return _written(nodes) | {array for s in statements(nodes) for array in arrays_read(s)}
+    return (one.written & other.accesses.keys()) | (other.written & one.accesses.keys())
 
 
 def _correspondences(one: _Member, other: _Member) -> Iterator[dict[Loop, Loop]]:
     """Maps from the free loops of the first nest to those of the second that a shared array suggests."""
     tried = []
     shared = _shared(one, other)
-    for array, index, _ in _accesses([one.nest]):
-        for other_array, other_index, _ in _accesses([other.nest]):
-            if array is other_array and array in shared and index is not None and other_index is not None:
+    others = [(array, index) for array, index in other.places if array in shared]
+    for array, index in one.places:
+        for other_array, other_index in others:
+            if array is other_array:
                 found = _by_steps(index, one.free, other_index, other.free)
                 if found is not None and found not in tried:
                     tried.append(found)
@@ -190,14 +217,13 @@ def _by_steps(index: Index, free: Sequence[Loop], other: Index, others_free: Seq
 # ---- 2 and 4: together ------------------------------------------------------------------------------------
 
 
-def _joined(one: _Member, other: _Member, processor: Processor) -> _Member | None:
+def _joined(one: _Member, other: _Member) -> _Member | None:
     for correspondence in _correspondences(one, other):
         renamed = copy_nodes(one.inside, Substitution(copies=correspondence))
         if _same_iteration_only(renamed, other.inside, other.free):
-            joined = _around([*renamed, *other.inside], other.free)
-            limit = _TOLERANCE * (best_plan(one.nest, processor)[0] + best_plan(other.nest, processor)[0])
-            if best_plan(joined, processor)[0] <= limit:
-                return _Member.of(joined)
+            joined = _Member.of(_around([*renamed, *other.inside], other.free), other.processor)
+            if joined is not None and joined.cost <= _TOLERANCE * (one.cost + other.cost):
+                return joined
     return None
 
 
@@ -233,30 +259,11 @@ def _nested(nodes: list[Node], loops: Sequence[Loop]) -> list[Node]:
 # ---- 3: what is between -----------------------------------------------------------------------------------
 
 
-def _accesses(nodes: Sequence[Node]) -> Iterator[tuple[Array, Index | None, bool]]:
-    """(array, index or None when it may be any element, whether it is written) of all statements."""
-    for statement in statements(nodes):
-        yield from ((array, ranged(index), False) for array, index in reads(statement))
-        target = statement.target
-        if isinstance(target, Reference):
-            yield target.array, ranged(target.index), True
-        else:
-            yield from ((array, None, True) for array in arrays_written(statement))
-
-
-def _may_pass(moved: Sequence[Node], others: Sequence[Node]) -> bool:
-    """Whether nodes may be executed before, or after, all of the others."""
-    own, between = set(statements(moved)), set(statements(others))
-    if _register_connects(own, between) or _register_connects(between, own):
-        return False
-    theirs = list(_accesses(others))
-    for array, index, writes in _accesses(moved):
-        for their_array, their_index, they_write in theirs:
-            conflict = array is their_array and (writes or they_write)
-            if conflict and (index is None or their_index is None or not never_meet(index, their_index)):
-                return False
-    return True
-
-
-def _register_connects(one: set[Statement], other: set[Statement]) -> bool:
-    return any(used in other for s in one for used in registers_used(s))
+def _may_pass(moved: _Part, others: Sequence[_Part]) -> bool:
+    """Whether a node may be executed before, or after, all of the others."""
+    return not any(
+        not moved.used.isdisjoint(other.statements)
+        or not other.used.isdisjoint(moved.statements)
+        or accesses_may_meet(moved.accesses, other.accesses)
+        for other in others
+    )
