@@ -86,6 +86,11 @@ def walk(functions: list[FunctionType], roots: Iterable[tuple[str, Any]], variab
     return walker.found
 
 
+def _leads_further(kind: type) -> bool:
+    """Whether objects of a class may lead to numbers: the engine keeps account of its own, and atoms have none."""
+    return kind not in _ATOMS and not issubclass(kind, (Value, State, type))
+
+
 def is_number(content: Any) -> bool:
     """Whether something is a float or int, and not bool."""
     return type(content) is float or type(content) is int
@@ -148,15 +153,17 @@ class _Walker:
             kinds = set(map(type, thing))
             if kind is list:
                 self._list(thing, kinds, place)
-            if not kinds <= _ATOMS:
+            if any(_leads_further(part) for part in kinds):
                 yield from ((Element(place, thing, index), part) for index, part in enumerate(thing))
+            elif not kinds <= _ATOMS:
+                self._seen.update(map(id, thing))  # thousands of parameters
         elif kind is dict:
             yield from self._dict(thing, place)
         elif kind is MethodType:
             yield Root(thing.__self__, "self"), thing.__self__
         elif kind is functools.partial:
             yield from ((Root(part, "an argument"), part) for part in (*thing.args, *thing.keywords.values()))
-        elif not isinstance(thing, (Value, State, type)) and is_of_user(kind):
+        elif _leads_further(kind) and is_of_user(kind):
             self._objects.setdefault(kind, []).append(thing)
             for attribute in self._attributes(thing, kind):
                 content = content_of(attribute, thing)
