@@ -12,10 +12,11 @@ what trace/capture.py adds.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -136,8 +137,11 @@ def _inside(thing: Any) -> Iterator[Any]:
             yield thing._function  # a compiled step that is called inside of this one
 
 
-def samples(elements: Iterable[Any]) -> Iterator[Any]:
+def samples(elements: Collection[Any]) -> Iterator[Any]:
     """A few elements of each type."""
+    if len(set(map(type, elements))) == 1:
+        yield from itertools.islice(elements, _SAMPLES)
+        return
     counts: dict[type, int] = {}
     for element in elements:
         kind = type(element)

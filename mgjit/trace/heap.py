@@ -452,7 +452,9 @@ class Heap:
     def _drop_unused(self, plan: HeapPlan) -> None:
         """Only what the step uses becomes memory of the kernel."""
         recorder = self._recorder
-        used = {*recorder.a, *recorder.b, *recorder.third.values(), *recorder.looked_up()}
+        used: set[int] = set()
+        if self._parameters or self._copied:
+            used.update(recorder.a, recorder.b, recorder.third.values(), recorder.looked_up())
         shift = 1 << ops.KIND_SHIFT
         recorder.new_parameters += [p for p in self._parameters if p._leaf in used or p._leaf - shift in used]
         plan.looked_after = {Attribute(thing, f).key for f, thing, *_ in self._fields}

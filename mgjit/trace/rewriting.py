@@ -22,7 +22,7 @@ import linecache
 import math
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from .bytecode import codes
 from .semantics import REPLACEMENTS
@@ -55,45 +55,75 @@ def rewritten(functions: Iterable[FunctionType]) -> list[tuple[FunctionType, Cod
 # ---- finding the text of a function ---------------------------------------------------------------------
 
 
+class _Part(NamedTuple):
+    """What is in a part of a file.  Functions are known by their name and the line in which their decorators begin."""
+
+    nodes: dict[tuple[str, int], list[tuple[int, int]]]  # line and column of each in the tree
+    codes: dict[tuple[str, int], list[CodeType]]  # what Python makes of them
+
+
 @functools.lru_cache(maxsize=64)
-def _module(source: str, filename: str) -> tuple[ast.Module, list[CodeType]] | None:
-    """A file as a tree, and all code objects that Python makes of it."""
+def _definitions(source: str, filename: str) -> list[tuple[int, int]] | None:
+    """First and last line of each function and class at the top of a file; None when it is no Python."""
     try:
         tree = ast.parse(source, filename)
-        return tree, list(codes(compile(tree, filename, "exec", dont_inherit=True)))
     except (SyntaxError, ValueError, RecursionError):
         return None
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return [(_first_line(node), node.end_lineno or node.lineno) for node in tree.body if isinstance(node, definitions)]
+
+
+@functools.lru_cache(maxsize=256)
+def _text_around(source: str, filename: str, line: int) -> str | None:
+    """A file without the functions and classes that do not contain a line, all else where it was."""
+    definitions = _definitions(source, filename)
+    if definitions is None:
+        return None
+    lines = source.split("\n")
+    for first, last in definitions:
+        if not first <= line <= last:
+            lines[first - 1 : last] = [""] * (last - first + 1)
+    return "\n".join(lines)
+
+
+@functools.lru_cache(maxsize=256)
+def _part(text: str, filename: str) -> _Part:
+    tree, part = ast.parse(text, filename), _Part({}, {})
+    for node in ast.walk(tree):
+        if isinstance(node, _FUNCTIONS):
+            key = getattr(node, "name", "<lambda>"), _first_line(node)
+            part.nodes.setdefault(key, []).append((node.lineno, node.col_offset))
+    for code in codes(compile(tree, filename, "exec", dont_inherit=True)):
+        part.codes.setdefault((code.co_name, code.co_firstlineno), []).append(code)
+    return part
+
+
+def _first_line(node: Any) -> int:
+    lines: list[int] = [node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))]
+    return min(lines)
 
 
 def _code_of(source: str, filename: str, function: FunctionType) -> CodeType | None:
     """The rewritten code of a function; None when it stays as it is."""
-    module = _module(source, filename)
     code = function.__code__
-    if module is None:
+    key = code.co_name, code.co_firstlineno
+    text = _text_around(source, filename, code.co_firstlineno)
+    if text is None:
         return None
-    tree, originals = module
-    same = [original for original in originals if _is_same(original, code)]
-    nodes = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) and _starts(node, code)]
-    if not same or len(nodes) != 1:
+    part = _part(text, filename)
+    nodes = part.nodes.get(key, [])
+    if len(nodes) != 1 or not any(_is_same(original, code) for original in part.codes.get(key, ())):
         return None
-    return _rewritten(source, filename, nodes[0].lineno, nodes[0].col_offset, code, _meanings(function))
+    return _rewritten(text, filename, nodes[0], code, _meanings(function))
 
 
 def _is_same(original: CodeType, code: CodeType) -> bool:
     """Whether a function was compiled from this text."""
     return (
-        original.co_name == code.co_name
-        and original.co_firstlineno == code.co_firstlineno
-        and original.co_names == code.co_names
+        original.co_names == code.co_names
         and original.co_varnames == code.co_varnames
         and len(original.co_code) == len(code.co_code)
     )
-
-
-def _starts(node: Any, code: CodeType) -> bool:
-    name = getattr(node, "name", "<lambda>")
-    first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
-    return name == code.co_name and first == code.co_firstlineno
 
 
 def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
@@ -113,15 +143,13 @@ def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _rewritten(
-    source: str, filename: str, line: int, column: int, code: CodeType, meanings: tuple[tuple[str, str], ...]
+    text: str, filename: str, place: tuple[int, int], code: CodeType, meanings: tuple[tuple[str, str], ...]
 ) -> CodeType | None:
-    tree = ast.parse(source, filename)
-    node = next(
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, _FUNCTIONS) and (node.lineno, node.col_offset) == (line, column)
-    )
-    rewriter = _Rewriter(dict(meanings), source)
+    """The new code of the function at a place (line, column) in a part of its file."""
+    tree = ast.parse(text, filename)
+    functions = (node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS))
+    node = next(node for node in functions if (node.lineno, node.col_offset) == place)
+    rewriter = _Rewriter(dict(meanings), text)
     rewriter.function(node)
     if not rewriter.changed:
         return None

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -259,3 +261,39 @@ def test_10_nothing_to_change() -> None:
         return "text"[1:2]
 
     assert rewritten([simple]) == []
+
+
+def test_11_one_function_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What else is in the file may change how Python compiles it: imports in odd places, what is in the future."""
+    text = '''
+from __future__ import annotations
+
+try:
+    import math
+except ImportError:
+    math = None
+
+
+def decorated(function): return function
+
+
+class Number:
+    @decorated
+    def clipped(self, x: Missing) -> Missing:
+        return math.exp(x) if x > 0 else """of
+        two lines"""
+
+
+def other(x):
+    return 1 if x else 2
+'''
+    (tmp_path / "one_function_of_a_file.py").write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("one_function_of_a_file")
+    function = module.Number.clipped
+    [(same, code)] = rewritten([function])
+    assert same is function
+    assert code.co_firstlineno == function.__code__.co_firstlineno
+    assert "__mgjit__" in code.co_names
+    for x in (0.5, -0.5):
+        assert with_captured_functions([function], lambda x=x: function(None, x)) == function(None, x)
