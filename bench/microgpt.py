@@ -104,7 +104,7 @@ def run(way: str, arguments: argparse.Namespace, cache: Path) -> dict[str, Any]:
         shutil.copy(arguments.names, Path(folder) / "input.txt")
         python = arguments.pypy if way == "PyPy" else sys.executable
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "MGJIT_CACHE_DIR": str(cache)}
-        done = subprocess.run(
+        done = subprocess.run(  # noqa: PLW1510 - see below
             [python, str(child), str(script), str(target)], cwd=folder, env=environment, capture_output=True, text=True
         )
         if done.returncode:

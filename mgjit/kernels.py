@@ -253,7 +253,9 @@ class Kernels:
         seconds = perf_counter() - started
         processor = Processor(64 // plan.precision.size)
         lowered = lower(traced.trace, _regions(plan, traced.draws), processor, self._options.code.grads)
-        return Lowering(lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe())
+        return Lowering(
+            lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe(), traced.heap.backward
+        )
 
 
 def _lengths(arguments: Sequence[Any]) -> Hashable:

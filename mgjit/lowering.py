@@ -20,6 +20,7 @@ class Lowering:
     stats: Stats
     hints: list[str] = field(default_factory=list)
     draws: str = ""
+    backward: str = ""
 
     @property
     def graph(self) -> str:
@@ -39,8 +40,7 @@ class Lowering:
             f"-> {lowered.loops} loops, {lowered.statements} statements, {self.c_source.count(chr(10))} lines of C",
             "seconds: " + ", ".join(f"{stage} {seconds:.4f}" for stage, seconds in lowered.seconds.items()),
         ]
-        if self.draws:
-            lines.append(self.draws)
+        lines += [text for text in (self.draws, self.backward) if text]
         if self.stats.traces:
             lines.append(f"last build: cache {self.stats.cache}, C compiler {self.stats.compile_seconds:.3f} s")
         else:

@@ -15,7 +15,7 @@ def _select(condition: float, chosen: float, other: float) -> float:
 
 
 def _link(value: float, operand: float, derivative: float) -> float:
-    """`value`, which depends on `operand` with a derivative that somebody else has worked out."""
+    """`value`, which depends on `operand` with a derivative that somebody else has worked out, or its reciprocal."""
     return value
 
 
@@ -42,12 +42,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "copy": float,
     "select": _select,
     "link": _link,
+    "link_divided": _link,
 }
 
 #: Operations that give one of their operands, or its negative, or 0 or 1: there is nothing to round.
 EXACT = frozenset({
     "maximum", "minimum", "less", "less_equal", "equal", "not_equal", "negate", "absolute", "relu", "copy", "select",
-    "link",
+    "link", "link_divided",
 })  # fmt: skip
 
 

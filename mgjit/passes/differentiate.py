@@ -149,7 +149,7 @@ def differentiable_operands(statement: Statement) -> tuple[Operand, ...]:
         return statement.operands[:1]
     if statement.operation == "select":
         return statement.operands[1:]
-    if statement.operation == "link":
+    if statement.operation in _LINKS:
         return statement.operands[:2]
     return statement.operands
 
@@ -387,14 +387,20 @@ def _link(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Opera
     return [g, g if is_one else e.multiply(derivative, g), None]
 
 
+def _link_divided(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
+    return [g, e.emit("divide", g, x[2]), None]
+
+
 def _copy(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
     return [g]
 
 
+_LINKS = ("link", "link_divided")
 _RULES: dict[str, _Rule] = {
     "add": _add, "subtract": _subtract, "multiply": _multiply, "power": _power, "negate": _negate,
     "absolute": _absolute, "relu": _relu, "exp": _exp, "log": _log, "tanh": _tanh, "sqrt": _sqrt,
-    "maximum": _maximum, "minimum": _minimum, "select": _select, "link": _link, "copy": _copy,
+    "maximum": _maximum, "minimum": _minimum, "select": _select, "link": _link,
+    "link_divided": _link_divided, "copy": _copy,
 }  # fmt: skip
 
 
@@ -418,7 +424,7 @@ def _cut_links(program: Program) -> None:
     """Links have told what depends on what; now they are copies."""
     for _, nodes in program.phases:
         for statement in statements(nodes):
-            if statement.operation == "link":
+            if statement.operation in _LINKS:
                 statement.operation, statement.operands = "copy", statement.operands[:1]
 
 

@@ -44,6 +44,7 @@ from ..trace.opcodes import (
     CONSTANT,
     KIND_SHIFT,
     LINK,
+    LINK_DIVIDED,
     NUMBER,
     OPERATIONS,
     SELECT,
@@ -187,7 +188,7 @@ class _Lifter:
             place = self._operand(trace.a, position, dimensions, as_place=True)
             index = self._operand(trace.b, position, dimensions)
             statement.operands = (_with_dynamic(place, Dynamic(index, layout.stride, layout.count)),)
-        elif code in (SELECT, LINK):
+        elif code in (SELECT, LINK, LINK_DIVIDED):
             assert trace.c is not None
             columns = (trace.c, trace.a, trace.b) if code == SELECT else (trace.a, trace.b, trace.c)
             statement.operands = tuple(self._operand(column, position, dimensions) for column in columns)

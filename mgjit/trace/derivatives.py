@@ -14,7 +14,7 @@ from .recorder import Recorder
 #: How deep expressions are compared.
 _DEPTH = 4
 _BOTH = frozenset({ops.ADD, ops.SUBTRACT, ops.MULTIPLY})
-_FIRST = frozenset({ops.POWER, ops.EXP, ops.TANH, ops.NEGATE})
+_FIRST = frozenset({ops.POWER, ops.EXP, ops.LOG, ops.TANH, ops.NEGATE})
 _COMMUTATIVE = frozenset({ops.ADD, ops.MULTIPLY})
 
 
@@ -28,12 +28,12 @@ class Derivatives:
     def __init__(self, recorder: Recorder, crossed: set[int]) -> None:
         self._recorder, self._crossed = recorder, crossed
 
-    def columns(self, record: int, edges: Sequence[tuple[int, int]]) -> list[list[int]] | None:
+    def columns(self, record: int, edges: Sequence[tuple[int, int, bool]]) -> list[list[int]] | None:
         """For each edge the column of operands that it belongs to; None when the edges are not those of the operation.
 
         Args:
             record: of numbers; anything else never fits.
-            edges: the operand and the factor of each.
+            edges: the operand and the factor of each, and whether the gradient is divided by it.
         """
         recorder = self._recorder
         if record < 0 or not recorder.op[record] & ops.NUMBER:
@@ -41,16 +41,21 @@ class Derivatives:
         code = recorder.op[record] - ops.NUMBER
         selected = self._selected_by_relu(record) if code == ops.SELECT else None
         if selected is not None:
-            if len(edges) != 1 or edges[0][0] != selected or not self._is_of_relu(record, selected, edges[0][1]):
+            (operand, factor, divides), *others = edges
+            if others or divides or operand != selected or not self._is_of_relu(record, selected, factor):
                 return None
             recorder.op[record], recorder.a[record], recorder.b[record] = ops.RELU, selected, ops.NO_OPERAND
             del recorder.third[record]
             return [recorder.a]
         free = [recorder.a, recorder.b] if code in _BOTH else [recorder.a] if code in _FIRST else []
         columns = []
-        for operand, factor in edges:
+        for operand, factor, divides in edges:
             fitting = [
-                column for column in free if column[record] == operand and self._fits(code, record, column, factor)
+                column
+                for column in free
+                if column[record] == operand
+                and divides == (code == ops.LOG)
+                and self._fits(code, record, column, factor)
             ]
             if not fitting:
                 return None
@@ -88,6 +93,8 @@ class Derivatives:
             return self._is(factor, -1.0)
         if code == ops.MULTIPLY:
             return self._same(factor, second if column is recorder.a else first)
+        if code == ops.LOG:
+            return self._same(factor, first)
         if code == ops.EXP:
             return self._same(factor, record)
         if code == ops.TANH:

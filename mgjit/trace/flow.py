@@ -3,13 +3,14 @@
 For the time of the run, the attribute that holds gradients is a property of the class: reading the gradient of a node
 gives a symbol for it, and what `backward()` computes from symbols is kept as it is:
 
-1. A number times the gradient of a node is a contribution of that node.
+1. A number times the gradient of a node, or that gradient divided by a number, is a contribution of that node.
 2. A gradient plus contributions, assigned to where that gradient was, is an edge of the flow for each of them: from
    the node, times the number, to the node that was assigned.
 3. Zero may be assigned to what has got nothing yet, and 1 to the root, once.
 
-Everything else (a quotient, a clipped gradient, a product of two) cannot be expressed as such edges: `NoFlow`.  So this
-holds for any `backward()` whatsoever: recursive or not, with closures or lists of local derivatives, in any order.
+Everything else (a clipped gradient, a product of two, a question how large one is) cannot be expressed as such edges:
+`NoFlow`.  So this holds for any `backward()` whatsoever: recursive or not, with closures or lists of local
+derivatives, in any order.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ from .node_class import NodeClass
 
 
 class NoFlow(BaseException):
-    """A backward pass is more than gradients times numbers, added up; the reason is its text."""
+    """A backward pass is more than gradients times numbers, added up; what it is instead is the text."""
 
 
 class Edge(NamedTuple):
-    """`target.gradient += factor * source.gradient`."""
+    """`target.gradient += factor * source.gradient`, or `source.gradient / factor`."""
 
     source: Any
     target: Any
     factor: Any
+    divides: bool = False
 
 
 @dataclass
@@ -156,6 +158,11 @@ class _Gradient(_Symbol):
 
     __rmul__ = __mul__
 
+    def __truediv__(self, divisor: Any) -> Any:
+        if is_traced_number(divisor) or isinstance(divisor, (int, float)):
+            return _Contribution(self.node, divisor, divides=True)
+        return NotImplemented
+
     def __neg__(self) -> Any:
         return _Contribution(self.node, -1.0)
 
@@ -167,15 +174,15 @@ class _Gradient(_Symbol):
 
 
 class _Contribution(_Symbol):
-    """A number times the gradient of a node."""
+    """A number times the gradient of a node, or that gradient divided by a number."""
 
-    __slots__ = ("factor", "node")
+    __slots__ = ("divides", "factor", "node")
 
-    def __init__(self, node: Any, factor: Any) -> None:
-        self.node, self.factor = node, factor
+    def __init__(self, node: Any, factor: Any, divides: bool = False) -> None:
+        self.node, self.factor, self.divides = node, factor, divides
 
     def __neg__(self) -> Any:
-        return _Contribution(self.node, -self.factor)
+        return _Contribution(self.node, -self.factor, self.divides)
 
     def __add__(self, other: Any) -> Any:
         return _Sum(other, (self,)) if isinstance(other, _Gradient) else NotImplemented
@@ -204,7 +211,12 @@ class _Sum(_Symbol):
             gradient, terms = terms[0], (gradient,)  # a + b is b + a
         if type(gradient) is not _Gradient or gradient.node is not node:
             raise NoFlow("it assigns the gradient of another node")
-        return [Edge(term.node, node, term.factor if type(term) is _Contribution else 1.0) for term in terms]
+        return [
+            Edge(term.node, node, term.factor, term.divides)
+            if type(term) is _Contribution
+            else Edge(term.node, node, 1.0)
+            for term in terms
+        ]
 
 
 def _is_number(content: Any, number: float) -> bool:

@@ -85,7 +85,9 @@ class Gatherer:
         known = self._known.get(key)
         if known is None:
             self._allow(candidates)
-            made: Any = object.__new__(_gathered_class(_original(type(candidates[0])), attributes(candidates[0])))
+            made: Any = object.__new__(
+                _gathered_class(_original(type(candidates[0])), attributes(_single(candidates)[0]))
+            )
             object.__setattr__(made, "_mgjit_choice", (self, candidates, index))
             self._kept.append(candidates)
             known = self._known[key] = made
@@ -93,9 +95,15 @@ class Gatherer:
 
     def _allow(self, candidates: list[Any]) -> None:
         """Objects can be gathered that are from before the trace, in no graph, or of one that is understood."""
-        if all(map(self.is_known, candidates)) or _differ_in_numbers(candidates):
+        if all(map(self.is_known, _single(candidates))) or _differ_in_numbers(candidates):
             return
         kind = _original(type(candidates[0]))
+        if any(map(is_gathered, candidates)):
+            raise TraceError(
+                f"{user_location()}: a traced index chooses among nodes of a graph ({kind.__name__}) that another one "
+                "has chosen, so that the order of backward() cannot be told. Choose once, with one index, or select "
+                "numbers with a sum of products with mgjit.one_hot(index, n)."
+            )
         style = style_of(kind)
         if style is None:
             raise TraceError(
@@ -161,7 +169,7 @@ def _is_same(a: Any, b: Any) -> bool:
 
 def _differ_in_numbers(candidates: list[Any]) -> bool:
     """Whether objects hold numbers, and besides only what is the same in all of them."""
-    first, *others = map(attributes, candidates)
+    first, *others = map(attributes, _single(candidates))
     return all(
         other.keys() == first.keys() and all(_is_like(part, first[name]) for name, part in other.items())
         for other in others
@@ -180,6 +188,14 @@ def _is_number(content: Any) -> bool:
 
 def _original(kind: type) -> type:
     return getattr(kind, "_mgjit_original", kind)
+
+
+def _single(candidates: list[Any]) -> list[Any]:
+    """Candidates, and instead of those that have been chosen themselves, those among which they were."""
+    found: list[Any] = []
+    for candidate in candidates:
+        found += _single(choice_of(candidate)[1]) if is_gathered(candidate) else [candidate]
+    return found
 
 
 def _gathered_class(kind: type, fields: dict[str, Any]) -> type:

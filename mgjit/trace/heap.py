@@ -84,6 +84,7 @@ class HeapPlan:
         copied: what is copied before and after each call.
         valid_once: whether places that held None or ints hold floats from the first call on, and the step can tell.
         fixed: places whose numbers have shaped the trace, and the numbers: guards must watch them.
+        backward: how the backward passes of other people's classes were taken, for people; empty where there are none.
         looked_after: (id of the holder, name) of the places that are memory of the kernel, or copied: guards must not
             watch them.
         grown: identities of containers that the step changes only while it is traced, which a warning says.
@@ -93,6 +94,7 @@ class HeapPlan:
     copied: list[Copied] = field(default_factory=list)
     valid_once: bool = False
     fixed: list[tuple[Place, Any]] = field(default_factory=list)
+    backward: str = ""
     looked_after: set[tuple[int, Any]] = field(default_factory=set)
     grown: set[int] = field(default_factory=set)
 
@@ -240,6 +242,12 @@ class Heap:
         except NoFlow as reason:
             self._give_up(str(reason))
 
+    def _describe_backward(self) -> str:
+        if self._knowledge.no_flow:
+            return f"slower path: backward() is recorded operation by operation, because {self._knowledge.no_flow}"
+        names = ", ".join(known.kind.__name__ for known in self._node_classes)
+        return f"backward() of {names} is taken symbolically" if self._recorder.last_backward >= 0 and names else ""
+
     def _give_up(self, reason: str) -> None:
         self._knowledge.no_flow = reason
         raise Again
@@ -335,7 +343,7 @@ class Heap:
             Again: it assigned numbers in places that were not known to change.
         """
         self._put_back_draws()
-        plan = HeapPlan(self._state)
+        plan = HeapPlan(self._state, backward=self._describe_backward())
         self._note_moved_integers()
         as_integers = self._recorder.used_as_integers
         stores: list[tuple[int, Any]] = []

@@ -16,13 +16,13 @@ OPERATIONS = (
     "add", "subtract", "multiply", "divide", "power", "maximum", "minimum",
     "less", "less_equal", "equal", "not_equal",
     "negate", "absolute", "relu", "exp", "log", "tanh", "sqrt", "copy",
-    "select", "link", "store", "backward", "take",
+    "select", "link", "link_divided", "store", "backward", "take",
 )  # fmt: skip
 (
     ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, MAXIMUM, MINIMUM,
     LESS, LESS_EQUAL, EQUAL, NOT_EQUAL,
     NEGATE, ABSOLUTE, RELU, EXP, LOG, TANH, SQRT, COPY,
-    SELECT, LINK, STORE, BACKWARD, TAKE,
+    SELECT, LINK, LINK_DIVIDED, STORE, BACKWARD, TAKE,
 ) = range(len(OPERATIONS))  # fmt: skip
 
 #: Opcodes from TAKE on are look-ups; each table layout (stride, count) of a trace has its own opcode.

@@ -31,6 +31,7 @@ from .opcodes import (
     INPUT,
     KIND_SHIFT,
     LINK,
+    LINK_DIVIDED,
     LOCAL,
     LOCAL_GRADIENT,
     NO_OPERAND,
@@ -232,9 +233,13 @@ class Recorder:
         self.third[position] = condition
         return position
 
-    def link(self, value: int, operand: int, derivative: int) -> int:
-        """Append a node with the number `value`, which depends on the node `operand` with a known derivative."""
-        position = self.emit(LINK, value, operand)
+    def link(self, value: int, operand: int, derivative: int, divides: bool = False) -> int:
+        """Append a node with the number `value`, which depends on the node `operand` with a known derivative.
+
+        Args:
+            divides: whether gradients are divided by `derivative` instead of multiplied with it.
+        """
+        position = self.emit(LINK_DIVIDED if divides else LINK, value, operand)
         self.third[position] = derivative
         return position
 

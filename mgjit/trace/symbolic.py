@@ -38,14 +38,15 @@ class Edge:
 
     Attributes:
         target: the node.
-        factor: what the gradient is multiplied with.
+        factor: what the gradient is multiplied with, or divided by.
+        divides: which of the two.
         sender: the record that contributes it; None for what nobody asks for.
     """
 
-    __slots__ = ("factor", "sender", "target")
+    __slots__ = ("divides", "factor", "sender", "target")
 
-    def __init__(self, target: Node, factor: int) -> None:
-        self.target, self.factor = target, factor
+    def __init__(self, target: Node, factor: int, divides: bool) -> None:
+        self.target, self.factor, self.divides = target, factor, divides
         self.sender: int | None = None
 
 
@@ -152,13 +153,13 @@ class SymbolicBackward:
 
         if flow.root is not None:
             node_of(flow.root)
-        for source, target, factor in flow.edges:
+        for source, target, factor, divides in flow.edges:
             if is_gathered(target):
                 candidates = [node_of(candidate) for candidate in choice_of(target)[1]]
                 node = nodes[-1 - len(edges)] = self._looked_up(target, node_of(source), candidates)
             else:
                 node = node_of(target)
-            edges.append(Edge(node, operand_of(factor)))
+            edges.append(Edge(node, operand_of(factor), divides))
             node_of(source).edges.append(edges[-1])
         sources = dict.fromkeys(id(edge.source) for edge in flow.edges)
         leaves = {key: node for key, node in nodes.items() if not node.edges}
@@ -280,7 +281,7 @@ def convert(recorder: Recorder, nodes: Iterable[Node]) -> None:
     columns: dict[Node, list[list[int]]] = {}
     for node in given:
         if node.operand not in converted:
-            found = derivatives.columns(node.operand, [(e.target.operand, e.factor) for e in node.edges])
+            found = derivatives.columns(node.operand, [(e.target.operand, e.factor, e.divides) for e in node.edges])
             if found is not None:
                 converted[node.operand] = node
                 columns[node] = found
@@ -307,5 +308,5 @@ def _link(recorder: Recorder, node: Node, is_crossed: bool) -> None:
     if is_crossed:
         node.value = recorder.emit(ops.COPY | ops.NUMBER, node.operand, ops.NO_OPERAND)
     for edge in reversed(node.edges):
-        node.value = recorder.link(node.value, edge.target.value, edge.factor)
+        node.value = recorder.link(node.value, edge.target.value, edge.factor, edge.divides)
         edge.sender = edge.target.value if edge.target.candidates else node.value

@@ -166,3 +166,30 @@ def test_06_nodes_that_were_used_before_the_choice() -> None:
 
     with pytest.raises(TraceError, match="two traced indices"):
         mgjit.compile(step)(1, 2)
+
+
+def test_07_choosing_among_what_was_chosen() -> None:
+    """Twice among parameters; twice among nodes of a graph is a TraceError."""
+
+    def make() -> tuple[list[list[Node]], Any]:
+        table = [[Node(0.1 * i - 0.7 * j) for j in range(3)] for i in range(4)]
+
+        def step(i: int, j: int, x: float) -> Any:
+            loss = table[i][j] * x * table[1][j]
+            loss.backward()
+            for row in table:
+                for node in row:
+                    node.data -= 0.1 * node.grad
+                    node.grad = 0
+            return loss.data
+
+        return table, step
+
+    mine, undecorated = make()
+    theirs, plain = make()
+    step = mgjit.compile(plain)
+    for i, j, x in ((0, 0, 1.5), (3, 2, -0.5), (1, 1, 2.0), (1, 2, 0.25)):
+        assert step(i, j, x) == undecorated(i, j, x)
+        assert [[n.data for n in row] for row in mine] == [[n.data for n in row] for row in theirs]
+    with pytest.raises(TraceError, match=r"test_gathered\.py:\d+.*that another one has chosen"):
+        mgjit.compile(lambda i, j: [[n * n for n in row] for row in mine][i][j].data)(1, 2)
