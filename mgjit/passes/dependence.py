@@ -58,7 +58,9 @@ def independent_among(loops: Sequence[Loop], nest: Sequence[Node]) -> list[Loop]
 def _all_separate(accesses: Accesses, loop: Loop, inside: set[Loop]) -> bool:
     writes = _distinct(accesses.writes, loop, inside)
     both = writes + [index for index in _distinct(accesses.reads, loop, inside) if index not in writes]
-    return all(_pair_separate(a, b, loop, inside) for a in writes for b in both)
+    # Which elements they are does not matter, only how far apart.
+    pairs = {(a.terms, b.terms, a.base - b.base): (a, b) for a in writes for b in both}
+    return all(_pair_separate(a, b, loop, inside) for a, b in pairs.values())
 
 
 def _distinct(indices: set[Index | None], loop: Loop, inside: set[Loop]) -> list[Index]:
