@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -57,6 +58,14 @@ def private_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("MGJIT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))  # the next candidate
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_to_collect() -> None:
+    """No collection looks again through what other modules have left: tests collect often, and it becomes much."""
+    if hasattr(gc, "freeze"):  # PyPy has none
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,10 +10,13 @@ from bench import references, workloads
 from bench.workloads import WORKLOADS, Sources
 from tests.workload import Instance, missing
 
-pytestmark = pytest.mark.skipif(
-    bool(missing("gcc")) or platform.python_implementation() == "PyPy",
-    reason="the references are built with gcc; once, on CPython, is enough",
-)
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(
+        bool(missing("gcc")) or platform.python_implementation() == "PyPy",
+        reason="the references are built with gcc; once, on CPython, is enough",
+    ),
+]
 
 STEPS = 3
 

@@ -12,6 +12,8 @@ from bench import workloads
 from bench.workloads import Sources
 from tests.workload import Instance, compare, missing, run
 
+pytestmark = pytest.mark.once
+
 
 def short_documents() -> Instance:
     """Two sequence lengths, small."""

@@ -21,6 +21,8 @@ from mgjit.toolchain import build
 from tests.codegen.native import compile_c, find, run_native
 from tests.lowering import SCALAR, WIDE, Example, bits, numbers, sgd
 
+pytestmark = pytest.mark.once
+
 PROCESSORS = [Processor(2, 16), Processor(4, 16), WIDE, Processor(16, 32)]
 EVERY = pytest.mark.parametrize("processor", PROCESSORS, ids=lambda processor: f"{processor.lanes}lanes")
 FAMILIES = pytest.mark.parametrize("family", ["gcc", "clang"])

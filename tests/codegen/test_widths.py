@@ -14,6 +14,8 @@ import mgjit
 from mgjit.toolchain import compilers
 from tests.refusals import bits
 
+pytestmark = pytest.mark.once
+
 DRAW = random.Random(5)
 WIDTHS = [[DRAW.choice([7, 9, 11, 13, 15, 17, 21, 31]) for _ in range(DRAW.choice([3, 3, 4]))] for _ in range(12)]
 

@@ -13,6 +13,8 @@ from mgjit.ir.program import Block, Loop, Node, count_statements, walk
 from mgjit.passes.blocks import BLOCK_SIZE
 from tests.lowering import Example, numbers
 
+pytestmark = pytest.mark.once
+
 
 def irregular(size: int, around: int = 1) -> Example:
     """Operations in no order at all, `around` times over."""
@@ -57,7 +59,7 @@ def test_01_short_code_is_left_alone() -> None:
 
 def test_02_long_code_is_cut() -> None:
     """Every function is of about the block size, and the Program still exact and well formed."""
-    made = irregular(900)
+    made = irregular(400)
     for stage in ("blocks", ""):
         program = made.lower(stage)
         assert any(isinstance(n, Block) for n in walk(program.forward))
@@ -69,7 +71,8 @@ def test_02_long_code_is_cut() -> None:
 @pytest.mark.slow
 def test_03_long_code_in_a_loop() -> None:
     """A long body of a loop is cut inside of the loop."""
-    made = irregular(500, around=5)
+    made = irregular(300, around=3)
     program = made.lower()
+    assert any(isinstance(n, Block) for n in walk(program.forward))
     assert largest(program.forward) <= 3 * BLOCK_SIZE
     made.check(program)

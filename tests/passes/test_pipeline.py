@@ -16,6 +16,8 @@ from mgjit.passes.pipeline import lower
 from tests.lowering import SCALAR, STAGES, WIDE, Example, numbers, sgd
 from tests.passes.test_blocks import irregular as irregular_code
 
+pytestmark = pytest.mark.once
+
 
 def perceptron() -> Example:
     """One sample through a small network, squared error, SGD."""
@@ -214,9 +216,9 @@ def test_04_size_does_not_grow_with_the_model() -> None:
 @pytest.mark.parametrize("processor", [SCALAR, WIDE], ids=["scalar", "vectors"])
 def test_05_long_code(processor: Processor) -> None:
     """Code that is cut into blocks, by the same passes as well."""
-    made = irregular_code(900)
+    made = irregular_code(400)
     lowered = lower(made.trace, made.regions, processor)
     made.memory = lowered.memory
     made.check(lowered.program)
     assert any(isinstance(node, Block) for node in walk(lowered.program.forward))
-    assert print_program(irregular_code(900).lower(processor=processor)) == print_program(lowered.program)
+    assert print_program(irregular_code(400).lower(processor=processor)) == print_program(lowered.program)

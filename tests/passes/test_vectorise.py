@@ -34,6 +34,8 @@ from tests.handmade import around, at, define, load, same_bits, update
 from tests.lowering import SCALAR, WIDE, Example, numbers, sgd
 from tests.nests import random_chain, random_program
 
+pytestmark = pytest.mark.once
+
 PROCESSORS = [SCALAR, Processor(2, 16), Processor(4, 16), WIDE, Processor(16, 32)]
 EVERY = pytest.mark.parametrize("processor", PROCESSORS, ids=lambda processor: f"{processor.lanes} lanes")
 
