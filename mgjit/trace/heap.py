@@ -36,7 +36,7 @@ from .flow import NoFlow, observe
 from .gathered_backward import backward_until_choices
 from .graph_style import style_of
 from .leaks import is_traced
-from .node_class import NodeClass, node_class
+from .node_class import NodeClass, node_class, was_tried
 from .places import Attribute, Place
 from .randomness import followed
 from .recorder import FOREIGN_BASE, Recorder
@@ -133,16 +133,33 @@ class Heap:
 
     def _classes_of_nodes(self) -> list[NodeClass]:
         """The classes of the objects with numbers that are nodes of a graph."""
-        before = [(place, place.read()) for place in self._found.scalars]
+        kinds = [type(things[0]) for things, _ in self._found.objects]
+        if not all(map(was_tried, kinds)):
+            self._try(kinds)
         found: dict[NodeClass, None] = {}
-        for things, fields in self._found.objects:
-            known = node_class(type(things[0]))
+        for kind, (_, fields) in zip(kinds, self._found.objects):
+            known = node_class(kind)
             if known is not None and {known.data.name, known.gradient.name} <= {f.name for f in fields}:
                 found[known] = None
-                style_of(known.kind)  # which has to be tried out while its backward() is its own
-        for place, content in before:  # trying a class may have changed its counters
-            place.write(content)
         return list(found)
+
+    def _try(self, kinds: list[type]) -> None:
+        """Try classes out; what that does to counters, tapes and gradients of the user's is undone."""
+        scalars = [(place, place.read()) for place in self._found.scalars]
+        fields = [
+            (f, thing, content_of(f, thing)) for things, named in self._found.objects for f in named for thing in things
+        ]
+        try:
+            for known in filter(None, map(node_class, kinds)):
+                style_of(known.kind)  # while its backward() is its own
+        finally:
+            for place, content in scalars:
+                place.write(content)
+            for f, thing, content in fields:
+                if content is not NOTHING and f.read(thing) is not content:
+                    f.write(thing, content)
+            for watched in self._found.watched:
+                watched.restore()
 
     def knows(self, thing: Any) -> bool:
         """Whether an object with numbers existed before the step."""

@@ -48,6 +48,11 @@ def node_class(kind: type) -> NodeClass | None:
     return None
 
 
+def was_tried(kind: type) -> bool:
+    """Whether it is known about a class and its bases whether they are classes of nodes."""
+    return not callable(getattr(kind, "backward", None)) or kind in _known
+
+
 def _without_side_effects(kind: type, attempt: Callable[[Any], NodeClass | None]) -> NodeClass | None:
     """The outcome of an attempt; None when it raises.  Counters in the class are put back."""
     before = {name: content for name, content in vars(kind).items() if isinstance(content, (int, float))}

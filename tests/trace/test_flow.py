@@ -44,6 +44,7 @@ def replayed(flow: Flow) -> dict[int, float]:
 @pytest.mark.parametrize("kind", [nodes.Closures, nodes.Factors, nodes.Sets, nodes.Tape, nodes.Doubled])
 def test_01_a_flow_is_what_the_class_does(kind: Any) -> None:
     """Edge by edge in its order, the same bits as the class's own gradients."""
+    class_of(kind)  # which tries the class out, with a graph on its tape
     leaves, root = graph(kind)
     flow = observed(root)
     assert all(leaf.grad == 0 for leaf in leaves)  # observed, and not done
