@@ -19,9 +19,11 @@ import functools
 import marshal
 from collections.abc import Callable, Collection, Iterable, Iterator
 from keyword import iskeyword
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from operator import is_
+from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
+from ..runtime.ffi import PYPY
 from .bytecode import codes, global_names
 from .facts import MISSING, describe_difference, is_equal
 from .places import Place
@@ -32,6 +34,8 @@ _COMPARED = (int, float, complex, str, bytes, bool, type(None))
 #: copied in at each call (trace/walk.py).
 LONGEST_LIST = 1000
 _DEPTH = 3
+#: So many whole numbers of a list are looked at one by one.
+_MOST_WHOLE = 16
 
 
 class Guard:
@@ -45,7 +49,7 @@ class Guard:
     def __init__(self, function: Callable[..., Any], objects: Iterable[Any] = ()) -> None:
         self._namespaces: list[tuple[Any, Any, Any, str]] = []
         self._cells: list[tuple[Any, Any, Any, str]] = []
-        self._lists: list[tuple[Any, bytes, str]] = []
+        self._lists: list[tuple[Any, bytes, str, list[Any]]] = []  # with the elements
         self._places: list[tuple[Place, Any]] = []
         self._others: list[Callable[[], str]] = []
         self._names: set[Any] = set()
@@ -110,7 +114,7 @@ class Guard:
             now = _lying_at(place)
             if now is not meant and not is_equal(now, meant):
                 return describe_difference(place.describe(), meant, now)
-        for numbers, meant, path in self._lists:
+        for numbers, meant, path, _ in self._lists:
             if _contents(numbers) != meant:
                 self.changed = numbers
                 return f"the numbers in the captured {path} have changed (pass them as an argument)"
@@ -138,20 +142,24 @@ class Guard:
         """
         found = []
         for entries, name, meant, _ in self._namespaces:
+            key = repr(name) if type(name) is str else name_of(name)  # a constant is quicker to load
             if entries is namespace and name.isidentifier() and not iskeyword(name) and name not in hidden:
                 entry = name
-            elif type(entries) is dict and meant is not MISSING:
-                entry = f"{name_of(entries)}[{name_of(name)}]"
+            elif type(entries) in (dict, MappingProxyType) and meant is not MISSING:
+                entry = f"{name_of(entries)}[{key}]"
+            elif type(entries) is dict:
+                found.append(f"{key} not in {name_of(entries)}")
+                continue
             else:
-                entry = f"{name_of(entries.get)}({name_of(name)}, {name_of(MISSING)})"
+                entry = f"{name_of(entries.get)}({key}, {name_of(MISSING)})"
             found.append(f"{entry} is {name_of(meant)}")
         for cell, _, meant, _ in self._cells:
             content = variable_of(cell) if meant is not MISSING else f"{name_of(_content)}({name_of(cell)})"
             found.append(f"{content} is {name_of(meant)}")
         found += [f"{place.expression(name_of)} is {name_of(meant)}" for place, meant in self._places]
-        for numbers, noted, _ in self._lists:
+        for numbers, _, _, elements in self._lists:
             if type(numbers) is not tuple:
-                found.append(f"{name_of(_contents)}({name_of(numbers)}) == {name_of(noted)}")
+                found += _same_elements(numbers, elements, name_of)
         return found + self._surroundings.conditions(name_of)
 
     # ---- 1 and 2: the code ------------------------------------------------------------------------
@@ -189,7 +197,7 @@ class Guard:
         self._seen.add(id(thing))
         if isinstance(thing, (list, tuple)):
             if 0 < len(thing) <= LONGEST_LIST and all(isinstance(x, (int, float)) for x in thing):
-                self._lists.append((thing, _contents(thing), path))
+                self._lists.append((thing, _contents(thing), path, list(thing)))
             elif (
                 thing
                 and all(isinstance(x, (list, tuple)) for x in thing)
@@ -252,6 +260,23 @@ def _lying_at(place: Place) -> Any:
         return place.read()
     except (AttributeError, LookupError, ValueError):
         return MISSING
+
+
+def _same_elements(numbers: list[Any], elements: list[Any], name_of: Callable[[Any], str]) -> list[str]:
+    """Conditions that hold only as long as a list has these elements.
+
+    `==` between lists looks at the identity first, and is ten times as fast as anything else; but it takes 1.0 for 1
+    and -0.0 for 0.0, so whole numbers need to be looked at one by one.  PyPy has no quick `==`, and a quick `is`.
+    """
+    whole = [index for index, number in enumerate(elements) if not number % 1 or number - number != 0]
+    if PYPY or type(numbers) is not list or len(whole) > _MOST_WHOLE:
+        return [f"{name_of(_are_same)}({name_of(numbers)}, {name_of(elements)})"]
+    same = [f"{name_of(numbers)}[{index}] is {name_of(elements[index])}" for index in whole]
+    return [f"{name_of(numbers)} == {name_of(elements)}", *same]
+
+
+def _are_same(numbers: Any, elements: list[Any]) -> bool:
+    return len(numbers) == len(elements) and all(map(is_, numbers, elements))
 
 
 def _content(cell: Any) -> Any:
