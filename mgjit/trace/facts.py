@@ -161,11 +161,12 @@ class Facts:
             and all(ask() == noted for ask, noted, _ in self._answers)
         )
 
-    def conditions(self, name_of: Callable[[Any], str]) -> list[str]:
+    def conditions(self, name_of: Callable[[Any], str], compared: Collection[int] = ()) -> list[str]:
         """The same as Python expressions that all hold; they may also raise something when one does not.
 
         Args:
             name_of: makes a name by which the expressions can refer to an object.
+            compared: identities of lists that are compared elsewhere.
         """
         found = []
         for (namespace, get, name, _), meant in zip(self._gets, self._meant):
@@ -179,8 +180,9 @@ class Facts:
         found += [f"{name_of(row)} == {name_of(copied)}" for row, copied in zip(self._rows, self._row_copies)]
         found += [f"{name_of(type)}({name_of(x)}) is {name_of(kind)}" for x, kind in zip(self._objects, self._classes)]
         found += [f"[*{name_of(space)}] == {name_of(known)}" for (space, _), known in zip(self._keys, self._key_copies)]
-        for (_, read, _), copied in zip(self._parts, self._part_copies):
-            found.append(f"{name_of(_same)}({name_of(read)}(), {name_of(copied)})")
+        for (container, read, _), copied in zip(self._parts, self._part_copies):
+            if id(container) not in compared:
+                found.append(f"{name_of(_same)}({name_of(read)}(), {name_of(copied)})")
         found += [f"{name_of(ask)}() == {name_of(noted)}" for ask, noted, _ in self._answers]
         return found
 

@@ -160,7 +160,8 @@ class Guard:
         for numbers, _, _, elements in self._lists:
             if type(numbers) is not tuple:
                 found += _same_elements(numbers, elements, name_of)
-        return found + self._surroundings.conditions(name_of)
+        compared = {id(numbers) for numbers, *_ in self._lists}
+        return found + self._surroundings.conditions(name_of, compared)
 
     # ---- 1 and 2: the code ------------------------------------------------------------------------
 

@@ -91,13 +91,17 @@ class Surroundings:
 
     # ---- 3: comparing -------------------------------------------------------------------------------
 
-    def conditions(self, name_of: Callable[[Any], str]) -> list[str]:
+    def conditions(self, name_of: Callable[[Any], str], compared: Collection[int]) -> list[str]:
         """Python expressions that all hold, and raise nothing, only if there is no difference.
 
         Args:
             name_of: makes a name by which the expressions can refer to an object.
+            compared: identities of lists that are compared elsewhere.
         """
-        return [*(self._data.conditions(name_of) if self._has_little else []), f"{name_of(self._seem_same)}()"]
+        return [
+            *(self._data.conditions(name_of, compared) if self._has_little else []),
+            f"{name_of(self._seem_same)}()",
+        ]
 
     def _seem_same(self) -> bool:
         """Whether there is no difference in what is not compared at each call, as far as it is time to look."""

@@ -172,3 +172,47 @@ def test_08_conditions() -> None:
         assert hold()
     rate = 2.5
     assert not hold()
+
+
+@pytest.mark.parametrize(
+    ("before", "index", "after", "same"),
+    [
+        ([0.5, 1.5], 1, 1.5, True),
+        ([0.5, 1.5], 1, 1.25, False),
+        ([0.5, 0.0], 1, -0.0, False),
+        ([0.5, 1.0], 1, 1, False),
+        ([1, 2], 0, True, False),
+        ([1, 2], 0, 1.0, False),
+        ([0.5, math.inf], 1, -math.inf, False),
+        ([float(k) for k in range(40)], 7, 7, False),
+        ([0.5 + k for k in range(40)], 39, 0.25, False),
+        ([0.5, math.nan], 1, 2.5, False),
+        ([10**30, 0.5], 0, 1e30, False),
+    ],
+)
+def test_09_conditions_of_lists(before: list[Any], index: int, after: Any, same: bool) -> None:
+    """They tell numbers of equal value apart that are not of one kind and sign."""
+    numbers = list(before)
+
+    def step(x: float) -> float:
+        return float(x * numbers[0])
+
+    named: dict[str, Any] = {}
+
+    def name_of(thing: Any) -> str:
+        named[f"_{len(named)}"] = thing
+        return f"_{len(named) - 1}"
+
+    conditions = Guard(step).conditions(name_of, lambda cell: name_of(cell.cell_contents), {}, [])
+
+    def hold() -> bool:
+        return all(eval(condition, dict(named)) for condition in conditions)  # noqa: S307
+
+    assert hold()
+    numbers[index] = after
+    assert hold() or not same  # where equal floats are not identical, another path finds out
+    assert same or not hold()
+    numbers[index] = before[index]
+    assert hold()
+    numbers.append(1.0)
+    assert not hold()
