@@ -451,6 +451,15 @@ def _pack_one_by_one(plan: ArgumentPlan, columns: Columns) -> Rows:
     return rows
 
 
+def _about_fixed(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    return (
+        f" The step changes {', '.join(names)} in place, or uses it as a length or an index, so it has to be one and the "
+        f"same in all rows: pass it as [{names[0]}] * n."
+    )
+
+
 def _joined(buffers: list[Any]) -> bytes:
     # bytes.join of PyPy 7.3 cannot join buffers of elements of more than one byte.
     return b"".join([memoryview(buffer).tobytes() for buffer in buffers])
@@ -458,11 +467,12 @@ def _joined(buffers: list[Any]) -> bytes:
 
 def _pack_other_values(plan: ArgumentPlan, columns: Columns, arguments: Sequence[Any]) -> Frame:
     """A row that does not fit the plan, but would if its Values were those of row 0."""
-    other = plan_arguments(columns.names, arguments, columns.static, precision=plan.precision)
+    other = plan_arguments(columns.names, arguments, plan.fixed | columns.static, precision=plan.precision)
     frame = other.frame()
     if other.structure != plan.structure or not other.pack(arguments, frame):
         raise ColumnError(
             f"{user_location()}: a row of .loop has another structure than row 0: {plan.first_difference(other)}. Make "
             "the rows alike (one length, one kind of number), or call the step for each of them."
+            + _about_fixed(sorted(plan.fixed - columns.static))
         )
     return frame

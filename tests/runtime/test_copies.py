@@ -10,7 +10,7 @@ from typing import Any, Callable
 import pytest
 
 import mgjit
-from mgjit.errors import ArgumentError, ArgumentValueError
+from mgjit.errors import ArgumentError, ArgumentValueError, ColumnError
 from mgjit.runtime import fastcall
 from mgjit.runtime.copies import Copied, Copies
 from mgjit.toolchain import compilers
@@ -113,6 +113,8 @@ def test_02_the_generated_path(seconds: float, monkeypatch: pytest.MonkeyPatch) 
         lambda m: setattr(m, "short", [7.5, 8.5, 9.5]),
         lambda m: m.short.__setitem__(1, -2.5),
         lambda m: m.long.reverse(),
+        lambda m: m.short.append(1.0),
+        lambda m: m.long.pop(),
         lambda m: setattr(m, "long", [1.0] * 40),
         lambda m: m.table.reverse(),
         lambda m: m.table.__setitem__(1, [0.5] * 20),
@@ -132,11 +134,8 @@ def test_03_changes_between_calls(change: Callable[[Any], Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (lambda m: m.short.append(1.0), ArgumentError, r"Model\.short was a list of 3 numbers"),
-        (lambda m: m.long.pop(), ArgumentError, r"Model\.long was a list of 40 numbers"),
         (lambda m: m.long.__setitem__(5, "a"), ArgumentError, r"Model\.long: "),
         (lambda m: setattr(m, "rate", None), ArgumentError, r"Model\.rate: "),
-        (lambda m: m.table[2].clear(), ArgumentError, r"Model\.table\[2\] was a list of 20 numbers"),
         (lambda m: setattr(m, "count", 2**53), ArgumentValueError, r"Model\.count is the integer 9007199254740992"),
     ],
 )
@@ -319,3 +318,20 @@ def test_12_threads(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
         thread.join()
     assert counts == [2005.0] * 20
     assert step.stats.calls == 2005
+
+
+def test_13_arguments_changed_in_place_in_a_loop() -> None:
+    """One list for all rows is the same list again and again; other lists in other rows are refused, with the way out."""
+
+    def plain(xs: list[float], rate: float) -> float:
+        for k in range(len(xs)):
+            xs[k] = xs[k] * rate
+        return sum(xs)
+
+    step = mgjit.compile(plain)
+    mine, expected, rates = [1.0, 2.0], [1.0, 2.0], [0.5, 0.25, 3.0]
+    with pytest.raises(ColumnError, match=r"xs was \[1\.0, 2\.0\], is \[3\.0\].* changes xs in place.*\[xs\] \* n"):
+        step.loop([mine, [3.0]], 0.5)
+    assert mine == expected
+    assert list(step.loop([mine] * 3, rates)) == [plain(expected, rate) for rate in rates]
+    assert mine == expected
