@@ -455,8 +455,8 @@ def _about_fixed(names: Sequence[str]) -> str:
     if not names:
         return ""
     return (
-        f" The step changes {', '.join(names)} in place, or uses it as a length or an index, so it has to be one and the "
-        f"same in all rows: pass it as [{names[0]}] * n."
+        f" The step changes {', '.join(names)} in place, or uses it as a length or an index, so it has to be one and "
+        f"the same in all rows: pass it as [{names[0]}] * n."
     )
 
 

@@ -321,7 +321,7 @@ def test_12_threads(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_13_arguments_changed_in_place_in_a_loop() -> None:
-    """One list for all rows is the same list again and again; other lists in other rows are refused, with the way out."""
+    """One list for all rows is the same list again and again; other lists in other rows are refused."""
 
     def plain(xs: list[float], rate: float) -> float:
         for k in range(len(xs)):
