@@ -126,6 +126,7 @@ def test_compiled_and_undecorated_calls_can_alternate(name: str) -> None:
     assert_same(undecorated(name, FEW_CALLS)[: len(got)], got)
 
 
+@pytest.mark.once
 def test_graph_and_source_can_be_printed(name: str) -> None:
     instance = ALL[name]()
     before = instance.observe()
@@ -171,6 +172,7 @@ class Interpreted:
         return self.result(self.outputs)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("workload", [name for name in WORKLOADS if name not in BIG])
 def test_reference_interpreter_equals_undecorated(workload: str, dtype: str) -> None:

@@ -135,7 +135,7 @@ def test_06_numpy(path: Path) -> None:
 def test_07_the_block_keeps_buffers_alive(path: Path) -> None:
     """A temporary is not freed between `set` and the call."""
     function, block = ffi.load(path).function("first_byte"), ffi.PointerBlock(1)
-    for value in range(200):
+    for value in range(60):
         data = bytes([value]) * 5000
         block.set(0, data if value % 2 else memoryview(b"x" + data)[1:])
         del data
