@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+import threading
 from types import FrameType
 from typing import Any
 
@@ -102,12 +103,23 @@ class RetraceWarning(UserWarning):
     """A step has been traced many times; the text names what differs between calls."""
 
 
+_describing = threading.local()
+
+
+def is_describing() -> bool:
+    """Whether this thread is making the text of a message: traced numbers have no other."""
+    return getattr(_describing, "active", False)
+
+
 def described(thing: Any) -> str:
     """Type and contents of anything in a few words, for messages; its own `__repr__` may fail."""
+    _describing.active = True
     try:
         contents = repr(thing)
     except Exception:
         contents = "that has no repr"
+    finally:
+        _describing.active = False
     return f"{type(thing).__name__} {contents:.40}"
 
 

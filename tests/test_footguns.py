@@ -1,6 +1,7 @@
 """Every way a tracing JIT can surprise: each is right here, or an error that says where, why and what to write.
 
-Traced numbers that are asked for their value, values that leak out of a trace, exceptions while tracing; the
+All traps of tests/traps, which docs/traps.md lists, one by one; and with many variants: traced numbers that are asked
+for their value, values that leak out of a trace, exceptions while tracing; the
 files test_footguns_memory.py and test_footguns_arguments.py have the rest.  The oracle is the undecorated step.
 """
 
@@ -14,6 +15,7 @@ import itertools
 import math
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Callable
 
 import pytest
@@ -26,6 +28,7 @@ from mgjit.errors import (
     TraceError,
 )
 from tests.refusals import HERE, bits, refused
+from tests.traps.traps import DOCUMENT, Trap, document, fails, load
 
 PYPY = sys.implementation.name == "pypy"
 
@@ -34,6 +37,24 @@ PYPY = sys.implementation.name == "pypy"
 def w() -> Value:
     """A parameter of 2.0."""
     return Value(2.0)
+
+
+# ---- the list ------------------------------------------------------------------------------------------
+
+TRAPS = [pytest.param(trap, id=f"{chapter}: {trap.name}") for chapter, traps in load().items() for trap in traps]
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_00_traps(trap: Trap, tmp_path: Path) -> None:
+    """With the decorator as without it, in every call; or an error or a warning that says what to write."""
+    assert fails(trap, tmp_path) == ""
+
+
+def test_00_traps_of_the_document() -> None:
+    """There are many, none twice; `python -m tests.traps.traps --write` writes docs/traps.md."""
+    names = [trap.name for traps in load().values() for trap in traps]
+    assert len(names) == len(set(names)) >= 200
+    assert DOCUMENT.read_text(encoding="utf-8") == document()
 
 
 # ---- a traced number is asked for its value ------------------------------------------------------------

@@ -149,7 +149,7 @@ def _property(field: Field) -> property:
         except TypeError:
             raise ArgumentError(
                 f"{user_location()}: {type(self).__name__}.{name} lives in the memory of a compiled step and holds a "
-                f"number, not {type(number).__name__} {number!r:.40}. Assign a number."
+                f"number, not {type(number).__name__} {number!r:.40}. Assign a number, such as 0.0."
             ) from None
 
     return property(get, set_)

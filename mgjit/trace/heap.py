@@ -36,6 +36,7 @@ from .flow import NoFlow, observe
 from .gathered_backward import backward_until_choices
 from .graph_style import style_of
 from .leaks import is_traced
+from .moments import Iterators
 from .node_class import NodeClass, node_class, was_tried
 from .places import Attribute, Place
 from .randomness import followed
@@ -121,6 +122,7 @@ class Heap:
         self._fixed: list[tuple[Place, Any]] = []
         self._draws: list[tuple[Place, Any, Any]] = []  # where a method was, it, and what is there instead
         self._is_over = False
+        self._iterators = Iterators(self._found.iterators)
         self._lasting: list[Watched] = []  # what the step has changed besides numbers
         self._memory: dict[int, tuple[int, Any]] = {}  # by object: the leaf of its data, and its gradient
         self._replaced: list[tuple[type, Any]] = []  # classes with their own backward()
@@ -205,6 +207,7 @@ class Heap:
             self._fixed = [(place, place.read()) for place in scalars if place.kind in known]
             scalars = [place for place in scalars if place.kind not in known]
         self._enter_copied(scalars)
+        self._iterators.halt()
 
     def _enter_parameters(self, things: list[Any], fields: tuple[Field, ...]) -> None:
         for thing in things:
@@ -462,8 +465,9 @@ class Heap:
         plan.fixed = self._fixed
 
     def _warn(self) -> None:
-        if self._lasting:
-            what = ", ".join(dict.fromkeys(watched.place.describe() for watched in self._lasting))
+        places = [*(watched.place for watched in self._lasting), *self._iterators.advanced()]
+        if places:
+            what = ", ".join(dict.fromkeys(place.describe() for place in places))
             warnings.warn(
                 f"the step changes {what} besides numbers. That happens when it is traced, and not in compiled calls.",
                 SideEffectWarning,
@@ -501,6 +505,7 @@ class Heap:
     def restore(self) -> None:
         """Put back what was there before `enter`."""
         self._is_over = True
+        self._iterators.restore()
         for kind, original in self._replaced:
             if original is not None:
                 kind.backward = original  # type: ignore[attr-defined]

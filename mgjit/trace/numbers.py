@@ -16,7 +16,7 @@ import math
 from typing import Any, Callable, NamedTuple
 
 from ..engine.value import Value
-from ..errors import TraceError, described, user_location
+from ..errors import TraceError, described, is_describing, user_location
 from . import opcodes as ops
 from .counted import Counted
 from .leaks import Traced, is_traced, leaked
@@ -105,9 +105,6 @@ def number_types(recorder: Recorder) -> NumberTypes:
         #: For isinstance; `type(x)` tells what it is.
         __class__ = property(lambda self: float)
 
-        def __repr__(self) -> str:
-            return "<a number that is being traced>"
-
         def __pos__(self) -> Any:
             return self
 
@@ -120,6 +117,9 @@ def number_types(recorder: Recorder) -> NumberTypes:
         __hash__ = refuse("index")
 
         __reduce__ = refuse("pickle")
+
+        def __repr__(self) -> str:
+            return "<a number that is being traced>" if is_describing() else refuse("format")(self)
 
         def __copy__(self) -> Any:
             return self  # as of a float

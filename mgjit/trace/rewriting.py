@@ -25,6 +25,7 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from .bytecode import codes
+from .moments import names_in
 from .semantics import REPLACEMENTS
 
 #: The name under which rewritten code finds the functions of trace/semantics.py.
@@ -134,8 +135,10 @@ def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
     for inner in codes(function.__code__):
         for name in inner.co_names:
             meant = namespace.get(name, getattr(builtins, name, None))
+            found.update(names_in(name, meant))
             if meant is math:
-                found.update({f"{name}.{attribute}": f"math_{attribute}" for attribute in vars(math)})
+                ours = {a for a, function in vars(math).items() if REPLACEMENTS.get(f"math_{a}", function) is function}
+                found.update({f"{name}.{attribute}": f"math_{attribute}" for attribute in ours})
             elif id(meant) in known:
                 found[name] = known[id(meant)]
     return tuple(sorted(found.items()))
@@ -336,8 +339,8 @@ def _has_its_own_meaning(*nodes: Any) -> bool:
 
 
 def _dotted(node: Any) -> str:
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        return f"{node.value.id}.{node.attr}"
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""
 
 

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..errors import TraceError, user_location
+from . import moments
 from .leaks import TracedView, is_traced, is_traced_number
 
 _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
@@ -201,11 +202,13 @@ _MATHEMATICS: dict[str, Callable[..., Any]] = {
 
 #: What is replaced, by the name of the replacement.
 REPLACEMENTS: dict[str, Any] = {"max": max, "min": min, "float": float, "int": int, "round": round, "type": type}
+REPLACEMENTS.update(moments.ORIGINALS)
 REPLACEMENTS.update({f"math_{name}": original for name, original in vars(math).items() if callable(original)})
 
 
 def _helpers() -> dict[str, Any]:
     found: dict[str, Any] = {
+        **moments.HELPERS,
         "max": _extreme("max", max), "min": _extreme("min", min),
         "float": to_float, "int": to_integer, "round": rounded, "type": type_of,
     }  # fmt: skip

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 from ..engine.state import State
@@ -49,6 +49,7 @@ class Found:
         counters: those of the scalars that are ints in variables and attributes of classes.
         watched: what is to be compared after the trace.
         draws: where there are methods of generators that are written in C.
+        iterators: places of iterators.
         known: the identities of all that was walked over.
     """
 
@@ -58,6 +59,7 @@ class Found:
     objects: list[tuple[list[Any], list[Field]]] = field(default_factory=list)
     watched: list[Watched] = field(default_factory=list)
     draws: list[Place] = field(default_factory=list)
+    iterators: list[tuple[Place, Any]] = field(default_factory=list)
     known: set[int] = field(default_factory=set)
 
     def has_list(self, content: Any) -> bool:
@@ -163,6 +165,10 @@ class _Walker:
             yield Root(thing.__self__, "self"), thing.__self__
         elif kind is functools.partial:
             yield from ((Root(part, "an argument"), part) for part in (*thing.args, *thing.keywords.values()))
+        elif kind is SimpleNamespace:
+            yield from self._dict(vars(thing), Root(vars(thing), place.describe()))
+        elif hasattr(kind, "__next__") and not is_of_user(kind):
+            self.found.iterators.append((place, thing))
         elif _leads_further(kind) and is_of_user(kind):
             self._objects.setdefault(kind, []).append(thing)
             for attribute in self._attributes(thing, kind):
