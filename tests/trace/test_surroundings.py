@@ -78,7 +78,7 @@ def test_03_the_conditions_are_the_same() -> None:
         names[f"n{len(names)}"] = thing
         return f"n{len(names) - 1}"
 
-    conditions = found.conditions(name_of)
+    conditions = found.conditions(name_of, ())
     assert len(conditions) > 1
     assert all(eval(condition, names) for condition in conditions)  # noqa: S307
     space.rate = 2.0
