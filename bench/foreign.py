@@ -25,6 +25,9 @@ import mgjit  # noqa: E402 - found through the line above
 from bench.mnist import interpreter, pin_to_one_core  # noqa: E402
 from tests.foreign.running import CHANGES, NAMES, difference, loaded, parts, run  # noqa: E402
 
+#: Seconds of calls before any is timed, and of one round.
+WARM_UP, ROUND = 0.3, 0.01
+
 HEADER = "| program | lines | equal | records | first call s | CPython µs | mgjit µs | speed-up |"
 
 
@@ -49,8 +52,7 @@ def medians(name: str, folder: Path, seconds: float) -> tuple[float, float]:
     with loaded(name, folder) as mine, loaded(name, folder) as theirs:
         ways = [Way(mine, lambda step: step), Way(theirs, mgjit.compile)]
         for way in ways:
-            way.round()
-            way.round()
+            way.warm_up()
         until = perf_counter() + seconds
         while perf_counter() < until or len(ways[0].times) < 5:
             for way in ways:
@@ -64,11 +66,19 @@ class Way:
     def __init__(self, module: Any, decorate: Callable[[Any], Any]) -> None:
         steps, self.calls, _ = parts(module)
         self.steps = [decorate(step) for step in steps]
+        self.repeats = 1
         self.times: list[float] = []
+
+    def warm_up(self) -> None:
+        """Until steps have their call paths and have compared everything around them a few times."""
+        until = perf_counter() + WARM_UP
+        while perf_counter() < until:
+            seconds = self.round()
+        self.repeats = max(1, int(ROUND / seconds / len(self.calls)))
 
     def round(self) -> float:
         """Seconds a call, over all calls of the program."""
-        calls = [(self.steps[k % len(self.steps)], arguments) for k, arguments in enumerate(self.calls)]
+        calls = [(self.steps[k % len(self.steps)], arguments) for k, arguments in enumerate(self.calls)] * self.repeats
         started = perf_counter()
         for step, arguments in calls:
             step(*arguments)

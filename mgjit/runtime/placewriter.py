@@ -103,7 +103,10 @@ class _Writer:
             self._show.lines.append(f"{', '.join(names)}, = {get}({self._buffer}, 0)")
         for part in assigned:
             numbers = [_whole(_number(k)) if k in part.integers else _number(k) for k in part.offsets]
-            self._assign(part, f"[{', '.join(numbers)}]" if part.size else numbers[0])
+            if part.size and not part.replaced:
+                self._show.lines.append(f"{self._show.expression(part.place)}[:] = {', '.join(numbers)},")
+            else:
+                self._show.assign(part.place, f"[{', '.join(numbers)}]" if part.size else numbers[0])
 
     def _form(self, parts: Sequence[Copied]) -> struct.Struct:
         form, end = "=", 0
@@ -126,12 +129,6 @@ class _Writer:
         integers = [_number(k) for k in sorted(part.given_integers)]
         self._fill.require(*(f"type({n}) is int and {-EXACT} < {n} < {EXACT}" for n in integers))
         return names
-
-    def _assign(self, part: Copied, content: str) -> None:
-        if part.size and not part.replaced:
-            self._show.lines.append(f"{self._show.expression(part.place)}[:] = {content}")
-        else:
-            self._show.assign(part.place, content)
 
     # ---- 3: long lists ------------------------------------------------------------------------------
 
