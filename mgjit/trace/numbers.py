@@ -280,6 +280,10 @@ def number_types(recorder: Recorder) -> NumberTypes:
                 if may_be_neutral and not recorder.keeps_neutral and is_neutral(plain_code, self, other):
                     return self
                 operand = recorder.constant(other)
+                if plain_code == ops.ADD and other == 0:  # as the sums that it begins go on: the total first
+                    number = new(TracedNumber)
+                    number._leaf = recorder.emit(code, operand, self._leaf)
+                    return number
             elif isinstance(other, (list, tuple, str, bytes)):
                 return self.__index__()  # repeating a sequence
             elif isinstance(other, Value) or not is_number(other):
