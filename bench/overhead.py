@@ -36,7 +36,7 @@ sys.path.insert(0, str(ROOT))
 import mgjit  # noqa: E402 - found through the line above
 from bench import workloads  # noqa: E402
 from bench.mnist import interpreter, pin_to_one_core  # noqa: E402
-from mgjit import step as step_module  # noqa: E402
+from mgjit import kernels  # noqa: E402
 from mgjit.errors import MgjitError  # noqa: E402
 from mgjit.trace import capture, rewriting  # noqa: E402
 from mgjit.trace.guards import Guard  # noqa: E402
@@ -115,8 +115,8 @@ def trace(make: Callable[[], Made], is_rewritten: bool) -> tuple[int, dict[str, 
 
     with ExitStack() as stack:
         for part, owner, name in (
-            ("step", type(step), "_call_with"),
-            ("search", step_module, "reachable_functions"),
+            ("step", kernels.Kernels, "undecorated"),
+            ("search", kernels, "reachable_functions"),
             ("search", Heap, "__init__"),
             ("memory", Heap, "enter"),
             ("memory", Heap, "settle"),

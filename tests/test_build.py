@@ -439,14 +439,14 @@ def test_40_functions_that_are_called_often_are_checked_for_vectors(
     monkeypatch.setattr(build.verification, "verified", verified)
     numbers = [mgjit.Value(k + 1.0) for k in range(64)]
 
-    @mgjit.compile
     def step(x: Any) -> Any:
         total = 0.0
         for number in numbers:
             total += (number if of_values else number.data * x) ** 0.5
         return total
 
-    assert step(1.0) == sum((k + 1.0) ** 0.5 for k in range(64))
+    wanted = step(1.0)
+    assert mgjit.compile(step)(1.0) == getattr(wanted, "data", wanted)
     assert checked == {"power"}
 
 
