@@ -34,7 +34,6 @@ from . import opcodes as ops
 from .counted import Counted
 from .flow import NoFlow, observe
 from .gathered_backward import backward_until_choices
-from .graph_style import style_of
 from .leaks import is_traced
 from .moments import Iterators
 from .node_class import NodeClass, node_class, was_tried
@@ -152,8 +151,8 @@ class Heap:
             (f, thing, content_of(f, thing)) for things, named in self._found.objects for f in named for thing in things
         ]
         try:
-            for known in filter(None, map(node_class, kinds)):
-                style_of(known.kind)  # while its backward() is its own
+            for kind in kinds:
+                node_class(kind)
         finally:
             for place, content in scalars:
                 place.write(content)

@@ -15,6 +15,7 @@ from typing import Any
 from ..runtime.live import Field, field_of
 from .draws import undrawn
 from .functions import attributes, is_of_user
+from .graph_style import style_of
 
 _known: dict[type, NodeClass | None] = {}
 
@@ -74,6 +75,7 @@ def _tried(kind: Any) -> NodeClass | None:
     gradient = _holding(0.25, a, 0.5, b, 1, product)
     if data is None or gradient is None or type(product) is not kind:
         return None
+    style_of(kind)  # which has to be tried out while the class has its own backward()
     in_sets = any(isinstance(part, (set, frozenset)) and a in part for part in attributes(product).values())
     return NodeClass(kind, field_of(kind, data), field_of(kind, gradient), not in_sets)
 
