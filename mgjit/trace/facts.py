@@ -37,6 +37,8 @@ class Facts:
 
     def __init__(self, names: Collection[Any]) -> None:
         self._names = names
+        #: Whether code may look for any name that an object gets.
+        self.all_names = False
         self._gets: list[tuple[Any, Callable[..., Any], Any, Path]] = []  # namespace, its get, name
         self._meant: list[Any] = []
         self._rows: list[Any] = []
@@ -200,7 +202,11 @@ class Facts:
                 return describe_difference(spelled(path), meant, now)
             self._meant[k] = now
         for k, (namespace, path) in enumerate(self._keys):
-            new = [name for name in namespace if name in self._names and name not in self._key_copies[k]]
+            new = [
+                name
+                for name in namespace
+                if (self.all_names or name in self._names) and name not in self._key_copies[k]
+            ]
             if new:
                 return describe_difference(f"{spelled(path)}.{new[0]}", MISSING, namespace[new[0]])
             self._key_copies[k] = list(namespace)

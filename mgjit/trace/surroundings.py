@@ -73,6 +73,7 @@ class Surroundings:
             self._walk()
         self._notes = True
         self._walk()
+        self._data.all_names = self._all_names
         self._has_little = False
         self._spent, self._next, self._skipped = 0.0, 0.0, False
 
@@ -263,7 +264,7 @@ class Surroundings:
         elif isinstance(thing, ContextVar) and self._notes:
             self._data.answer(functools.partial(thing.get, None), path)
         elif isinstance(thing, (operator.attrgetter, operator.methodcaller)):
-            self._names.update(part for text in _arguments(thing) for part in text.split("."))
+            self._names.update(re.findall(r"\w+", repr(thing)))  # of PyPy, they have no other
         elif isinstance(thing, weakref.ref):
             yield thing(), path
         elif self._notes and _is_buffer(thing):
@@ -383,10 +384,6 @@ def _of_function(function: FunctionType) -> list[Any]:
 
 def _entries(mapping: Mapping[Any, Any]) -> list[Any]:
     return [*mapping.keys(), *mapping.values()]
-
-
-def _arguments(getter: Any) -> list[str]:
-    return [part for part in getter.__reduce__()[1] if isinstance(part, str)]
 
 
 def _is_buffer(thing: Any) -> bool:

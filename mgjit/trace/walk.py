@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import BuiltinMethodType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 from ..engine.state import State
@@ -161,7 +161,7 @@ class _Walker:
                 self._seen.update(map(id, thing))  # thousands of parameters
         elif kind is dict:
             yield from self._dict(thing, place)
-        elif kind is MethodType:
+        elif kind is MethodType or kind is BuiltinMethodType:
             yield Root(thing.__self__, "self"), thing.__self__
         elif kind is functools.partial:
             yield from ((Root(part, "an argument"), part) for part in (*thing.args, *thing.keywords.values()))

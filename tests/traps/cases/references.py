@@ -174,11 +174,10 @@ add = L.append
 def step(x):
     add(1)
     return w * x
-check(step(1.0), len(L))
-check(step(1.0), len(L))
+check(step(1.0), step(2.0))
 """,
-        "",
-        "",
+        "SideEffectWarning",
+        "the step changes ...",
     ),
     Trap(
         "a bound `__getitem__` kept in a variable",
