@@ -34,12 +34,16 @@ class Home:
 
 
 class Parameter:
-    """An object two of whose fields, such as data and gradient, are to live in the memory of a kernel."""
+    """One or two fields of an object, such as data and gradient, that are to live in the memory of a kernel.
 
-    __slots__ = ("_leaf", "fields", "owner")
+    Attributes:
+        live: the names of all its fields of which that is true.
+    """
 
-    def __init__(self, owner: Any, fields: tuple[Field, ...], leaf: int) -> None:
-        self.owner, self.fields, self._leaf = owner, fields, leaf
+    __slots__ = ("_leaf", "fields", "live", "owner")
+
+    def __init__(self, owner: Any, fields: tuple[Field, ...], leaf: int, live: tuple[str, ...]) -> None:
+        self.owner, self.fields, self._leaf, self.live = owner, fields, leaf, live
 
     def has_moved(self) -> bool:
         """Whether the numbers live in some kernel's memory already."""
@@ -56,7 +60,7 @@ class Parameter:
         """What lets the fields live there, as calls of C functions that can be repeated."""
         homes = [Home(array, place, storage) for array in (storage.data, storage.grad)]
         made = [field.move(self.owner, home) for field, home in zip(self.fields, homes)]
-        cls = live_class(type(self.owner), tuple(field.name for field in self.fields))
+        cls = live_class(type(self.owner), self.live)
         return [*made, functools.partial(object.__setattr__, self.owner, "__class__", cls)]
 
 

@@ -194,9 +194,11 @@ class Heap:
                 fields.sort(key=lambda f: (f.name != node.data.name, f.name != node.gradient.name))
             elif many:
                 fields[1:] = sorted(fields[1:], key=lambda f: f not in gradients)
-            if many:
-                self._enter_parameters(things, tuple(fields[:2]))
-            for place in [Attribute(thing, f) for thing in things for f in (fields[2:] if many else fields)]:
+            pairs = _pairs(things, fields) if many else []
+            for pair in pairs:
+                self._enter_parameters(things, pair, tuple(f.name for pair in pairs for f in pair))
+            copied = fields[sum(map(len, pairs)) :]
+            for place in [Attribute(thing, f) for thing in things for f in copied]:
                 content = content_of(place.field, place.holder)
                 if is_number(content):
                     scalars.append(place)
@@ -208,13 +210,13 @@ class Heap:
         self._enter_copied(scalars)
         self._iterators.halt()
 
-    def _enter_parameters(self, things: list[Any], fields: tuple[Field, ...]) -> None:
+    def _enter_parameters(self, things: list[Any], fields: tuple[Field, ...], live: tuple[str, ...]) -> None:
         for thing in things:
             contents = [content_of(f, thing) for f in fields]
             homes = [content for content in contents if type(content) is Home]
             if not homes:
                 index = FOREIGN_BASE + len(self._parameters)
-                self._parameters.append(Parameter(thing, fields, ops.leaf(ops.PARAMETER, index)))
+                self._parameters.append(Parameter(thing, fields, ops.leaf(ops.PARAMETER, index), live))
             for f, content, kind in zip(fields, contents, (ops.PARAMETER, ops.GRADIENT)):
                 if type(content) is Home:
                     bound_kind = ops.PARAMETER if content.array is content.storage.data else ops.GRADIENT
@@ -276,7 +278,10 @@ class Heap:
             for _, owner, _, number, leaf in self._fields:
                 kind = ops.leaf_kind(leaf)
                 known = self._memory.get(id(owner), (0, None))
-                self._memory[id(owner)] = (leaf, known[1]) if kind == ops.PARAMETER else (known[0], number)
+                if kind == ops.PARAMETER and not known[0]:  # data and gradient come first
+                    self._memory[id(owner)] = (leaf, known[1])
+                elif kind == ops.GRADIENT and known[1] is None:
+                    self._memory[id(owner)] = (known[0], number)
         return self._memory.get(id(thing))
 
     def _enter_copied(self, scalars: list[Place]) -> None:
@@ -526,3 +531,15 @@ class Heap:
         for watched in self._found.watched:
             if watched not in self._lasting:
                 watched.restore()
+
+
+def _pairs(things: list[Any], fields: list[Field]) -> list[tuple[Field, ...]]:
+    """Fields that can live in memory, two by two: data and gradient, then others that hold numbers in all objects."""
+    numbers = [f for f in fields[2:] if all(_is_number_or_home(content_of(f, thing)) for thing in things)]
+    fields[2:] = [*numbers, *(f for f in fields[2:] if f not in numbers)]
+    live = [*fields[:2], *numbers]
+    return [tuple(live[k : k + 2]) for k in range(0, len(live), 2)]
+
+
+def _is_number_or_home(content: Any) -> bool:
+    return is_number(content) or type(content) is Home

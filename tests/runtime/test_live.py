@@ -49,7 +49,7 @@ CLASSES = pytest.mark.parametrize("cls", [WithDict, WithSlots, Record])
 
 def moved(cls: Any) -> tuple[Any, ParameterStorage]:
     thing = cls(1.5)
-    return thing, bind([Parameter(thing, (field_of(cls, "data"), field_of(cls, "grad")), 0)], [1], 3)
+    return thing, bind([Parameter(thing, (field_of(cls, "data"), field_of(cls, "grad")), 0, ("data", "grad"))], [1], 3)
 
 
 @CLASSES
