@@ -100,9 +100,17 @@ int mgjit_loop(void *const *both)
 static double call(void **m, const double *input0)
 {
     m[2] = (void *)(input0 + 1);
-    ++*(long long *)m[8];
     forward(m); backward(m); update(m);
+    ++*(long long *)m[8];
     return m[3] ? *(const real *)m[3] : 0.0;
+}
+
+EXPORT int mgjit_counted_step(void *const *m);
+int mgjit_counted_step(void *const *m)
+{
+    forward(m); backward(m); update(m);
+    ++*(long long *)m[8];
+    return 0;
 }
 
 EXPORT double mgjit_call(const double *input0);

@@ -136,9 +136,17 @@ static double call(void **m, const double *input0, const void *input1)
 {
     m[2] = (void *)(input0 + 1);
     if (input1) m[3] = (void *)input1;
-    ++*(long long *)m[9];
     forward(m); backward(m); update(m);
+    ++*(long long *)m[9];
     return m[4] ? *(const real *)m[4] : 0.0;
+}
+
+EXPORT int mgjit_counted_step(void *const *m);
+int mgjit_counted_step(void *const *m)
+{
+    forward(m); backward(m); update(m);
+    ++*(long long *)m[9];
+    return 0;
 }
 
 EXPORT double mgjit_call(const double *input0, const void *input1);
