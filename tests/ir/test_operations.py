@@ -77,7 +77,8 @@ def test_05_float32() -> None:
     """Operands and result are float32 numbers; what is called exact needs no rounding."""
     numbers = [float32(x) for x in NUMBERS]
     for name, function in FUNCTIONS.items():
-        arity = 3 if name in ("select", "link", "link_divided") else 1 if getattr(opcodes, name.upper()) in opcodes.UNARY else 2
+        is_unary = getattr(opcodes, name.upper()) in opcodes.UNARY
+        arity = 3 if name in ("select", "link", "link_divided") else 1 if is_unary else 2
         for operands in product(numbers, repeat=arity):
             got = compute(name, operands, FLOAT32)
             assert bits(got) == bits(float32(got))
