@@ -74,7 +74,7 @@ def compile(
         background: has no effect in this version, which always compiles before the first run. True will allow that
             a slower tier runs first; in strict mode it will compute the same numbers.
         limit: how many argument structures are traced before a RetraceLimitError.
-        warn_after: how many are traced before a RetraceWarning.
+        warn_after: how many are traced before a RetraceWarning, unless each of them has been called several times.
         lock: False lets threads run the step at once. Each of them traces it for itself, and has inputs, results and
             `.stats` of its own; machine code, parameters and state are shared, and nobody orders what several threads
             write to these. Meant for steps that only read parameters. With True, threads take turns.

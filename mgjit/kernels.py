@@ -29,7 +29,7 @@ from .passes.pipeline import lower
 from .runtime.buffers import Move, ParameterStorage, storage_of
 from .runtime.copies import Copies
 from .runtime.kernel import Kernel
-from .stats import Stats
+from .stats import Member, Stats
 from .trace.columns import bound_arguments
 from .trace.draws import DrawPlan
 from .trace.functions import reachable_functions
@@ -38,6 +38,10 @@ from .trace.heap import Again, Heap, Knowledge
 from .trace.hints import power_hints
 from .trace.signature import ArgumentPlan, plan_arguments
 from .trace.tracer import TracedCall, between_traces, trace_call
+
+#: A step that is called so many times for each structure of arguments, such as the lengths of sequences, is used as it
+#: is meant to be, however many there are.
+_CALLS_OF_A_FAMILY = 4
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ class Kernels:
         self._kernels: dict[Hashable, Kernel] = {}
         self._slot_structures: set[Hashable] = set()
         self._knowledge = Knowledge()
+        self._has_warned = False
 
     def __len__(self) -> int:
         return len(self._kernels)
@@ -172,7 +177,10 @@ class Kernels:
                 f"limit. The first difference from the last call: {reason}. Make the arguments alike (pad them, "
                 "pass numbers instead of strings or bools), or raise limit=."
             )
-        if self.stats.traces == self._options.warn_after:
+        stats = self.stats
+        is_family = stats.calls >= _CALLS_OF_A_FAMILY * stats.traces  # whose members are used again and again
+        if stats.traces >= self._options.warn_after and not self._has_warned and not is_family:
+            self._has_warned = True
             warnings.warn(
                 f"{self._name} is being traced for the {self.stats.traces + 1}th time; the first difference from "
                 f"the last call: {reason}",
@@ -238,6 +246,12 @@ class Kernels:
             setattr(stats, name, facts[name])
         description = ", ".join(f"{name}: {node.describe()}" for name, node in zip(plan.names, plan.nodes))
         stats.kernels.append(f"({description}) {facts['structure'][:12]}")
+        stats.members.append(
+            Member(
+                f"({description})", facts["structure"], stats.records, stats.statements, trace_seconds,
+                stats.roll_seconds, stats.compile_seconds, stats.cache,
+            )
+        )  # fmt: skip
 
     def lower(self, arguments: Sequence[Any]) -> Lowering:
         """Trace and lower the step for these arguments without building or running it."""

@@ -6,6 +6,27 @@ from array import array
 from dataclasses import dataclass, field
 
 
+@dataclass(frozen=True)
+class Member:
+    """One kernel of a step: for one structure of its arguments, such as one length of a sequence.
+
+    Attributes:
+        signature: what the arguments are. structure: the hash of its trace, which names it in the disk cache.
+        records, statements: size of the trace and of the Program.
+        trace_seconds, roll_seconds, compile_seconds: as in `Stats`.
+        cache: "hit", "miss" or "off".
+    """
+
+    signature: str
+    structure: str
+    records: int
+    statements: int
+    trace_seconds: float
+    roll_seconds: float
+    compile_seconds: float
+    cache: str
+
+
 @dataclass
 class Stats:
     """What a compiled step has done so far; times in seconds, of the last trace.
@@ -18,6 +39,7 @@ class Stats:
         cache: "hit", "miss" or "off". backend: "c" or "python". compiler: its command line.
         kernels: one description for each argument structure.
         retraces: why the step was traced again, in words.
+        members: the kernels with what each has cost; `table()` prints them.
     """
 
     traces: int = 0
@@ -34,6 +56,26 @@ class Stats:
     compiler: str = ""
     kernels: list[str] = field(default_factory=list)
     retraces: list[str] = field(default_factory=list)
+    members: list[Member] = field(default_factory=list)
+
+    def table(self) -> str:
+        """The kernels in the order in which they were made, a line each."""
+        rows = [("arguments", "trace", "records", "statements", "trace s", "roll s", "compile s", "cache")]
+        rows += [
+            (
+                member.signature, member.structure[:12], f"{member.records:,}", f"{member.statements:,}",
+                f"{member.trace_seconds:.3f}", f"{member.roll_seconds:.3f}", f"{member.compile_seconds:.3f}",
+                member.cache,
+            )
+            for member in self.members
+        ]  # fmt: skip
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if k < 2 else cell.rjust(width) for k, (cell, width) in enumerate(zip(row, widths))
+            )
+            for row in rows
+        )
 
     @property
     def counter(self) -> array[int]:

@@ -112,3 +112,18 @@ def test_07_captured_things_that_change() -> None:
     assert len(step._kernels) == 1
     assert len(step.stats.retraces) == 1
     assert "scale" in step.stats.retraces[0]
+
+
+def test_08_a_family_whose_members_are_used_again() -> None:
+    """Sixteen lengths of sequences, each called several times, are no reason for a warning; sixteen called once are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        step = mgjit.compile(lambda xs: sum(x * x for x in xs), backend="python")
+        for length in range(1, 17):
+            for _ in range(6):
+                step([0.5] * length)
+    assert step.stats.traces == 16
+    other = mgjit.compile(lambda xs: sum(x * x for x in xs), backend="python")
+    with pytest.warns(RetraceWarning, match="11th time") as caught:
+        [other([0.5] * length) for length in range(1, 17)]
+    assert len(caught) == 1

@@ -109,6 +109,13 @@ def test_03_stats_and_clear(w: Value, backend: str) -> None:
     assert stats.loops >= 1
     assert stats.backend == ("python" if backend == "python" else stats.backend)
     assert "50 numbers" in stats.kernels[0]
+    step([1.0] * 60)
+    first, second = stats.members
+    assert (first.records, second.records) == (stats.members[0].records, stats.records)
+    assert "50 numbers" in first.signature
+    assert "60 numbers" in second.signature
+    assert first.structure != second.structure
+    assert [line.split()[0] for line in stats.table().split("\n")] == ["arguments", "(x:", "(x:"]
     w.data = 3.0
     step.clear()
     assert (step.stats.traces, step.stats.calls) == (0, 0)
