@@ -63,6 +63,8 @@ class Derivatives:
             free = [column for column in free if column is not fitting[0]]
         if any(self._is_crossed(column[record]) for column in free):
             return None  # a gradient would go where there is no edge
+        if code == ops.SUBTRACT and columns and columns[0] is recorder.b and edges[0][0] == edges[-1][0]:
+            return None  # of `x - x`, the first operand gets its share first
         return columns
 
     def take(self, record: int) -> None:

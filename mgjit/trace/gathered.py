@@ -19,8 +19,9 @@ from typing import Any
 
 from ..errors import TraceError, user_location
 from .functions import attributes, is_of_user
-from .graph_style import GraphStyle, style_of
+from .graph_style import GraphStyle
 from .leaks import is_traced_number
+from .node_class import node_class
 from .rows import Row
 
 _classes: dict[type, type] = {}
@@ -104,7 +105,8 @@ class Gatherer:
                 "has chosen, so that the order of backward() cannot be told. Choose once, with one index, or select "
                 "numbers with a sum of products with mgjit.one_hot(index, n)."
             )
-        style = style_of(kind)
+        known = node_class(kind)
+        style = known.style if known is not None and known.kind is kind else None
         if style is None:
             raise TraceError(
                 f"{user_location()}: which {kind.__name__} is meant depends on a traced number, and {kind.__name__} "

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import TraceError, user_location
-from .flow import Edge, Flow, NoFlow
+from .flow import Flow, NoFlow
 from .gathered import choice_of, is_gathered
 from .gathered_gradients import GatheredGradients
 from .graph_style import GraphStyle, depth_first
@@ -41,12 +41,7 @@ def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> 
     """
     search = _searched(style, root)
     choosing = search.choosing()
-    edges = [
-        Edge(node, operand, derivative)
-        for node in reversed(search.order)
-        if id(node) not in choosing
-        for operand, derivative in zip(style.operands_of(node), getattr(node, style.derivatives))
-    ]
+    edges = [edge for node in reversed(search.order) if id(node) not in choosing for edge in style.edges_of(node)]
     if not choosing:
         root.grad = 0
         return Flow(root, edges, seed=style.seed)

@@ -2,23 +2,21 @@
 
 A class is recognised when its objects keep their operands in one attribute and the local derivatives in another, and
 `backward()` does with them what is written below: a depth-first search over operands in their order, then every node
-in reverse order adding `local * node.grad` to the gradient of each operand.  That is tried out: a small expression,
-in which the order of additions shows in the last bits, must get the same gradients both ways.
+in reverse order adding `local * node.grad` to the gradient of each operand, and nothing else.  That is tried out on a
+small expression: what `backward()` does there is observed (trace/flow.py), and must be that, edge by edge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .draws import undrawn
+from .flow import Edge, NoFlow, observe
 from .functions import attributes
 
-#: Numbers whose sums of products depend on the order.
-_NUMBERS = (0.1, -1.7, 0.9, 3.3e-3)
-
-_styles: dict[type, GraphStyle | None] = {}
+if TYPE_CHECKING:
+    from .node_class import NodeClass
 
 
 @dataclass(frozen=True)
@@ -38,31 +36,34 @@ class GraphStyle:
         """The operands of a node; empty for a leaf."""
         return getattr(node, self.operands)  # type: ignore[no-any-return]
 
-    def contribute(self, node: Any) -> None:
-        """Add what a node contributes to the gradients of its operands."""
-        for operand, derivative in zip(self.operands_of(node), getattr(node, self.derivatives)):
-            operand.grad += derivative * node.grad
+    def edges_of(self, node: Any) -> list[Edge]:
+        """What a node contributes to the gradients of its operands."""
+        derivatives = getattr(node, self.derivatives)
+        return [Edge(node, operand, factor) for operand, factor in zip(self.operands_of(node), derivatives)]
 
 
-def style_of(kind: type) -> GraphStyle | None:
+def style_of(known: NodeClass) -> GraphStyle | None:
     """The style of a class; None when it has none that is known."""
-    if kind not in _styles:
-        try:
-            _styles[kind] = undrawn(kind, lambda: _tried(kind))
-        except Exception:
-            _styles[kind] = None
-    return _styles[kind]
-
-
-def _tried(kind: Any) -> GraphStyle | None:
-    style = _guessed(kind)
-    if style is None:
+    try:
+        style = _guessed(known.kind) if known.gradient.name == "grad" else None
+        return style if style is not None and _is_all(known, style) else None
+    except (Exception, NoFlow):
         return None
-    expected, found = _leaves_and_root(kind), _leaves_and_root(kind)
-    expected[-1].backward()
-    _backward(style, found[-1])
-    same = all(repr(a.grad) == repr(b.grad) and a.grad != 0 for a, b in zip(expected, found))
-    return style if same else None
+
+
+def _is_all(known: NodeClass, style: GraphStyle) -> bool:
+    """Whether a class does what a style says, and nothing else."""
+    root = _expression(known.kind)
+    flow = observe(root, [known], root.backward)
+    order: list[Any] = []
+    depth_first(root, style.operands_of, lambda node: True, order.append)
+    expected = [edge for node in reversed(order) for edge in style.edges_of(node)]
+    same = len(flow.edges) == len(expected) and all(map(_are_alike, flow.edges, expected))
+    return same and not flow.zeroed and flow.returned is None
+
+
+def _are_alike(a: Edge, b: Edge) -> bool:
+    return a.source is b.source and a.target is b.target and repr(a.factor) == repr(b.factor) and not a.divides
 
 
 def _guessed(kind: Any) -> GraphStyle | None:
@@ -76,19 +77,12 @@ def _guessed(kind: Any) -> GraphStyle | None:
     return GraphStyle(operands[0], derivatives[0], node.grad) if operands and derivatives else None
 
 
-def _leaves_and_root(kind: Any) -> list[Any]:
-    a, b, c, d = (kind(number) for number in _NUMBERS)
+def _expression(kind: Any) -> Any:
+    """A root, from which different orders lead to the leaves."""
+    a, b, c, d = (kind(number) for number in (0.1, -1.7, 0.9, 3.3e-3))
     e = a * b + c
     f = (e * d + a * e) * (b + e * c)
-    return [a, b, c, d, e, f * e + a * f + c]
-
-
-def _backward(style: GraphStyle, root: Any) -> None:
-    order: list[Any] = []
-    depth_first(root, style.operands_of, lambda node: True, order.append)
-    root.grad = style.seed
-    for node in reversed(order):
-        style.contribute(node)
+    return f * e + a * f + c
 
 
 def depth_first(

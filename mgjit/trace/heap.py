@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any
+from typing import Any, NoReturn
 
 from ..engine.state import State, zero_array
 from ..errors import LeakError, SideEffectWarning, TraceError, user_stacklevel
@@ -123,6 +123,7 @@ class Heap:
         self._is_over = False
         self._iterators = Iterators(self._found.iterators)
         self._lasting: list[Watched] = []  # what the step has changed besides numbers
+        self._gradients: set[int] = set()  # leaves that backward passes change, while the step runs
         self._memory: dict[int, tuple[int, Any]] = {}  # by object: the leaf of its data, and its gradient
         self._replaced: list[tuple[type, Any]] = []  # classes with their own backward()
         self._node_classes = [] if knowledge.no_flow else self._classes_of_nodes()
@@ -196,7 +197,8 @@ class Heap:
                 fields[1:] = sorted(fields[1:], key=lambda f: f not in gradients)
             pairs = _pairs(things, fields) if many else []
             for pair in pairs:
-                self._enter_parameters(things, pair, tuple(f.name for pair in pairs for f in pair))
+                are_nodes = pair is pairs[0] and node in self._node_classes
+                self._enter_parameters(things, pair, tuple(f.name for pair in pairs for f in pair), are_nodes)
             copied = fields[sum(map(len, pairs)) :]
             for place in [Attribute(thing, f) for thing in things for f in copied]:
                 content = content_of(place.field, place.holder)
@@ -210,7 +212,9 @@ class Heap:
         self._enter_copied(scalars)
         self._iterators.halt()
 
-    def _enter_parameters(self, things: list[Any], fields: tuple[Field, ...], live: tuple[str, ...]) -> None:
+    def _enter_parameters(
+        self, things: list[Any], fields: tuple[Field, ...], live: tuple[str, ...], are_nodes: bool
+    ) -> None:
         for thing in things:
             contents = [content_of(f, thing) for f in fields]
             homes = [content for content in contents if type(content) is Home]
@@ -221,47 +225,49 @@ class Heap:
                 if type(content) is Home:
                     bound_kind = ops.PARAMETER if content.array is content.storage.data else ops.GRADIENT
                     leaf = ops.leaf(bound_kind, self._recorder.bound_base(content.storage) + content.index)
-                    self._put(f, thing, content, leaf)
+                    self._put(f, thing, content, leaf, are_nodes)
                 elif not homes and (is_number(content) or content is None):
-                    self._put(f, thing, content, ops.leaf(kind, index))
+                    self._put(f, thing, content, ops.leaf(kind, index), are_nodes)
 
-    def _put(self, f: Field, thing: Any, content: Any, leaf: int) -> None:
-        number = None if content is None else self._types.number_at(leaf, type(content) is int)
+    def _put(self, f: Field, thing: Any, content: Any, leaf: int, of_node: bool) -> None:
+        if of_node and ops.leaf_kind(leaf) == ops.GRADIENT:
+            self._gradients.add(leaf)
+            number_of = self._types.leaf_number
+        else:
+            number_of = self._types.number_at
+        number = None if content is None else number_of(leaf, type(content) is int)
         f.write(thing, number)
         self._fields.append((f, thing, content, number, leaf))
 
     def _replace_backward(self) -> None:
-        for known in self._node_classes:
-            original = known.kind.backward  # type: ignore[attr-defined]
+        symbolic = SymbolicBackward(self._recorder, self._types, self._memory_of, self.knows, self.give_up)
+        originals = [known.kind.backward for known in self._node_classes]  # type: ignore[attr-defined]
+        for known, original in zip(self._node_classes, originals):
             self._replaced.append((known.kind, vars(known.kind).get("backward")))
-            known.kind.backward = self._symbolic(original)  # type: ignore[attr-defined]
+            known.kind.backward = self._symbolic(symbolic, original)  # type: ignore[attr-defined]
         if self._node_classes:
-            symbolic = self._symbolic_backward()
             self._types.gatherer.backward = lambda style, root: self._recorded(
                 lambda first_record: symbolic.record(backward_until_choices(style, root, self._recorder), first_record)
             )
 
-    def _symbolic(self, original: Any) -> Any:
+    def _symbolic(self, symbolic: SymbolicBackward, original: Any) -> Any:
         """What takes a backward pass symbolically, in place of a method that records all operations."""
-        symbolic = self._symbolic_backward()
 
         def backward(node: Any, *args: Any, **kwargs: Any) -> Any:
-            def record(first_record: int) -> None:
+            def record(first_record: int) -> Any:
                 flow = observe(node, self._node_classes, lambda: original(node, *args, **kwargs))
                 symbolic.record(flow, first_record)
+                return flow.returned
 
-            self._recorded(record)
+            return self._recorded(record)
 
         return backward
 
-    def _symbolic_backward(self) -> SymbolicBackward:
-        return SymbolicBackward(self._recorder, self._types, self._memory_of, self.knows, self._give_up)
-
-    def _recorded(self, record: Callable[[int], None]) -> None:
+    def _recorded(self, record: Callable[[int], Any]) -> Any:
         try:
-            record(len(self._recorder.op))
+            return record(len(self._recorder.op))
         except NoFlow as reason:
-            self._give_up(str(reason))
+            self.give_up(str(reason))
 
     def _describe_backward(self) -> str:
         if self._knowledge.no_flow:
@@ -269,7 +275,12 @@ class Heap:
         names = ", ".join(known.kind.__name__ for known in self._node_classes)
         return f"backward() of {names} is taken symbolically" if self._recorder.last_backward >= 0 and names else ""
 
-    def _give_up(self, reason: str) -> None:
+    def give_up(self, reason: str) -> NoReturn:
+        """Let the trace be made again, with every operation of `backward()` recorded.
+
+        Raises:
+            Again: always.
+        """
         self._knowledge.no_flow = reason
         raise Again
 
@@ -373,7 +384,8 @@ class Heap:
         stores: list[tuple[int, Any]] = []
         for f, thing, content, number, leaf in self._fields:
             now = f.read(thing)
-            if now is not number and not self._types.is_current(now, leaf):
+            is_kept = now is number and leaf not in self._gradients
+            if not is_kept and not self._types.is_current(now, leaf):
                 stores.append((leaf, self._number(now, Attribute(thing, f))))
                 plan.valid_once |= content is None
             plan.valid_once |= type(content) is int and leaf in as_integers
@@ -431,6 +443,8 @@ class Heap:
         raise self._leak(place, content)
 
     def _leak(self, place: Place, content: Any) -> LeakError:
+        if self.is_symbolic:
+            self.give_up(f"it may leave gradients in {place.describe()}")
         what = "a traced value" if is_traced(content) else f"a {type(content).__name__} with traced values"
         return LeakError(
             f"{self._location}: the step leaves {what} in {place.describe()}. Traced values live only while the step "

@@ -21,6 +21,16 @@ class TracedView(Traced):
     __slots__ = ()
 
 
+class Symbol:
+    """Base of what stands for a number of which nothing has been recorded."""
+
+    __slots__ = ()
+
+    def refuse(self, *_: Any) -> NoReturn:
+        """The number is needed."""
+        raise NotImplementedError
+
+
 class LeakedValue(Value):
     """What a Value made inside a step becomes when the trace has ended."""
 
@@ -60,6 +70,8 @@ def leaked(*_: Any) -> NoReturn:
 def refuse_hidden(result: Any) -> None:
     """Raise a TraceError when something that a step returns hides traced values where they cannot become numbers."""
     hidden: list[Any] = []
+    if isinstance(result, Symbol):
+        result.refuse()
     if isinstance(result, (set, frozenset)):
         hidden = list(result)
     elif isinstance(result, FunctionType):

@@ -9,13 +9,13 @@ runs (trace/flow.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..runtime.live import Field, field_of
 from .draws import undrawn
 from .functions import attributes, is_of_user
-from .graph_style import style_of
+from .graph_style import GraphStyle, style_of
 
 _known: dict[type, NodeClass | None] = {}
 
@@ -29,12 +29,14 @@ class NodeClass:
         data, gradient: where its objects keep these numbers.
         is_ordered: whether each run of a program goes through the operands of a node in the same order.  It does not
             when they are in a set, whose order depends on where the objects lie in memory.
+        style: how it keeps its graph; None when that is not known.
     """
 
     kind: type
     data: Field
     gradient: Field
     is_ordered: bool
+    style: GraphStyle | None = None
 
 
 def node_class(kind: type) -> NodeClass | None:
@@ -75,9 +77,9 @@ def _tried(kind: Any) -> NodeClass | None:
     gradient = _holding(0.25, a, 0.5, b, 1, product)
     if data is None or gradient is None or type(product) is not kind:
         return None
-    style_of(kind)  # which has to be tried out while the class has its own backward()
     in_sets = any(isinstance(part, (set, frozenset)) and a in part for part in attributes(product).values())
-    return NodeClass(kind, field_of(kind, data), field_of(kind, gradient), not in_sets)
+    known = NodeClass(kind, field_of(kind, data), field_of(kind, gradient), not in_sets)
+    return replace(known, style=style_of(known))
 
 
 def _holding(*numbers_and_things: Any) -> str | None:

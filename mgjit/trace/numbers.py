@@ -188,6 +188,11 @@ def number_types(recorder: Recorder) -> NumberTypes:
         __slots__ = ()
         __class__ = property(lambda self: bool)
 
+    class IntegerLeaf(LeafNumber, IntegerNumber):
+        """A number read from such memory where an int is now."""
+
+        __slots__ = ()
+
     def from_operand(operand: int) -> Any:
         number = new(TracedNumber)
         number._leaf = operand
@@ -203,8 +208,8 @@ def number_types(recorder: Recorder) -> NumberTypes:
         number._leaf = operand
         return number
 
-    def from_memory(operand: int) -> Any:
-        number = new(LeafNumber)
+    def from_memory(operand: int, integer: bool = False) -> Any:
+        number: Any = new(IntegerLeaf if integer else LeafNumber)
         number._operand = operand
         number._read_at = len(records)
         return number
@@ -215,7 +220,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
         return number
 
     def is_current(number: Any, operand: int) -> bool:
-        return type(number) is LeafNumber and number._operand == operand and number._leaf == operand
+        return issubclass(type(number), LeafNumber) and number._operand == operand and number._leaf == operand
 
     def operand_of(operand: Any) -> int:
         """As an operand of plain-number arithmetic."""

@@ -4,8 +4,8 @@
 2. Each node of the flow has a record, which computed its data.  Where what flows along its edges is the derivative of
    that operation (trace/derivatives.py), the record becomes one that a gradient crosses.  Otherwise LINK records are
    added, each of which has the number of the node, one of its operands, and the factor of that edge.
-3. Data that a node shares with another one, or that is used without an edge, is copied, or linked: a gradient goes
-   where there is an edge, and nowhere else.
+3. Data that a node shares with another one, or that is used without an edge, also by an earlier pass, is copied, or
+   linked: a gradient goes where there is an edge, and nowhere else.
 4. Gradients that something else than zero was assigned to are stored, and a BACKWARD record is appended.
 5. It will add up the contributions to a gradient in the order of the records, backwards.  Where that is not the order
    in which the class does it, the records are rearranged (trace/arrange.py).
@@ -16,7 +16,7 @@ What cannot be done so raises NoFlow, and the step is traced again, with every o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from . import opcodes as ops
@@ -97,6 +97,7 @@ class SymbolicBackward:
         self._recorder, self._types = recorder, types
         self._memory_of, self._is_lasting, self._refuse = memory_of, is_lasting, refuse
         self._known: dict[type, NodeClass] = {}
+        self._used: set[int] = set()  # operands of what gradients cross in earlier passes
 
     def record(self, flow: Flow, first_record: int) -> None:
         """Record a backward pass.
@@ -110,15 +111,19 @@ class SymbolicBackward:
         """
         nodes, edges = self._nodes(flow)
         stores, seeds = self._initial_gradients(nodes.values(), flow)
-        convert(self._recorder, nodes.values())
+        self._used |= convert(self._recorder, nodes.values(), self._used)
         for edge in edges:
             for target in edge.target.candidates or [edge.target]:
                 if edge.sender is not None:
                     target.senders.append(edge.sender)
         arrangement = Arrangement(self._recorder, first_record)
+        seeded = {id(node) for node, _ in seeds}
         zero_at_first = {leaf for leaf, operand in stores if self._recorder.is_zero(operand)}
         for node in nodes.values():
-            is_zero = not node.is_parameter or self._recorder.gradient_leaf(node.value) in zero_at_first
+            if node.is_parameter:
+                is_zero = self._recorder.gradient_leaf(node.value) in zero_at_first
+            else:
+                is_zero = id(node) not in seeded
             if node.known.is_ordered and len(node.senders) > (_COMMUTATIVE if is_zero else 1):
                 arrangement.keep_order(node.senders[::-1])
         arrangement.apply()
@@ -161,11 +166,15 @@ class SymbolicBackward:
                 node = node_of(target)
             edges.append(Edge(node, operand_of(factor), divides))
             node_of(source).edges.append(edges[-1])
+        for thing in flow.zeroed.values():
+            node_of(thing)
         sources = dict.fromkeys(id(edge.source) for edge in flow.edges)
         leaves = {key: node for key, node in nodes.items() if not node.edges}
         ordered = {**leaves, **{key: nodes[key] for key in reversed(sources)}}
         for node in ordered.values():
             if node.edges:
+                if node.is_parameter:
+                    raise NoFlow("it goes on through a graph from before the step")
                 node.edges = [edge for edge in node.edges if edge.target.has_gradient]
                 node.has_gradient |= bool(node.edges)
         return ordered, edges
@@ -268,11 +277,15 @@ class SymbolicBackward:
 # ---- 2, 3: records that gradients cross ----------------------------------------------------------------------
 
 
-def convert(recorder: Recorder, nodes: Iterable[Node]) -> None:
+def convert(recorder: Recorder, nodes: Iterable[Node], used: Container[int] = ()) -> set[int]:
     """Let gradients cross the records of nodes, and say which records contribute to what.
 
     Args:
         nodes: operands before what is computed from them.
+        used: by an earlier pass, which must not reach what is behind them.
+
+    Returns:
+        the operands of the records that gradients cross now.
     """
     given = [node for node in nodes if node.has_gradient and node.edges]
     crossed = {node.operand for node in nodes if node.has_gradient}
@@ -280,7 +293,7 @@ def convert(recorder: Recorder, nodes: Iterable[Node]) -> None:
     derivatives = Derivatives(recorder, crossed)
     columns: dict[Node, list[list[int]]] = {}
     for node in given:
-        if node.operand not in converted:
+        if node.operand not in converted and node.operand not in used:
             found = derivatives.columns(node.operand, [(e.target.operand, e.factor, e.divides) for e in node.edges])
             if found is not None:
                 converted[node.operand] = node
@@ -288,12 +301,15 @@ def convert(recorder: Recorder, nodes: Iterable[Node]) -> None:
     for node in nodes:
         if node.candidates:
             derivatives.take(node.operand)
+    earlier = {node.operand for node in given if node.operand >= 0 and recorder.op[node.operand] < ops.NUMBER}
     for node in given:
         if node in columns:
             _convert(derivatives, node, columns[node])
         else:
-            is_crossed = node.operand in converted or ops.leaf_kind(node.operand) == ops.PARAMETER
-            _link(recorder, node, is_crossed)
+            is_crossed = node.operand in converted or node.operand in earlier
+            _link(recorder, node, is_crossed or ops.leaf_kind(node.operand) == ops.PARAMETER)
+    linked = {node.operand for node in given if node not in columns}
+    return linked.union(*((recorder.a[record], recorder.b[record]) for record in converted))
 
 
 def _convert(derivatives: Derivatives, node: Node, columns: list[list[int]]) -> None:

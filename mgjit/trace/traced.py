@@ -30,7 +30,7 @@ class TracedTypes(NamedTuple):
     boolean: type
     lift: Callable[[Any], int]
     number_operand: Callable[[Any], int]
-    leaf_number: Callable[[int], Any]
+    leaf_number: Callable[..., Any]
     number_when_used: Callable[[Callable[[], int]], Any]
     is_current: Callable[[Any, int], bool]
     input_number: Callable[..., Any]

@@ -23,6 +23,7 @@ from .arguments import contents
 from .capture import with_captured_functions
 from .drawing import Drawing
 from .draws import DrawPlan
+from .flow import NoFlow
 from .heap import Heap, HeapPlan
 from .instrument import recorded
 from .progress import tracing_threads
@@ -96,7 +97,14 @@ def trace_call(
         heap.enter(recorder, types)
         given = list(map(followed, plan.traced(types.input_number)))
         before = list(map(contents, given))
-        result = describe_result(call(given), recorder, types, heap.knows)
+        try:
+            result = describe_result(call(given), recorder, types, heap.knows)
+        except NoFlow as reason:  # what a backward pass has left behind was used
+            heap.give_up(str(reason))
+        except TypeError as error:
+            if type(error) is TypeError and heap.is_symbolic:  # perhaps a function has met what is no number
+                heap.give_up(str(error))
+            raise
         heap.refuse_copies({name for name, old, new in zip(plan.names, before, given) if old != contents(new)}, plan)
         return result, heap.settle()
 

@@ -7,7 +7,7 @@ from operator import is_
 from typing import Any
 
 from .functions import attributes, is_of_user
-from .leaks import is_traced, is_traced_number
+from .leaks import Symbol, is_traced, is_traced_number
 from .places import Attribute, ClassAttribute, Element, Place
 
 #: How deep traced values are looked for in what a step leaves behind.
@@ -79,7 +79,7 @@ class Watched:
 
 def holds_traced(thing: Any, depth: int = _DEPTH) -> bool:
     """Whether something is, or contains, a value that lives only during a trace."""
-    if is_traced(thing):
+    if is_traced(thing) or isinstance(thing, Symbol):
         return True
     if depth == 0:
         return False

@@ -41,6 +41,8 @@ def test_01_sums_and_products() -> None:
     assert t.names(t(ops.ADD, X, IN), (X, one)) == "a"
     assert t.names(t(ops.ADD, X, X), (X, one), (X, one)) == "ab"
     assert t.names(t(ops.SUBTRACT, X, Y), (X, one), (Y, minus_one)) == "ab"
+    assert t.names(t(ops.SUBTRACT, X, X), (X, one), (X, minus_one)) == "ab"
+    assert t.names(t(ops.SUBTRACT, X, X), (X, minus_one), (X, one)) is None  # (x - g) + g is not (x + g) - g
     assert t.names(t(ops.MULTIPLY, X, Y), (X, Y), (Y, X)) == "ab"
     assert t.names(t(ops.MULTIPLY, IN, Y), (Y, IN)) == "b"
     assert t.names(t(ops.NEGATE, X), (X, minus_one)) == "a"

@@ -73,6 +73,13 @@ def test_02_the_class_is_as_before() -> None:
         assert root.grad == 5
 
 
+def exchanged(self: Any, out: Any) -> None:
+    """As `self.grad, other.grad = self.grad + ..., other.grad + ...`, where both are the same node."""
+    first, second = self.grad + out.grad, self.grad + 2.0 * out.grad
+    self.grad = first
+    self.grad = second
+
+
 def refused() -> Iterator[tuple[str, Any]]:
     """Things that a backward pass may do with gradients, and that no flow can express."""
     yield "clips", lambda self, out: setattr(self, "grad", max(self.grad, out.grad))
@@ -87,6 +94,10 @@ def refused() -> Iterator[tuple[str, Any]]:
     yield "calls float", lambda self, out: setattr(self, "grad", self.grad + float(out.grad))
     yield "calls a function", lambda self, out: setattr(self, "grad", self.grad + math.sqrt(out.grad))
     yield "uses it as a key", lambda self, out: {out.grad: 1}
+    yield "keeps an old one", exchanged
+    yield "doubles its own", lambda self, out: setattr(self, "grad", self.grad + self.grad)
+    yield "raises to a power", lambda self, out: setattr(self, "grad", self.grad + out.grad**2)
+    yield "prints", lambda self, out: f"{out.grad}"
     yield "clears late", lambda self, out: (setattr(self, "grad", self.grad + out.grad), setattr(self, "grad", 0.0))
 
 
@@ -180,3 +191,33 @@ def test_08_random_graphs() -> None:
         found = replayed(observed(root))
         root.backward()
         assert [found.get(id(leaf), 0.0) for leaf in leaves] == [leaf.grad for leaf in leaves]
+
+
+def test_09_what_backward_returns() -> None:
+    """Is returned, but for gradients."""
+
+    class Returning(nodes.Closures):
+        def backward(self, what: str = "data") -> Any:
+            super().backward()
+            return getattr(self, what)
+
+    assert observed(Returning(0.5) * 3.0).returned == 1.5
+    root = Returning(0.5) * 3.0
+    with pytest.raises(NoFlow, match="returns a gradient"):
+        observe(root, [class_of(Returning)], lambda: root.backward("grad"))
+
+
+def test_10_a_root_that_is_cleared_afterwards() -> None:
+    """Its gradient is 0 then, and not the 1 that a flow begins with."""
+
+    class Cleared(nodes.Closures):
+        def backward(self) -> None:
+            super().backward()
+            if final:
+                self.grad = 0.0
+
+    final: list[int] = []
+    observed(Cleared(0.5) * 3.0)
+    final.append(1)
+    with pytest.raises(NoFlow):
+        observed(Cleared(0.5) * 3.0)

@@ -9,7 +9,7 @@ import pytest
 
 import mgjit
 from mgjit.errors import IndexRangeError, TraceError
-from mgjit.trace.graph_style import style_of
+from mgjit.trace.node_class import node_class
 
 
 class Node:
@@ -133,8 +133,10 @@ def test_02_the_order_of_backward_depends_on_the_index() -> None:
 
 def test_03_a_class_that_is_not_understood() -> None:
     """Its parameters can be looked up; nodes of its graph cannot, and the error says what to write."""
-    assert style_of(Node) is not None
-    assert style_of(Opaque) is None
+    known = node_class(Opaque)
+    assert known is not None
+    assert known.kind is Node
+    assert known.style is not None
     weights = [Opaque(0.5 * k) for k in range(3)]
     assert mgjit.compile(lambda k: weights[k].data * 2)(2) == 2.0
     with pytest.raises(TraceError, match=r"test_gathered\.py:\d+: which Opaque is meant.*one_hot"):
