@@ -109,10 +109,12 @@ class Derivatives:
         parts = self._parts(factor, ops.MULTIPLY)
         if number is None or parts is None:
             return False
-        for n, power in (parts, parts[::-1]):
-            if self._is(n, number) and self._is_power(power, base, number - 1.0):
-                return True
-        return False
+        rounded = self._recorder.precision.rounded
+        if rounded(rounded(number) - 1.0) != rounded(number - 1.0):
+            return False  # in float32, the two exponents may differ
+        return any(
+            self._is(n, number) and self._is_power(power, base, number - 1.0) for n, power in (parts, parts[::-1])
+        )
 
     def _is_power(self, operand: int, base: int, exponent: float) -> bool:
         parts = self._parts(operand, ops.POWER)

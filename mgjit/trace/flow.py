@@ -29,7 +29,17 @@ if TYPE_CHECKING:
 
 
 class NoFlow(BaseException):
-    """A backward pass is more than gradients times numbers, added up; what it is instead is the text."""
+    """A backward pass is more than gradients times numbers, added up; what it is instead is the text.
+
+    Attributes:
+        count: how many there have been, also of those that code of the user's has caught.
+    """
+
+    count = 0
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        NoFlow.count += 1
 
 
 class Edge(NamedTuple):
@@ -122,10 +132,13 @@ def observe(root: Any, classes: Iterable[NodeClass], run: Callable[[], Any]) -> 
             elif name in vars(kind):
                 delattr(kind, name)
 
+    before = NoFlow.count
     try:
         settled(watched, restore)
     except Exception as reason:  # of the user's code, which has met what it does not know
         raise NoFlow(f"{type(reason).__name__}: {reason}") from None
+    if NoFlow.count != before:
+        raise NoFlow("it goes on where something else is done with gradients")
     if isinstance(flow.returned, _Symbol):
         raise NoFlow("it returns a gradient")
     if flow.seed is None:

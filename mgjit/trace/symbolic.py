@@ -97,6 +97,7 @@ class SymbolicBackward:
         self._recorder, self._types = recorder, types
         self._memory_of, self._is_lasting, self._refuse = memory_of, is_lasting, refuse
         self._known: dict[type, NodeClass] = {}
+        self._look_ups: set[int] = set()
         self._used: set[int] = set()  # operands of what gradients cross in earlier passes
 
     def record(self, flow: Flow, first_record: int) -> None:
@@ -186,6 +187,9 @@ class SymbolicBackward:
         record = self._recorder.look_up_before(source.operand, candidates[0].operand, choice_of(thing)[2]._leaf)
         if record is None:
             raise NoFlow("a traced index chooses among parameters that do not lie at equal distances")
+        if record in self._look_ups:
+            raise NoFlow("the data of a parameter that a traced index has chosen is read once and used twice")
+        self._look_ups.add(record)
         node = Node(thing, candidates[0].known, record, False)
         node.has_gradient = True
         node.candidates = candidates

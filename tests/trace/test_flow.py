@@ -221,3 +221,24 @@ def test_10_a_root_that_is_cleared_afterwards() -> None:
     final.append(1)
     with pytest.raises(NoFlow):
         observed(Cleared(0.5) * 3.0)
+
+
+def test_20_errors_that_backward_catches() -> None:
+    """What a class does when it cannot multiply gradients is not what it does with numbers."""
+
+    class Catching(nodes.Closures):
+        def doubled(self) -> Any:
+            out = Catching(self.data * 2.0, (self,))
+
+            def _backward() -> None:
+                try:
+                    self.grad += out.grad * out.grad
+                except BaseException:
+                    self.grad += 2.0 * out.grad
+
+            out._backward = _backward
+            return out
+
+    root = Catching(1.0).doubled() * 1.0
+    with pytest.raises(NoFlow, match="goes on"):
+        observed(root)

@@ -431,3 +431,33 @@ def test_14_trying_a_class_out_leaves_no_trace() -> None:
     assert (nodes.TAPE, Fresh.made) == (tape, made)
     assert [w.grad for w in weights] == [0.0, 0.0, 0.0]
     nodes.TAPE.clear()
+
+
+def test_15_data_of_a_chosen_parameter_that_is_read_once() -> None:
+    """One look-up, two nodes: the two gradients are added one after the other, to what is there."""
+
+    def make() -> tuple[list[Any], Callable[..., Any]]:
+        weights = parameters(nodes.Factors, 24, seed=15)
+        for weight in weights:
+            weight.grad = 0.0
+
+        def step(x: float, k: int = 3) -> float:
+            chosen = weights[k]
+            data = chosen.value
+            pieces = [nodes.Factors(data * f, (chosen,), (f,)) for f in (x, 0.7, -1.3)]
+            loss = sum((p * p for p in pieces), nodes.Factors(0.0)) + chosen * 0.3
+            loss.backward()
+            result = data_of(loss)
+            for weight in weights:
+                weight.value -= 0.01 * weight.grad
+            return result
+
+        return weights, step
+
+    check(make, RECORDED)
+    mine, undecorated = make()
+    theirs, plain = make()
+    step = mgjit.compile(plain)
+    for k in (3, 0, 23, 3):
+        assert step(0.5, k) == undecorated(0.5, k)
+        assert [[w.value, w.grad] for w in mine] == [[w.value, w.grad] for w in theirs]
