@@ -340,6 +340,7 @@ class _Writer:
         condition = "\n            and ".join(self.conditions)
         lines = [
             f"def {_NAME}({self._head(parameters)}):",
+            *([f"    nonlocal {', '.join(self.cells)}"] if self.cells else []),  # a condition may count in one
             "    try:",
             "        if (",
             f"            {condition}",

@@ -171,17 +171,22 @@ class Facts:
             compared: identities of lists that are compared elsewhere.
         """
         found = []
+        named: dict[int, set[Any]] = {}
         for (namespace, get, name, _), meant in zip(self._gets, self._meant):
-            is_dict = type(namespace) is dict and meant is not MISSING
-            entry = (
-                f"{name_of(namespace)}[{name_of(name)}]"
-                if is_dict
-                else f"{name_of(get)}({name_of(name)}, {name_of(MISSING)})"
-            )
+            key = repr(name) if type(name) is str else name_of(name)  # a constant is quicker to load
+            if type(namespace) is dict and meant is not MISSING:
+                entry = f"{name_of(namespace)}[{key}]"
+                named.setdefault(id(namespace), set()).add(name)
+            else:
+                entry = f"{name_of(get)}({key}, {name_of(MISSING)})"
             found.append(f"{entry} is {name_of(meant)}")
         found += [f"{name_of(row)} == {name_of(copied)}" for row, copied in zip(self._rows, self._row_copies)]
         found += [f"{name_of(type)}({name_of(x)}) is {name_of(kind)}" for x, kind in zip(self._objects, self._classes)]
-        found += [f"[*{name_of(space)}] == {name_of(known)}" for (space, _), known in zip(self._keys, self._key_copies)]
+        for (namespace, _), known in zip(self._keys, self._key_copies):
+            if named.get(id(namespace), set()).issuperset(known):  # each of them is there: none has been added
+                found.append(f"{name_of(len)}({name_of(namespace)}) == {len(known)}")
+            else:
+                found.append(f"[*{name_of(namespace)}] == {name_of(known)}")
         for (container, read, _), copied in zip(self._parts, self._part_copies):
             if id(container) not in compared:
                 found.append(f"{name_of(_same)}({name_of(read)}(), {name_of(copied)})")

@@ -157,11 +157,10 @@ class Guard:
             content = variable_of(cell) if meant is not MISSING else f"{name_of(_content)}({name_of(cell)})"
             found.append(f"{content} is {name_of(meant)}")
         found += [f"{place.expression(name_of)} is {name_of(meant)}" for place, meant in self._places]
-        for numbers, _, _, elements in self._lists:
-            if type(numbers) is not tuple:
-                found += _same_elements(numbers, elements, name_of)
+        found += _same_elements([(x, elements) for x, _, _, elements in self._lists if type(x) is not tuple], name_of)
         compared = {id(numbers) for numbers, *_ in self._lists}
-        return found + self._surroundings.conditions(name_of, compared)
+        found += self._surroundings.conditions(name_of, variable_of, compared)
+        return list(dict.fromkeys(found))
 
     # ---- 1 and 2: the code ------------------------------------------------------------------------
 
@@ -263,17 +262,24 @@ def _lying_at(place: Place) -> Any:
         return MISSING
 
 
-def _same_elements(numbers: list[Any], elements: list[Any], name_of: Callable[[Any], str]) -> list[str]:
-    """Conditions that hold only as long as a list has these elements.
+def _same_elements(lists: list[tuple[Any, list[Any]]], name_of: Callable[[Any], str]) -> list[str]:
+    """Conditions that hold only as long as lists have these elements.
 
     `==` between lists looks at the identity first, and is ten times as fast as anything else; but it takes 1.0 for 1
     and -0.0 for 0.0, so whole numbers need to be looked at one by one.  PyPy has no quick `==`, and a quick `is`.
     """
-    whole = [index for index, number in enumerate(elements) if not number % 1 or number - number != 0]
-    if PYPY or type(numbers) is not list or len(whole) > _MOST_WHOLE:
-        return [f"{name_of(_are_same)}({name_of(numbers)}, {name_of(elements)})"]
-    same = [f"{name_of(numbers)}[{index}] is {name_of(elements[index])}" for index in whole]
-    return [f"{name_of(numbers)} == {name_of(elements)}", *same]
+    quick, found = [], []
+    for numbers, elements in lists:
+        whole = [index for index, number in enumerate(elements) if not number % 1 or number - number != 0]
+        if PYPY or type(numbers) is not list or len(whole) > _MOST_WHOLE:
+            found.append(f"{name_of(_are_same)}({name_of(numbers)}, {name_of(elements)})")
+        else:
+            quick.append((numbers, elements))
+            found += [f"{name_of(numbers)}[{index}] is {name_of(elements[index])}" for index in whole]
+    if not quick:
+        return found
+    # All in one comparison; elements before those that may be missing.
+    return [f"{name_of([numbers for numbers, _ in quick])} == {name_of([elements for _, elements in quick])}", *found]
 
 
 def _are_same(numbers: Any, elements: list[Any]) -> bool:

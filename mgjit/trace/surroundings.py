@@ -10,7 +10,8 @@ functions, contents of buffers.
    containers all that is in them.  Libraries are not walked into.
 3. What belongs to data is compared at each call where there is little of it.  Everything else, such as methods and long
    lists of parameters, takes longer to compare than a step to run: it is compared at each call at first, and then so
-   often that it takes a small part of the time.  What is noticed late is said in a warning.
+   often that it takes a small part of the time.  What is noticed late is said in a warning.  Where calls follow each
+   other so quickly that to look at the clock would take a good part of their time, they are counted in between.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from collections import deque
 from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping, ValuesView
 from contextvars import ContextVar
 from time import perf_counter
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 from ..engine.nn import Module
@@ -48,10 +49,14 @@ _SEARCHING = frozenset({"globals", "eval", "exec"})
 _BAGS = frozenset({("types", "SimpleNamespace"), ("argparse", "Namespace"), ("_thread", "_local")})
 #: So much data is compared at each call.
 _FEW = 12
-#: So many seconds may be spent with comparing the rest at each call; then, there is a pause after it that is so many
-#: times as long as it took.
+#: So many seconds may be spent with comparing the rest at each call, or so many calls; then, there is a pause after it
+#: that is so many times as long as it took.
 _FIRST_SECONDS = 0.02
+_FIRST_CALLS = 1000
 _PAUSE = 20.0
+#: Where calls follow each other within so many seconds, so many need not look at the clock after one that has.
+_QUICK_SECONDS = 10e-6
+_COUNTED = 15
 
 
 class Surroundings:
@@ -75,7 +80,10 @@ class Surroundings:
         self._walk()
         self._data.all_names = self._all_names
         self._has_little = False
-        self._spent, self._next, self._skipped = 0.0, 0.0, False
+        self._spent, self._compared, self._next, self._skipped = 0.0, 0, 0.0, False
+        self._looked, self._counted = 0.0, 0
+        #: So many of the counted calls are still to come: they need not look at the clock.
+        self._left = CellType(0)
 
     def settle(self, places: Collection[tuple[int, Any]], grown: Collection[int]) -> None:
         """After the trace.
@@ -92,29 +100,42 @@ class Surroundings:
 
     # ---- 3: comparing -------------------------------------------------------------------------------
 
-    def conditions(self, name_of: Callable[[Any], str], compared: Collection[int]) -> list[str]:
+    def conditions(
+        self, name_of: Callable[[Any], str], variable_of: Callable[[Any], str], compared: Collection[int]
+    ) -> list[str]:
         """Python expressions that all hold, and raise nothing, only if there is no difference.
 
         Args:
             name_of: makes a name by which the expressions can refer to an object.
+            variable_of: makes the name of a variable that lives in a cell.
             compared: identities of lists that are compared elsewhere.
         """
+        left = variable_of(self._left)
         return [
             *(self._data.conditions(name_of, compared) if self._has_little else []),
-            f"{name_of(self._seem_same)}()",
+            f"(({left} := {left} - 1) >= 0 or {name_of(self._seem_same)}())",
         ]
 
     def _seem_same(self) -> bool:
         """Whether there is no difference in what is not compared at each call, as far as it is time to look."""
         now = perf_counter()
-        if now < self._next or tracing_threads:  # for a trace, code is exchanged
+        left = self._left
+        if now < self._next:
+            calls = self._counted - left.cell_contents or 1
+            is_quick = now - self._looked < _QUICK_SECONDS * calls
+            self._counted = left.cell_contents = _COUNTED if is_quick else 0
+            self._looked, self._skipped = now, True
+            return True
+        self._counted = left.cell_contents = 0
+        if tracing_threads:  # code is exchanged at the moment
             self._skipped = True
             return True
         if not (self._code.hold() and (self._has_little or self._data.hold())):
             return False
-        then = perf_counter()
+        self._looked = then = perf_counter()
         self._spent += then - now
-        if self._spent > _FIRST_SECONDS:
+        self._compared += 1
+        if self._spent > _FIRST_SECONDS or self._compared > _FIRST_CALLS:
             self._next = then + _PAUSE * (then - now)
         self._skipped = False
         return True

@@ -78,7 +78,7 @@ def test_03_the_conditions_are_the_same() -> None:
         names[f"n{len(names)}"] = thing
         return f"n{len(names) - 1}"
 
-    conditions = found.conditions(name_of, ())
+    conditions = found.conditions(name_of, lambda cell: name_of(cell.cell_contents), ())
     assert len(conditions) > 1
     assert all(eval(condition, names) for condition in conditions)  # noqa: S307
     space.rate = 2.0
@@ -107,3 +107,51 @@ def test_05_what_is_looked_after_elsewhere() -> None:
     assert found.difference() == ""
     numbers.append(3.0)
     assert "length" in found.difference()
+
+
+def test_06_quick_calls_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two looks at the clock where calls follow each other quickly, and only there."""
+    clock = [0.0]
+    monkeypatch.setattr(surroundings, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(surroundings, "_FIRST_CALLS", 0)
+    parts = [Part() for _ in range(50)]
+    found = settled(around(parts, []))
+    cells: list[Any] = []
+    names: dict[str, Any] = {}
+
+    def name_of(thing: Any) -> str:
+        names[f"n{len(names)}"] = thing
+        return f"n{len(names) - 1}"
+
+    def variable_of(cell: Any) -> str:
+        cells.append(cell)
+        return "left"
+
+    (condition,) = found.conditions(name_of, variable_of, ())
+    looks: list[float] = []
+    (asked,) = names
+    ask = names[asked]
+
+    def look() -> bool:
+        looks.append(clock[0])
+        return bool(ask())
+
+    names[asked] = look
+
+    def calls(count: int, seconds: float) -> int:
+        """How many of them looked at the clock."""
+        before = len(looks)
+        for _ in range(count):
+            clock[0] += seconds
+            names["left"] = cells[0].cell_contents
+            assert eval(condition, names)  # noqa: S307
+            if names["left"] >= 0:
+                cells[0].cell_contents = names["left"]
+        return len(looks) - before
+
+    assert calls(100, 1.0) == 100
+    found._next = float("inf")
+    assert calls(100, 1.0) == 100
+    assert calls(160, 1e-6) <= 12
+    calls(16, 1.0)
+    assert calls(100, 1.0) == 100
