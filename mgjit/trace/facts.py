@@ -2,7 +2,8 @@
 
 There may be tens of thousands of them, so each kind is kept in parallel lists that functions of C walk through:
 
-1. Entries: what a name means in a namespace, such as a method in a class.
+1. Entries: what a name means in a namespace, such as a method in a class.  Columns: an attribute of all objects of a
+   class, be it one object or thousands of parameters.
 2. Rows: lists of objects that are told apart by identity alone, such as parameters.
 3. Parts: what a container holds, in order, where numbers may be among it.
 4. Keys: the names that an object has, of which only some matter.
@@ -17,6 +18,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Collection
+from itertools import compress, repeat
 from operator import eq, is_
 from typing import Any
 
@@ -26,6 +28,79 @@ MISSING = object()
 _COMPARED = (int, float, complex, str, bytes, bool, type(None))
 #: A path is a text, or a path and what comes behind it: most are never put together.
 Path = Any
+
+
+class Column:
+    """An attribute of objects of one class.
+
+    Args:
+        holders: the objects, where it is a slot, or their dicts.
+        read: a function of C that reads it; it raises AttributeError or KeyError where there is none.
+        name: of the attribute.
+        paths: of the objects.
+    """
+
+    __slots__ = ("holders", "name", "noted", "paths", "read")
+
+    def __init__(self, holders: list[Any], read: Callable[[Any], Any], name: Any, paths: list[Path]) -> None:
+        self.holders, self.read, self.name, self.paths = holders, read, name, paths
+        self.noted = self.now()
+
+    def now(self) -> list[Any]:
+        """What all objects have now."""
+        try:
+            return list(map(self.read, self.holders))
+        except (AttributeError, KeyError):
+            return list(map(self.content, self.holders))
+
+    def content(self, holder: Any) -> Any:
+        """What one of them has, perhaps MISSING."""
+        try:
+            return self.read(holder)
+        except (AttributeError, KeyError):
+            return MISSING
+
+    def path(self, index: int) -> Path:
+        """Of the attribute of an object."""
+        return self.paths[index], f".{self.name}"
+
+    def holds(self) -> bool:
+        """Whether all is what was noted, by identity."""
+        return all(map(is_, self.now(), self.noted))
+
+    def without(self, places: Collection[tuple[int, Any]]) -> bool:
+        """Forget the objects that are looked after elsewhere; returns whether there are others."""
+        others = [key not in places for key in zip(map(id, self.holders), repeat(self.name))]
+        if not all(others):
+            self.holders, self.paths = list(compress(self.holders, others)), list(compress(self.paths, others))
+            self.noted = list(compress(self.noted, others))
+        return bool(self.holders)
+
+    def conditions(self, name_of: Callable[[Any], str]) -> list[str]:
+        """The same as `holds` as Python expressions, which may raise something when it does not hold."""
+        found = []
+        for holder, meant in zip(self.holders, self.noted):
+            if type(holder) is dict and type(self.name) is str and meant is not MISSING:
+                entry = f"{name_of(holder)}[{self.name!r}]"
+            else:
+                entry = f"{name_of(self.content)}({name_of(holder)})"
+            found.append(f"{entry} is {name_of(meant)}")
+        return found
+
+    def settle(self) -> None:
+        """Expect new objects where they may stand in place of the old ones."""
+        now = self.now()
+        if not all(map(is_, now, self.noted)):
+            self.noted = [new if _may_replace(new, old) else old for new, old in zip(now, self.noted)]
+
+    def difference(self) -> str:
+        """The first thing that is not what it was, in words; empty when there is none."""
+        now = self.now()
+        for index, (new, old) in enumerate(zip(now, self.noted)):
+            if new is not old and not is_equal(new, old):
+                return describe_difference(spelled(self.path(index)), old, new)
+        self.noted = now
+        return ""
 
 
 class Facts:
@@ -41,6 +116,7 @@ class Facts:
         self.all_names = False
         self._gets: list[tuple[Any, Callable[..., Any], Any, Path]] = []  # namespace, its get, name
         self._meant: list[Any] = []
+        self._columns: list[Column] = []
         self._rows: list[Any] = []
         self._row_copies: list[Any] = []
         self._row_paths: list[Path] = []
@@ -72,15 +148,19 @@ class Facts:
         self._parts.append((container, read, path))
         self._part_copies.append(read())
 
-    def keys(self, namespace: Any, path: Path) -> None:
-        """Note which names an object or class has."""
-        self._keys.append((namespace, path))
-        self._key_copies.append(list(namespace))
+    def column(self, column: Column) -> None:
+        """Note an attribute of objects."""
+        self._columns.append(column)
 
-    def class_of(self, thing: Any) -> None:
-        """Note the class of an object."""
-        self._objects.append(thing)
-        self._classes.append(type(thing))
+    def keys(self, namespaces: list[Any], paths: list[Path]) -> None:
+        """Note which names objects or classes have."""
+        self._keys += zip(namespaces, paths)
+        self._key_copies += map(list, namespaces)
+
+    def classes_of(self, things: list[Any], kind: type) -> None:
+        """Note the class of objects."""
+        self._objects += things
+        self._classes += repeat(kind, len(things))
 
     def answer(self, ask: Callable[[], Any], path: Path) -> None:
         """Note what a function returns, to be compared with `==`."""
@@ -94,6 +174,7 @@ class Facts:
         """
         gets = [(get, meant) for get, meant in zip(self._gets, self._meant) if (id(get[0]), get[2]) not in places]
         self._gets, self._meant = [get for get, _ in gets], [meant for _, meant in gets]
+        self._columns = [column for column in self._columns if column.without(places)]
         rows, parts = zip(self._rows, self._row_copies, self._row_paths), zip(self._parts, self._part_copies)
         self._rows, self._row_copies, self._row_paths = [], [], []
         self._parts, self._part_copies = [], []
@@ -133,8 +214,10 @@ class Facts:
         """
         for k, (_, get, name, _) in enumerate(self._gets):
             now, meant = get(name, MISSING), self._meant[k]
-            if now is not meant and type(now) is type(meant) and not isinstance(now, _COMPARED) and _alike(now, meant):
-                self._meant[k] = now  # a new object of its kind, such as a function made by the step
+            if _may_replace(now, meant):
+                self._meant[k] = now
+        for column in self._columns:
+            column.settle()
         for k, row in enumerate(self._rows):
             if id(row) in grown and _is_beginning(self._row_copies[k], row):
                 self._row_copies[k] = row.copy()
@@ -148,7 +231,8 @@ class Facts:
 
     def count(self) -> int:
         """How much there is to compare."""
-        return sum(map(len, (self._gets, self._rows, self._parts, self._keys, self._objects, self._answers)))
+        kinds = (self._gets, self._rows, self._parts, self._keys, self._objects, self._answers)
+        return sum(map(len, kinds)) + sum(len(column.holders) for column in self._columns)
 
     # ---- comparing ----------------------------------------------------------------------------------
 
@@ -156,6 +240,7 @@ class Facts:
         """Whether nothing is different, by identity: quick, and wrong where a number has been replaced by an equal."""
         return (
             all(map(is_, [get(name, MISSING) for _, get, name, _ in self._gets], self._meant))
+            and all(map(Column.holds, self._columns))
             and all(map(eq, self._rows, self._row_copies))
             and all(map(is_, map(type, self._objects), self._classes))
             and all(map(eq, map(list, [entry[0] for entry in self._keys]), self._key_copies))
@@ -172,6 +257,11 @@ class Facts:
         """
         found = []
         named: dict[int, set[Any]] = {}
+        for column in self._columns:
+            found += column.conditions(name_of)
+            for holder, meant in zip(column.holders, column.noted):
+                if meant is not MISSING:
+                    named.setdefault(id(holder), set()).add(column.name)
         for (namespace, get, name, _), meant in zip(self._gets, self._meant):
             key = repr(name) if type(name) is str else name_of(name)  # a constant is quicker to load
             if type(namespace) is dict and meant is not MISSING:
@@ -206,6 +296,9 @@ class Facts:
             if now is not meant and not is_equal(now, meant):
                 return describe_difference(spelled(path), meant, now)
             self._meant[k] = now
+        different = next(filter(None, map(Column.difference, self._columns)), "")
+        if different:
+            return different
         for k, (namespace, path) in enumerate(self._keys):
             new = [
                 name
@@ -294,7 +387,10 @@ def _others(entries: dict[Any, Any], known: Collection[Any]) -> list[Any]:
     return [part for name, content in entries.items() for part in (name, None if name in known else content)]
 
 
-def _alike(now: Any, meant: Any) -> bool:
+def _may_replace(now: Any, meant: Any) -> bool:
+    """Whether something is a new object of the kind that was there, such as a function made by the step."""
+    if now is meant or type(now) is not type(meant) or isinstance(now, _COMPARED):
+        return False
     return type(now) not in (list, dict, set) or len(now) == len(meant) == 0
 
 

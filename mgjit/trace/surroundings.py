@@ -17,6 +17,7 @@ functions, contents of buffers.
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 import re
 import warnings
@@ -35,7 +36,7 @@ from ..engine.state import State
 from ..engine.value import Value
 from ..errors import RetraceWarning, user_stacklevel
 from .bytecode import codes, global_names
-from .facts import MISSING, Facts
+from .facts import MISSING, Column, Facts
 from .functions import is_of_user, samples
 from .progress import tracing_threads
 
@@ -47,6 +48,8 @@ _COMPUTED = frozenset({"getattr", "setattr", "vars", "__dict__", "attrgetter", "
 _SEARCHING = frozenset({"globals", "eval", "exec"})
 #: Classes of Python's own whose objects are bags of attributes.
 _BAGS = frozenset({("types", "SimpleNamespace"), ("argparse", "Namespace"), ("_thread", "_local")})
+#: What has elements besides attributes.
+_CONTAINERS = (list, deque, set, frozenset, tuple, Mapping, ContextVar, weakref.ref, array, bytearray)
 #: So much data is compared at each call.
 _FEW = 12
 #: So many seconds may be spent with comparing the rest at each call, or so many calls; then, there is a pause after it
@@ -71,6 +74,12 @@ class Surroundings:
         self._roots = [("the step", function), *(("an argument", thing) for thing in objects)]
         self._names: set[Any] = {"__call__"}
         self._notes = False
+        #: Of a walk: identities of what has been met, what must live on so that none is used again, and objects that
+        #: are still to be looked at, with their paths, by class.
+        self._seen: set[int] = set()
+        self._kept: list[Any] = []
+        self._groups: dict[type, tuple[list[Any], list[Any]]] = {}
+        self._object_kinds: dict[type, bool] = {}
         self._data, self._code = Facts(self._names), Facts(self._names)
         known = -1
         while len(self._names) != known:
@@ -167,17 +176,37 @@ class Surroundings:
 
     def _walk(self) -> None:
         self._all_names = not _COMPUTED.isdisjoint(self._names)
+        self._seen, self._kept, self._groups = set(), [], {}
         pending = [(thing, path) for path, thing in self._roots]
-        seen: set[int] = set()
-        kept: list[Any] = []  # so that no id is used again
-        while pending:
+        while pending or self._groups:
+            if not pending:
+                known, (things, paths) = self._groups.popitem()
+                pending += self._objects(known, things, paths)
+                continue
             thing, path = pending.pop()
             kind: Any = type(thing)
-            if _leads_nowhere(kind) or id(thing) in seen:
+            if _leads_nowhere(kind) or id(thing) in self._seen:
                 continue
-            seen.add(id(thing))
-            kept.append(thing)
-            pending += self._inside(thing, kind, path)
+            self._seen.add(id(thing))
+            if self._is_object(kind):
+                things, paths = self._groups.setdefault(kind, ([], []))
+                things.append(thing)
+                paths.append(path)
+            else:
+                self._kept.append(thing)
+                pending += self._inside(thing, kind, path)
+        self._seen, self._kept, self._groups = set(), [], {}
+
+    def _is_object(self, kind: Any) -> bool:
+        """Whether objects of a class are bags of attributes: those of one class are looked at together."""
+        known = self._object_kinds.get(kind)
+        if known is None:
+            known = self._object_kinds[kind] = (
+                kind not in _READERS
+                and not issubclass(kind, (type, ModuleType))
+                and (issubclass(kind, Module) or is_of_user(kind) or (kind.__module__, kind.__name__) in _BAGS)
+            )
+        return known
 
     def _inside(self, thing: Any, kind: type, path: Any) -> Iterator[tuple[Any, Any]]:
         """What a thing leads to, after it has been noted."""
@@ -191,13 +220,41 @@ class Surroundings:
         elif hasattr(thing, "_function"):
             yield thing._function, path  # a compiled step that is called inside of this one
             yield from self._named(vars(thing), path, self._data)
-        elif isinstance(thing, Module) or is_of_user(kind) or (kind.__module__, kind.__name__) in _BAGS:
-            yield from self._contents(thing, path)
-            yield from self._object(thing, kind, path)
         elif hasattr(thing, "__wrapped__"):
             yield thing.__wrapped__, path
         else:
             yield from self._contents(thing, path)
+
+    def _objects(self, kind: type, things: list[Any], paths: list[Any]) -> Iterator[tuple[Any, Any]]:
+        """What objects of one class lead to, after their attributes have been noted."""
+        self._kept.append(things)
+        yield kind, kind.__name__
+        if self._notes:
+            self._data.classes_of(things, kind)
+        if issubclass(kind, _CONTAINERS):
+            for thing, path in zip(things, paths):
+                yield from self._contents(thing, path)
+        if hasattr(things[0], "__dict__"):
+            spaces = list(map(vars, things))
+            for name in dict.fromkeys(itertools.chain.from_iterable(map(list, spaces))):
+                yield from self._attribute(spaces, operator.itemgetter(name), name, paths)
+            if self._notes:
+                self._data.keys(spaces, paths)
+        for name, read in _slots(kind):
+            yield from self._attribute(things, read, name, paths)
+
+    def _attribute(self, holders: list[Any], read: Any, name: Any, paths: list[Any]) -> Iterator[tuple[Any, Any]]:
+        """One attribute of objects, if the code mentions it."""
+        if not self._all_names and name not in self._names:
+            return
+        column = Column(holders, read, name, paths)
+        if self._notes:
+            self._data.column(column)
+        contents = column.noted
+        if not all(map(_leads_nowhere, set(map(type, contents)))):
+            for index in dict(zip(map(id, contents), itertools.count())).values():
+                if contents[index] is not MISSING:
+                    yield contents[index], column.path(index)
 
     def _function(self, function: FunctionType, path: Any) -> Iterator[tuple[Any, Any]]:
         if hasattr(function, "__wrapped__"):
@@ -242,21 +299,6 @@ class Surroundings:
                 yield from self._named(vars(base), path, self._code, base)
         yield type(thing), path
 
-    def _object(self, thing: Any, kind: type, path: Any) -> Iterator[tuple[Any, Any]]:
-        yield kind, kind.__name__
-        if self._notes:
-            self._data.class_of(thing)
-        own = getattr(thing, "__dict__", None)
-        if own is not None:
-            yield from self._named(own, path, self._data)
-        for name, read in _slots(kind):
-            if self._all_names or name in self._names:
-                inner = (path, f".{name}")
-                slot = _Slot(thing, read)
-                if self._notes:
-                    self._data.entry(slot, name, inner, thing)
-                yield slot.get(name), inner
-
     def _named(
         self, namespace: Any, path: Any, facts: Facts, holder: Any = None, is_function: bool = False
     ) -> Iterator[tuple[Any, Any]]:
@@ -268,7 +310,7 @@ class Surroundings:
                     facts.entry(namespace, name, inner, holder)
                 yield namespace.get(name), inner
         if self._notes and not is_function:
-            facts.keys(namespace, path)
+            facts.keys([namespace], [path])
 
     def _contents(self, thing: Any, path: Any) -> Iterator[tuple[Any, Any]]:
         """Of containers, also of libraries and of classes derived from Python's own."""
@@ -298,8 +340,22 @@ class Surroundings:
                 self._data.row(thing, path)
             else:
                 self._data.parts(thing, functools.partial(_listed, thing), path)
-        if not all(map(_leads_nowhere, kinds)):
+        if not all(map(_leads_nowhere, kinds)) and not (self._notes and self._is_group(thing, kinds, path)):
             yield from self._elements(thing, path)
+
+    def _is_group(self, thing: Any, kinds: set[Any], path: Any) -> bool:
+        """Whether all elements are objects of one class that have not been met before; they are put into its group."""
+        kind = kinds.pop()
+        if kinds or not self._is_object(kind):
+            return False
+        identities = set(map(id, thing))
+        if len(identities) < len(thing) or not identities.isdisjoint(self._seen):
+            return False
+        self._seen |= identities
+        things, paths = self._groups.setdefault(kind, ([], []))
+        things += thing
+        paths += zip(itertools.repeat(path), range(len(thing)))
+        return True
 
     def _elements(self, thing: Any, path: Any) -> Iterator[tuple[Any, Any]]:
         if self._notes:
@@ -356,22 +412,6 @@ def _is_operator(namespace: Any, name: Any) -> bool:
     """Whether a name is that of a method which code calls without naming it."""
     is_special = isinstance(name, str) and name.startswith("__") and name.endswith("__")
     return is_special and isinstance(namespace.get(name), FunctionType)
-
-
-class _Slot:
-    """A slot of an object as a namespace with one name."""
-
-    __slots__ = ("_read", "_thing")
-
-    def __init__(self, thing: Any, read: Any) -> None:
-        self._thing, self._read = thing, read
-
-    def get(self, name: Any, default: Any = None) -> Any:
-        """What the slot holds."""
-        try:
-            return self._read(self._thing)
-        except AttributeError:
-            return default
 
 
 @functools.lru_cache(maxsize=256)
