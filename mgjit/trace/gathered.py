@@ -166,6 +166,8 @@ def _is_same(a: Any, b: Any) -> bool:
     """Whether it does not matter which of two things is meant."""
     if isinstance(a, FunctionType) and isinstance(b, FunctionType):  # made anew for each object: `lambda: None`
         return a is b or (a.__code__ is b.__code__ and not a.__closure__ and a.__defaults__ == b.__defaults__)
+    if type(a) in (set, frozenset, dict) and type(a) is type(b) and not a and not b:
+        return True  # the operands of leaves
     return a is b
 
 

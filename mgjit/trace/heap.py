@@ -123,7 +123,7 @@ class Heap:
         self._is_over = False
         self._iterators = Iterators(self._found.iterators)
         self._lasting: list[Watched] = []  # what the step has changed besides numbers
-        self._gradients: set[int] = set()  # leaves that backward passes change, while the step runs
+        self._reached: set[int] = set()  # leaves of gradients that backward passes add to, while the step runs
         self._memory: dict[int, tuple[int, Any]] = {}  # by object: the leaf of its data, and its gradient
         self._replaced: list[tuple[type, Any]] = []  # classes with their own backward()
         self._node_classes = [] if knowledge.no_flow else self._classes_of_nodes()
@@ -230,17 +230,15 @@ class Heap:
                     self._put(f, thing, content, ops.leaf(kind, index), are_nodes)
 
     def _put(self, f: Field, thing: Any, content: Any, leaf: int, of_node: bool) -> None:
-        if of_node and ops.leaf_kind(leaf) == ops.GRADIENT:
-            self._gradients.add(leaf)
-            number_of = self._types.leaf_number
-        else:
-            number_of = self._types.number_at
+        may_be_reached = of_node and ops.leaf_kind(leaf) == ops.GRADIENT
+        number_of = self._types.leaf_number if may_be_reached else self._types.number_at
         number = None if content is None else number_of(leaf, type(content) is int)
         f.write(thing, number)
         self._fields.append((f, thing, content, number, leaf))
 
     def _replace_backward(self) -> None:
         symbolic = SymbolicBackward(self._recorder, self._types, self._memory_of, self.knows, self.give_up)
+        self._reached = symbolic.reached
         originals = [known.kind.backward for known in self._node_classes]  # type: ignore[attr-defined]
         for known, original in zip(self._node_classes, originals):
             self._replaced.append((known.kind, vars(known.kind).get("backward")))
@@ -380,11 +378,11 @@ class Heap:
         self._put_back_draws()
         plan = HeapPlan(self._state, backward=self._describe_backward())
         self._note_moved_integers()
-        as_integers = self._recorder.used_as_integers
+        as_integers = self._recorder.leaves_used_as_integers()
         stores: list[tuple[int, Any]] = []
         for f, thing, content, number, leaf in self._fields:
             now = f.read(thing)
-            is_kept = now is number and leaf not in self._gradients
+            is_kept = now is number and leaf not in self._reached
             if not is_kept and not self._types.is_current(now, leaf):
                 stores.append((leaf, self._number(now, Attribute(thing, f))))
                 plan.valid_once |= content is None
@@ -501,7 +499,7 @@ class Heap:
         recorder = self._recorder
         used: set[int] = set()
         if self._parameters or self._copied:
-            used.update(recorder.a, recorder.b, recorder.third.values(), recorder.looked_up())
+            used.update(recorder.a, recorder.b, recorder.third.values(), recorder.looked_up(), recorder.read_late())
         shift = 1 << ops.KIND_SHIFT
         recorder.new_parameters += [p for p in self._parameters if p._leaf in used or p._leaf - shift in used]
         plan.looked_after = {Attribute(thing, f).key for f, thing, *_ in self._fields}

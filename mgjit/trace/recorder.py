@@ -384,6 +384,15 @@ class Recorder:
         self._late.append((operand, read_at))
         return leaf(LATE, len(self._late) - 1)
 
+    def read_late(self) -> set[int]:
+        """The leaves that are read late."""
+        return {operand for operand, _ in self._late}
+
+    def leaves_used_as_integers(self) -> set[int]:
+        """The operands that have to be ints, those that are read late too."""
+        late = {self._late[leaf_index(o)][0] for o in self.used_as_integers if leaf_kind(o) == LATE}
+        return self.used_as_integers | late
+
     def finish(self) -> Trace:
         """The finished trace."""
         a, b = array("i", self.a), array("i", self.b)

@@ -84,6 +84,9 @@ class SymbolicBackward:
             it is no parameter.
         is_lasting: whether an object existed before the step.
         refuse: is called when something asks for what was not recorded; it does not return.
+
+    Attributes:
+        reached: the leaves of the gradients that passes have added to, or set to zero.
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class SymbolicBackward:
         self._memory_of, self._is_lasting, self._refuse = memory_of, is_lasting, refuse
         self._known: dict[type, NodeClass] = {}
         self._look_ups: set[int] = set()
+        self.reached: set[int] = set()
         self._used: set[int] = set()  # operands of what gradients cross in earlier passes
 
     def record(self, flow: Flow, first_record: int) -> None:
@@ -229,10 +233,11 @@ class SymbolicBackward:
             if node.candidates:
                 continue
             gradient = 0 if id(node.thing) in flow.zeroed else node.known.gradient.read(node.thing)
+            if gradient is None:
+                raise NoFlow("a gradient is None before")
             if node.is_parameter:
-                if gradient is None:
-                    raise NoFlow("a gradient is None before")
                 leaf = self._recorder.gradient_leaf(node.operand)
+                self.reached.add(leaf)
                 if not self._is_in_place(gradient, leaf, node.thing):
                     stores.append((leaf, self._types.number_operand(gradient)))
             elif not self._recorder.is_zero(self._types.number_operand(gradient)):

@@ -1,8 +1,10 @@
 """Hunt: run many random programs without Hypothesis, and cut down those that fail.
 
     python tests/fuzz/hunt.py --programs 2000 --seed 1 --ways tcc,python --keep DIRECTORY
+    python tests/fuzz/hunt.py --foreign --ways tcc,python-recorded,python-loop
 
-Prints a line for each defect and writes the shortened program to DIRECTORY.  It is not collected by pytest.
+The second one is about programs with autograd classes of their own (foreign.py).  Prints a line for each defect and
+writes the shortened program to DIRECTORY.  It is not collected by pytest.
 """
 
 from __future__ import annotations
@@ -18,12 +20,15 @@ from pathlib import Path
 
 sys.path.insert(0, os.environ.get("MGJIT_HUNT_ROOT", str(Path(__file__).resolve().parents[2])))
 
-from tests.fuzz import oracle
+from tests.fuzz import foreign, oracle
+from tests.fuzz.foreign_steps import foreign_program
 from tests.fuzz.programs import random_program
 
 
 def failure(text: str, way: str) -> str:
     """A difference, or an exception that the undecorated program does not raise; empty when all is well."""
+    if "\nIN_SETS = " in text:
+        return foreign_failure(text, way)
     try:
         expected = oracle.expected(text, way)
     except Exception as error:
@@ -36,6 +41,20 @@ def failure(text: str, way: str) -> str:
         frames = [f for f in traceback.extract_tb(error.__traceback__) if "mgjit" in f.filename]
         place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
         return f"raises {type(error).__name__} at {place}: {str(error)[:300]}"
+
+
+def foreign_failure(text: str, way: str) -> str:
+    """The same of a program with a class of its own."""
+    try:
+        found = foreign.outcome(text, way)
+    except Exception as error:
+        return f"generator: {type(error).__name__}: {error}"
+    outcomes[f"{way}: {found[:80]}"] += 1
+    return "" if found.startswith(("same", "refused", "discarded")) else found
+
+
+#: What has become of programs with classes of their own.
+outcomes: Counter[str] = Counter()
 
 
 def kind(message: str) -> str:
@@ -71,14 +90,16 @@ def main() -> int:
     parser.add_argument("--ways", default="tcc,python")
     parser.add_argument("--keep", type=Path, default=None)
     parser.add_argument("--failures", type=int, default=20)
+    parser.add_argument("--foreign", action="store_true")
     options = parser.parse_args()
+    program_of = foreign_program if options.foreign else random_program
     seen: Counter[str] = Counter()
     discarded = finite = failed = 0
     started = time.perf_counter()
     for seed in range(options.seed, options.seed + options.programs):
-        text = random_program(seed)
+        text = program_of(seed)
         try:
-            expected = oracle.reference(text)
+            expected: object = "foreign" if options.foreign else oracle.reference(text)
         except Exception as error:
             print(f"seed {seed}: the generator wrote a wrong program: {type(error).__name__}: {error}", flush=True)
             continue
@@ -94,7 +115,10 @@ def main() -> int:
             seen[kind(message)] += 1
             print(f"seed {seed} {way}: {message}", flush=True)
             if options.keep is not None and seen[kind(message)] <= (3 if message.startswith("raises") else 8):
+                counted = outcomes.copy()
                 short = shortened(text, way)
+                outcomes.clear()
+                outcomes.update(counted)
                 path = options.keep / f"seed{seed}_{way}.py"
                 path.write_text(f"# {way}: {failure(short, way)}\n{short}\n")
                 print(f"    -> {path} ({short.count(chr(10))} lines)", flush=True)
@@ -104,7 +128,7 @@ def main() -> int:
     seconds = time.perf_counter() - started
     run = seed + 1 - options.seed
     print(f"{run} programs, {discarded} discarded, {finite} without nan, {failed} failed, {seconds:.0f} s")
-    for text, count in seen.most_common():
+    for text, count in outcomes.most_common() + seen.most_common():
         print(f"{count:5} x {text}")
     return 1 if failed else 0
 

@@ -195,3 +195,11 @@ def test_07_choosing_among_what_was_chosen() -> None:
         assert [[n.data for n in row] for row in mine] == [[n.data for n in row] for row in theirs]
     with pytest.raises(TraceError, match=r"test_gathered\.py:\d+.*that another one has chosen"):
         mgjit.compile(lambda i, j: [[n * n for n in row] for row in mine][i][j].data)(1, 2)
+
+
+def test_08_leaves_with_operands_in_sets_and_dicts() -> None:
+    """Empty ones are as good as one another, whichever row is meant."""
+    for container in (set, frozenset, dict, list, tuple):
+        table = [[Node(0.5 * i - 0.3 * j, container(), container()) for j in range(2)] for i in range(3)]
+        step = mgjit.compile(lambda k, table=table: [node.data * 2.0 for node in table[k]])
+        assert [step(k) for k in (0, 2)] == [[node.data * 2.0 for node in table[k]] for k in (0, 2)]

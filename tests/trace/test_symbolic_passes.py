@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import mgjit
 from tests.trace import nodes
 from tests.trace.test_symbolic import RECORDED, SYMBOLIC, check, parameters
 
@@ -104,8 +105,31 @@ def test_01_passes_in_turn(kind: Any, passes: Any, zeroed: bool) -> None:
     check(make, SYMBOLIC)
 
 
+def test_02_gradients_that_are_only_read() -> None:
+    """Of nodes that no pass reaches: what the user has put there."""
+
+    def make() -> tuple[list[Any], Callable[..., Any]]:
+        weights = parameters(nodes.Closures, 4, seed=18)
+
+        def step(x: float) -> list[Any]:
+            (weights[0] * x).backward()
+            return [w.grad for w in weights]
+
+        return weights, step
+
+    for zero in (0.0, 0):  # an int becomes a float where the user puts one
+        weights, step = make()
+        for w in weights:
+            w.grad = zero
+        compiled = mgjit.compile(step)
+        for number in (zero, 0.5, -3.0):
+            weights[2].grad = number
+            weights[0].grad = zero
+            assert compiled(1.5) == [1.5, 0.0, number, 0.0]
+
+
 @pytest.mark.parametrize("zeroed", [True, False])
-def test_02_graphs_from_before_the_step(zeroed: bool) -> None:
+def test_03_graphs_from_before_the_step(zeroed: bool) -> None:
     """Nodes that the user has computed outside: their gradients go on to what they were computed from."""
 
     def make() -> tuple[list[Any], Callable[..., Any]]:
@@ -126,7 +150,7 @@ def test_02_graphs_from_before_the_step(zeroed: bool) -> None:
     check(make, RECORDED)
 
 
-def test_03_gradients_that_are_kept_elsewhere() -> None:
+def test_04_gradients_that_are_kept_elsewhere() -> None:
     """What backward() leaves in another attribute is a number like any other."""
 
     class Remembering(nodes.Closures):
