@@ -19,6 +19,7 @@ from time import perf_counter
 from typing import Any
 
 from .build import Options, build
+from .collection import without_garbage_collection
 from .engine.precision import FLOAT64, Precision
 from .engine.value import Value
 from .errors import ArgumentError, RetraceLimitError, RetraceWarning, user_location, user_stacklevel
@@ -189,7 +190,7 @@ class Kernels:
             )
 
     def _make(self, plan: ArgumentPlan, reason: str) -> Kernel:
-        guard = between_traces(lambda: Guard(self._function, plan.static_objects()))
+        guard = between_traces(lambda: without_garbage_collection(lambda: Guard(self._function, plan.static_objects())))
         slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
         started = perf_counter()
         code_object = getattr(self._function, "__code__", None)
@@ -223,7 +224,9 @@ class Kernels:
         functions = reachable_functions(self._function, [thing for _, thing in given])
         captured = guard.objects() if guard is not None else []
         while True:
-            heap = Heap(functions, [("self", self._function), *given], self._knowledge, location)
+            heap = without_garbage_collection(
+                lambda: Heap(functions, [("self", self._function), *given], self._knowledge, location)
+            )
             try:
                 return trace_call(self.undecorated, plan, slots, heap, functions, location, captured)
             except Again:

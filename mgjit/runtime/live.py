@@ -76,6 +76,10 @@ class Field:
     def __init__(self, name: str, read: Callable[[Any], Any], write: Callable[[Any, Any], None], is_slot: bool) -> None:
         self.name, self.read, self.write, self.is_slot = name, read, write, is_slot
 
+    def key(self, thing: Any) -> tuple[int, str]:
+        """The identity of what holds the field of an object, and its name."""
+        return id(thing if self.is_slot else thing.__dict__), self.name
+
     def move(self, thing: Any, home: Home) -> functools.partial[Any]:
         """What puts a home into the field, as a call of a C function."""
         if self.is_slot:

@@ -502,7 +502,7 @@ class Heap:
             used.update(recorder.a, recorder.b, recorder.third.values(), recorder.looked_up(), recorder.read_late())
         shift = 1 << ops.KIND_SHIFT
         recorder.new_parameters += [p for p in self._parameters if p._leaf in used or p._leaf - shift in used]
-        plan.looked_after = {Attribute(thing, f).key for f, thing, *_ in self._fields}
+        plan.looked_after = {f.key(thing) for f, thing, *_ in self._fields}
         plan.looked_after |= {copied.place.key for copied, *_ in self._copied}
         plan.looked_after |= {(id(content), None) for _, content in self._found.lists}
         plan.copied = [

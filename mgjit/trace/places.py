@@ -102,7 +102,7 @@ class Attribute(Place):
 
     @property
     def key(self) -> tuple[Any, Any]:
-        return id(self.holder) if self.field.is_slot else id(vars(self.holder)), self.name
+        return self.field.key(self.holder)
 
     @property
     def kind(self) -> Any:

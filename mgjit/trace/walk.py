@@ -107,6 +107,8 @@ class _Walker:
         self._names = {name for function in functions for name in function.__code__.co_names} | self._assigned
         self._objects: dict[type, list[Any]] = {}
         self._slots: dict[type, list[Field]] = {}
+        self._entries: dict[tuple[type, str], Field] = {}
+        self._is_walked: dict[type, bool] = {}
         self._seen = self.found.known
         self._copied = 0
 
@@ -169,12 +171,21 @@ class _Walker:
             yield from self._dict(vars(thing), Root(vars(thing), place.describe()))
         elif hasattr(kind, "__next__") and not is_of_user(kind):
             self.found.iterators.append((place, thing))
-        elif _leads_further(kind) and is_of_user(kind):
+        elif self._has_attributes(kind):
             self._objects.setdefault(kind, []).append(thing)
             for attribute in self._attributes(thing, kind):
                 content = content_of(attribute, thing)
                 if content is not NOTHING and type(content) not in _ATOMS and type(content) is not Home:
-                    yield Attribute(thing, attribute), content
+                    # Most have been seen already, such as the operands () of thousands of parameters.
+                    if id(content) not in self._seen or is_bound_draw(content):
+                        yield Attribute(thing, attribute), content
+
+    def _has_attributes(self, kind: type) -> bool:
+        """Whether objects of a class may lead to numbers by their attributes."""
+        known = self._is_walked.get(kind)
+        if known is None:
+            known = self._is_walked[kind] = _leads_further(kind) and is_of_user(kind)
+        return known
 
     def _list(self, thing: list[Any], kinds: set[type], place: Place) -> None:
         if float in kinds:
@@ -223,7 +234,14 @@ class _Walker:
         if slots is None:
             slots = self._slots[kind] = [field_of(kind, n) for n in sorted(self._names) if slot(kind, n) is not None]
         own = getattr(thing, "__dict__", None)
-        return slots if own is None else slots + [field_of(kind, name) for name in own if name in self._names]
+        return slots if own is None else slots + [self._entry(kind, name) for name in own if name in self._names]
+
+    def _entry(self, kind: type, name: str) -> Field:
+        """The field that is an entry of the dict of each object."""
+        known = self._entries.get((kind, name))
+        if known is None:
+            known = self._entries[kind, name] = field_of(kind, name)
+        return known
 
     def fields(self) -> None:
         """The fields of each class that hold numbers which the step may assign: data and gradient first."""
