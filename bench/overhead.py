@@ -39,7 +39,7 @@ from bench.mnist import interpreter, pin_to_one_core  # noqa: E402
 from mgjit import kernels  # noqa: E402
 from mgjit.collection import without_garbage_collection  # noqa: E402
 from mgjit.errors import MgjitError  # noqa: E402
-from mgjit.trace import capture, rewriting  # noqa: E402
+from mgjit.trace import bytecode, capture, rewriting  # noqa: E402
 from mgjit.trace.guards import Guard  # noqa: E402
 from mgjit.trace.heap import Heap  # noqa: E402
 from tests.foreign.running import loaded, parts  # noqa: E402
@@ -100,7 +100,10 @@ def trace(make: Callable[[], Made], is_rewritten: bool) -> tuple[int, dict[str, 
     """The number of records, and the seconds of each part, of one trace."""
     function, arguments = make()
     step: Any = mgjit.compile(function)
-    for cached in (rewriting._definitions, rewriting._text_around, rewriting._part, rewriting._rewritten):
+    for cached in (
+        *(rewriting._definitions, rewriting._text_around, rewriting._part, rewriting._rewritten),
+        *(bytecode._naming, bytecode.global_names),
+    ):
         cached.cache_clear()
     seconds: defaultdict[str, float] = defaultdict(float)
 

@@ -175,10 +175,10 @@ class _Walker:
             self._objects.setdefault(kind, []).append(thing)
             for attribute in self._attributes(thing, kind):
                 content = content_of(attribute, thing)
-                if content is not NOTHING and type(content) not in _ATOMS and type(content) is not Home:
-                    # Most have been seen already, such as the operands () of thousands of parameters.
-                    if id(content) not in self._seen or is_bound_draw(content):
-                        yield Attribute(thing, attribute), content
+                leads = content is not NOTHING and type(content) not in _ATOMS and type(content) is not Home
+                # Most have been seen already, such as the operands () of thousands of parameters.
+                if leads and (id(content) not in self._seen or is_bound_draw(content)):
+                    yield Attribute(thing, attribute), content
 
     def _has_attributes(self, kind: type) -> bool:
         """Whether objects of a class may lead to numbers by their attributes."""
