@@ -198,7 +198,7 @@ class CompiledStep(Generic[P, R]):
             rows = pack_rows(kernel.plan, kernel.frame, table)
             kernel.check_rows(rows)
             with reporting(table.length, self.__name__, progress) as report:
-                if rows.separate:
+                if rows.separate or kernel.guard.expired:  # which is for one call only
                     return collect_results([self._run(row, report) for row in table.rows()])
                 try:
                     return run_rows(kernel, rows, report, self.stats.counter)

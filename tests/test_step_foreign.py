@@ -429,3 +429,30 @@ def test_17_sizes_that_an_object_keeps() -> None:
     for heads in (2, 3, 2):
         model.heads = heads
         assert step([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) == model.parts([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+
+
+@BACKENDS
+def test_18_in_loop_with_gradients_that_are_none_at_first(backend: Any) -> None:
+    """The first row finds None where all others find numbers, to which they add."""
+
+    def made() -> tuple[list[Any], Callable[..., Any]]:
+        weights = [Scalar(0.5), Scalar(-0.25)]
+        for w in weights:
+            w.grad = None
+
+        def step(x: float) -> float:
+            loss = weights[0] * x + weights[1]
+            for w, share in zip(weights, (x, 1.0)):
+                w.grad = share if w.grad is None else w.grad + share
+            return loss.data  # type: ignore[no-any-return]
+
+        return weights, step
+
+    ours, step = made()
+    theirs, plain = made()
+    xs = [0.5, 0.25, -1.5]
+    compiled = mgjit.compile(step, backend=backend)
+    assert list(compiled.loop(xs)) == [plain(x) for x in xs]
+    assert [w.grad for w in ours] == [w.grad for w in theirs]
+    assert list(compiled.loop(xs)) == [plain(x) for x in xs]
+    assert [w.grad for w in ours] == [w.grad for w in theirs]

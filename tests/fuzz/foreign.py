@@ -10,6 +10,7 @@ import importlib.util
 import itertools
 import math
 import re
+import struct
 import sys
 import warnings
 from collections.abc import Callable
@@ -29,6 +30,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "python": {"backend": "python"},
 }
 _number = itertools.count()
+_ZERO = bits(0.0)
 #: What undecorated programs may raise, because of the numbers that they happen to have.
 _DISCARDED = (*UNDEFINED, ValueError, TypeError)
 
@@ -126,15 +128,15 @@ def _first_difference(expected: list[Any], found: list[Any], is_exact: bool) -> 
 
 
 def _agree(a: Any, b: Any, is_exact: bool) -> bool:
-    if is_exact or not (isinstance(a, (list, str)) and type(a) is type(b)):
-        return bool(a == b)
-    if isinstance(a, list):
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(_agree(x, y, is_exact) for x, y in zip(a, b))
+    if a is None and b == _ZERO:
+        return True  # a gradient that nothing was added to, in the memory of a kernel: see docs/steps.md
+    if is_exact or not (isinstance(a, str) and isinstance(b, str)):
+        return bool(a == b)
     x, y = (float("nan") if text == "nan" else _number_of(text) for text in (a, b))
     return a == b or math.isclose(x, y, rel_tol=1e-6, abs_tol=1e-9)
 
 
 def _number_of(pattern: str) -> float:
-    import struct
-
     return float(struct.unpack(">d", bytes.fromhex(pattern))[0])
