@@ -193,9 +193,7 @@ class Kernels:
         guard = between_traces(lambda: without_garbage_collection(lambda: Guard(self._function, plan.static_objects())))
         slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
         started = perf_counter()
-        code_object = getattr(self._function, "__code__", None)
-        location = f"{code_object.co_filename}:{code_object.co_firstlineno}" if code_object else repr(self._function)
-        traced = self._trace(plan, slots, location, guard)
+        traced = self._trace(plan, slots, guard)
         seconds = perf_counter() - started
         trace = traced.trace
         code = build(trace, _regions(plan, traced.draws), self._options.code, self._qualname)
@@ -214,12 +212,14 @@ class Kernels:
         self._note(code.facts, seconds, plan, reason)
         return kernel
 
-    def _trace(self, plan: ArgumentPlan, slots: Any, location: str = "", guard: Guard | None = None) -> TracedCall:
+    def _trace(self, plan: ArgumentPlan, slots: Any, guard: Guard | None = None) -> TracedCall:
         """Trace the step, again when that has shown which lists of numbers it changes.
 
         Raises:
             Again: it has shown which arguments shape the trace.
         """
+        code_object = getattr(self._function, "__code__", None)
+        location = f"{code_object.co_filename}:{code_object.co_firstlineno}" if code_object else repr(self._function)
         given = [("an argument", thing) for thing in plan.static_objects()]
         functions = reachable_functions(self._function, [thing for _, thing in given])
         captured = guard.objects() if guard is not None else []

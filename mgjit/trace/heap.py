@@ -443,7 +443,10 @@ class Heap:
     def _leak(self, place: Place, content: Any) -> LeakError:
         if self.is_symbolic:
             self.give_up(f"it may leave gradients in {place.describe()}")
-        what = "a traced value" if is_traced(content) else f"a {type(content).__name__} with traced values"
+        if content is None:
+            what = "None where a number was"
+        else:
+            what = "a traced value" if is_traced(content) else f"a {type(content).__name__} with traced values"
         return LeakError(
             f"{self._location}: the step leaves {what} in {place.describe()}. Traced values live only while the step "
             "is being traced, and a compiled call assigns nothing but numbers, where numbers were before: return the "

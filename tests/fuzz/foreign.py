@@ -88,7 +88,7 @@ def _run(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", mgjit.errors.SideEffectWarning)
             if is_loop and run is not step:
-                _typed(lambda: run.loop(*map(list, zip(*module.CALLS))), look)
+                _typed(lambda: run.loop(*map(list, zip(*module.CALLS))), lambda: None)  # rows may have run
                 snapshots = [(None, bits(look()))]
             elif is_loop:
                 for arguments in module.CALLS:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit.errors import RetraceWarning, SideEffectWarning, TraceError
+from mgjit.errors import LeakError, RetraceWarning, SideEffectWarning, TraceError
+from tests.trace import nodes
 
 
 def compiled(step: Callable[..., Any]) -> Any:
@@ -186,3 +187,22 @@ def test_08_three_fields_and_a_gradient_that_is_none(count: int) -> None:
     for x in (1.0, 2.0, 3.0):
         assert step(x) == mine(x)
         assert their_state() == mine_state()
+
+
+def test_09_none_in_place_of_a_number() -> None:
+    """A gradient that the step sets to None: an error that says so, and nothing is changed."""
+    weights = [nodes.Closures(0.5), nodes.Closures(0.25)]
+
+    @mgjit.compile
+    def step(x: float) -> None:
+        (weights[0] * weights[1] * x).backward()
+        for w in weights:
+            w.grad = None
+
+    with pytest.raises(
+        LeakError, match=r"test_heap\.py:\d+: the step leaves None where a number was in Closures\.grad"
+    ):
+        step(1.0)
+    with pytest.raises(LeakError, match=r"test_heap\.py:\d+: the step leaves None"):
+        step.lower(1.0)
+    assert [(w.data, w.grad) for w in weights] == [(0.5, 0.0), (0.25, 0.0)]
