@@ -78,22 +78,17 @@ def run(argv: Sequence[str], *, directory: str | None = None, time_limit: float 
     """
     limit = settings.compile_seconds() if time_limit is None else time_limit
     with orderly_termination():
-        process = _start(argv, directory)
-        kept = bytearray()
+        attended = _Attended(argv, directory)
         try:
-            reader = threading.Thread(target=_drain, args=(process, kept), daemon=True)
-            reader.start()
-            _wait(process, reader, limit)
+            process = attended.start()
+            _wait(process, attended.thread, limit)
         except subprocess.TimeoutExpired:
-            _kill(process)
+            attended.kill()
             raise CompilerTimeout(f"{argv[0]} did not finish within {limit:g} seconds") from None
-        except RuntimeError as reason:  # no more threads
-            _kill(process)
-            raise CompilerNotStarted(f"the output of {argv[0]!r} cannot be read: {reason}") from None
         except BaseException:
-            _kill(process)
+            attended.kill()
             raise
-    return process.returncode, plain_text(bytes(kept))
+    return process.returncode, plain_text(bytes(attended.output))
 
 
 def plain_text(output: bytes) -> str:
@@ -103,6 +98,58 @@ def plain_text(output: bytes) -> str:
 
 
 # ----------------------------------------------------------------------------------------------- start
+
+
+class _Attended:
+    """A process, and the thread that starts it and reads what it prints.
+
+    Handlers of signals run in the main thread only.  So there is no moment in which the process runs, and an exception
+    from a handler keeps us from knowing it.
+    """
+
+    def __init__(self, argv: Sequence[str], directory: str | None) -> None:
+        self._argv, self._directory = argv, directory
+        self._process: subprocess.Popen[bytes] | None = None
+        self._error: BaseException | None = None
+        self._has_begun = self._is_abandoned = False
+        self._is_started = threading.Event()
+        self.output = bytearray()
+        self.thread = threading.Thread(target=self._attend, daemon=True)
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """The process, once it runs."""
+        try:
+            self.thread.start()
+        except RuntimeError as reason:  # no more threads
+            raise CompilerNotStarted(f"{self._argv[0]!r} cannot be started: {reason}") from None
+        self._is_started.wait()
+        if self._process is None:
+            assert self._error is not None
+            raise self._error
+        return self._process
+
+    def kill(self) -> None:
+        """End the process, if there is one or will be one."""
+        self._is_abandoned = True  # before the question: the thread asks the other way round
+        if self._has_begun:
+            self._is_started.wait()
+        if self._process is not None:
+            _kill(self._process)
+
+    def _attend(self) -> None:
+        self._has_begun = True
+        if self._is_abandoned:
+            self._is_started.set()
+            return
+        try:
+            self._process = _start(self._argv, self._directory)
+        except BaseException as error:
+            self._error = error
+            return
+        finally:
+            self._is_started.set()
+        _drain(self._process, self.output)
+
 
 #: What may work a moment later.
 _PASSING = frozenset((errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.ETXTBSY))

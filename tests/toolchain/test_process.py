@@ -398,20 +398,44 @@ def test_21_threads(tmp_path: Path) -> None:
     assert left_over(tmp_path) == []
 
 
-def test_22_no_thread_for_the_output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A machine without processes to spare: a typed error, and the compiler does not go on alone."""
+def test_22_no_thread_to_spare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine at its limit: a typed error, and no compiler that runs alone."""
     pid = tmp_path / "pid"
     compiler = fake(tmp_path, f'echo $$ > "{pid}"; sleep 600')
 
     def refused(self: threading.Thread) -> None:
-        while not pid.exists() or not pid.read_text():
-            pass
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refused)
     with pytest.raises(CompilerError, match="can't start new thread"):
         process.run(compiler.argv)
-    assert not alive(int(pid.read_text()))
+    assert not pid.exists()
+
+
+@posix
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+def test_24_signals_while_the_compiler_starts(tmp_path: Path) -> None:
+    """An exception from a handler at any moment: whatever has been started is gone afterwards."""
+    pids = tmp_path / "pids"
+    compiler = fake(tmp_path, f'echo $$ >> "{pids}"; sleep 600')
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    def interrupted(seconds: float) -> None:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        process.run(compiler.argv, time_limit=5.0)  # for an exception that Python has ignored, in a destructor
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for k in range(60):
+            with pytest.raises((KeyboardInterrupt, CompilerTimeout)):
+                interrupted(2e-4 * (k + 1))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    started = pids.read_text().split() if pids.exists() else []
+    assert not any(alive(int(pid)) for pid in started)
 
 
 @pytest.mark.parametrize(
