@@ -12,6 +12,8 @@ with the functions as they are in the source, where they can be traced so.  The 
     memory     putting traced numbers into the user's objects, recording what was assigned, putting all back
     guards     what a later call compares
     share      all but the step, over the whole
+
+A later length is one that the step is traced for after another: what is known of its functions by then is used again.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import importlib.util
 import random
 import sys
 import tempfile
@@ -46,14 +49,14 @@ from tests.foreign.running import loaded, parts  # noqa: E402
 
 HEADER = "| step | records | step s | search s | rewriting s | memory s | guards s | share |"
 
-#: A step and the arguments of a call.
-Made = tuple[Callable[..., Any], tuple[Any, ...]]
+#: A step and the arguments of calls: it is traced for each of them, and the last trace counts.
+Made = tuple[Callable[..., Any], list[tuple[Any, ...]]]
 
 
 def image_with_values() -> Made:
     """784-50-10 of mgjit.Value."""
     instance = workloads.image(workloads.Sources())
-    return instance.step, instance.calls[0]
+    return instance.step, [instance.calls[0]]
 
 
 def image_with_own_class(value: type) -> Made:
@@ -77,7 +80,19 @@ def image_with_own_class(value: type) -> Made:
                     w.grad = 0.0
         return loss
 
-    return step, ([draw.random() for _ in range(784)], [float(k == 3) for k in range(10)], 0.1)
+    return step, [([draw.random() for _ in range(784)], [float(k == 3) for k in range(10)], 0.1)]
+
+
+def language_model(*lengths: int) -> Made:
+    """The step of examples/own_class.py, for words of these lengths."""
+    spec = importlib.util.spec_from_file_location("own_class", ROOT / "examples" / "own_class.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["own_class"] = module  # whose classes these are is looked up there
+    spec.loader.exec_module(module)
+    words = [[module.END, *range(length), module.END] for length in lengths]
+    return module.train_step.__wrapped__, [(word, 1) for word in words]
 
 
 @contextmanager
@@ -87,18 +102,20 @@ def steps() -> Iterator[dict[str, Callable[[], Made]]]:
 
         def attention() -> Made:
             programs, calls, _ = parts(module)
-            return programs[0], calls[0]
+            return programs[0], [calls[0]]
 
         yield {
             "784-50-10, mgjit.Value": image_with_values,
             "784-50-10, own class": lambda: image_with_own_class(module.Value),
             "attention, own class": attention,
+            "language model, Adam in lists": lambda: language_model(5),
+            "language model, a later length": lambda: language_model(3, 5),
         }
 
 
 def trace(make: Callable[[], Made], is_rewritten: bool) -> tuple[int, dict[str, float]]:
     """The number of records, and the seconds of each part, of one trace."""
-    function, arguments = make()
+    function, (*earlier, arguments) = make()
     step: Any = mgjit.compile(function)
     for cached in (
         *(rewriting._definitions, rewriting._text_around, rewriting._part, rewriting._rewritten),
@@ -130,6 +147,9 @@ def trace(make: Callable[[], Made], is_rewritten: bool) -> tuple[int, dict[str, 
             stack.enter_context(mock.patch.object(owner, name, timed(part, getattr(owner, name))))
         if not is_rewritten:
             stack.enter_context(mock.patch.object(capture, "rewritten", return_value=[]))
+        for others in earlier:
+            step.lower(*others)
+        seconds.clear()
         gc.collect()
         records = step.lower(*arguments).lowered.records
     timed("guards", lambda: without_garbage_collection(lambda: Guard(function)))()

@@ -150,17 +150,29 @@ def _rewritten(
 ) -> CodeType | None:
     """The new code of the function at a place (line, column) in a part of its file."""
     tree = ast.parse(text, filename)
-    functions = (node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS))
-    node = next(node for node in functions if (node.lineno, node.col_offset) == place)
+    node = _function_at(tree, place)
     rewriter = _Rewriter(dict(meanings), text)
     rewriter.function(node)
     if not rewriter.changed:
         return None
-    ast.fix_missing_locations(tree)
+    ast.fix_missing_locations(node)
     for made in codes(compile(tree, filename, "exec", dont_inherit=True)):
         if made.co_name == code.co_name and made.co_firstlineno == code.co_firstlineno:
             return made if made.co_freevars == code.co_freevars else None
     return None
+
+
+def _function_at(tree: ast.Module, place: tuple[int, int]) -> Any:
+    """The function at a place, looked for only in what contains its line."""
+    pending: list[ast.AST] = [tree]
+    while True:
+        node = pending.pop()
+        if isinstance(node, _FUNCTIONS) and (node.lineno, node.col_offset) == place:
+            return node
+        for child in ast.iter_child_nodes(node):
+            last = getattr(child, "end_lineno", None)
+            if last is None or _first_line(child) <= place[0] <= last:  # such as arguments, which have no place
+                pending.append(child)
 
 
 # ---- the changes ------------------------------------------------------------------------------------------

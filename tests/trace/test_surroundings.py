@@ -155,3 +155,41 @@ def test_06_quick_calls_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert calls(160, 1e-6) <= 12
     calls(16, 1.0)
     assert calls(100, 1.0) == 100
+
+
+class Slotted:
+    """An object that need not have its attribute."""
+
+    __slots__ = ("scale",)
+
+    def __init__(self, *scale: float) -> None:
+        for number in scale:
+            self.scale = number
+
+
+def test_07_objects_of_one_class() -> None:
+    """Are noted together: some lack the attribute, lie in several places, or are looked after elsewhere."""
+    parts = [Slotted(k + 0.5) for k in range(20)]
+    parts += [Slotted(), parts[3]]
+    owners = [Part(), Part()]
+    owners[1].scale = 4.0
+
+    def step(x: float) -> float:
+        return sum(part.scale for part in parts) + sum(owner.scale for owner in owners) * x
+
+    found = Surroundings(step, ())
+    found.settle({(id(parts[5]), "scale"), (id(vars(owners[1])), "scale")}, ())
+    assert found.difference() == ""
+    parts[5].scale, owners[1].scale = 6.0, 7.0
+    assert found.difference() == ""
+    changes: list[tuple[Any, Any, str]] = [
+        (lambda: setattr(parts[6], "scale", 1.0), lambda: setattr(parts[6], "scale", 6.5), "parts[6].scale was 6.5"),
+        (lambda: setattr(parts[20], "scale", 1.0), lambda: delattr(parts[20], "scale"), "parts[20].scale has been set"),
+        (lambda: delattr(parts[0], "scale"), lambda: setattr(parts[0], "scale", 0.5), "parts[0].scale is gone"),
+        (lambda: setattr(owners[0], "scale", 1.0), lambda: delattr(owners[0], "scale"), "owners[0].scale has been set"),
+    ]
+    for change, undo, text in changes:
+        change()
+        assert text in found.difference()
+        undo()
+        assert found.difference() == ""
