@@ -18,6 +18,7 @@ from .functions import attributes, is_of_user
 from .graph_style import GraphStyle, style_of
 
 _known: dict[type, NodeClass | None] = {}
+_CONTAINERS = (set, frozenset, tuple, list)
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,9 @@ def _tried(kind: Any) -> NodeClass | None:
     gradient = _holding(0.25, a, 0.5, b, 1, product)
     if data is None or gradient is None or type(product) is not kind:
         return None
-    in_sets = any(isinstance(part, (set, frozenset)) and a in part for part in attributes(product).values())
-    known = NodeClass(kind, field_of(kind, data), field_of(kind, gradient), not in_sets)
+    containers = [type(part) for part in attributes(product).values() if isinstance(part, _CONTAINERS) and a in part]
+    is_ordered = not containers or any(issubclass(container, (tuple, list)) for container in containers)
+    known = NodeClass(kind, field_of(kind, data), field_of(kind, gradient), is_ordered)
     return replace(known, style=style_of(known))
 
 

@@ -31,6 +31,19 @@ def test_02_operands_in_sets_come_in_any_order() -> None:
     assert not unordered.is_ordered
 
 
+def test_06_operands_in_a_set_and_in_a_tuple() -> None:
+    """It cannot be told which of them backward() goes through: the order that is seen counts."""
+
+    class Both(nodes.Sets):
+        def __init__(self, data: Any, operands: tuple[Any, ...] = ()) -> None:
+            super().__init__(data, operands)
+            self.sequence = operands
+
+    known = node_class(Both)
+    assert known is not None
+    assert known.is_ordered
+
+
 def test_03_other_classes() -> None:
     """Numbers beside a method backward() do not make a node; nor does a class that cannot be made of a number."""
 
