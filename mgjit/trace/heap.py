@@ -21,7 +21,7 @@ into their places after it (runtime/copies.py).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, NoReturn
@@ -31,12 +31,11 @@ from ..errors import LeakError, SideEffectWarning, TraceError, user_stacklevel
 from ..runtime.copies import Copied
 from ..runtime.live import Field, Home, Parameter
 from . import opcodes as ops
+from .backward import ReplacedBackward, classes_of_nodes
 from .counted import Counted
-from .flow import NoFlow, observe
-from .gathered_backward import backward_until_choices
 from .leaks import is_traced
 from .moments import Iterators
-from .node_class import NodeClass, node_class, was_tried
+from .node_class import node_class
 from .places import Attribute, Place
 from .randomness import followed
 from .recorder import FOREIGN_BASE, Recorder
@@ -125,43 +124,12 @@ class Heap:
         self._lasting: list[Watched] = []  # what the step has changed besides numbers
         self._reached: set[int] = set()  # leaves of gradients that backward passes add to, while the step runs
         self._memory: dict[int, tuple[int, Any]] = {}  # by object: the leaf of its data, and its gradient
-        self._replaced: list[tuple[type, Any]] = []  # classes with their own backward()
-        self._node_classes = [] if knowledge.no_flow else self._classes_of_nodes()
+        self._backward = ReplacedBackward([] if knowledge.no_flow else classes_of_nodes(self._found), self.give_up)
 
     @property
     def is_symbolic(self) -> bool:
         """Whether some `backward()` is taken symbolically."""
-        return bool(self._node_classes)
-
-    def _classes_of_nodes(self) -> list[NodeClass]:
-        """The classes of the objects with numbers that are nodes of a graph."""
-        kinds = [type(things[0]) for things, _ in self._found.objects]
-        if not all(map(was_tried, kinds)):
-            self._try(kinds)
-        found: dict[NodeClass, None] = {}
-        for kind, (_, fields) in zip(kinds, self._found.objects):
-            known = node_class(kind)
-            if known is not None and {known.data.name, known.gradient.name} <= {f.name for f in fields}:
-                found[known] = None
-        return list(found)
-
-    def _try(self, kinds: list[type]) -> None:
-        """Try classes out; what that does to counters, tapes and gradients of the user's is undone."""
-        scalars = [(place, place.read()) for place in self._found.scalars]
-        fields = [
-            (f, thing, content_of(f, thing)) for things, named in self._found.objects for f in named for thing in things
-        ]
-        try:
-            for kind in kinds:
-                node_class(kind)
-        finally:
-            for place, content in scalars:
-                place.write(content)
-            for f, thing, content in fields:
-                if content is not NOTHING and f.read(thing) is not content:
-                    f.write(thing, content)
-            for watched in self._found.watched:
-                watched.restore()
+        return bool(self._backward.classes)
 
     def knows(self, thing: Any) -> bool:
         """Whether an object with numbers existed before the step."""
@@ -182,7 +150,9 @@ class Heap:
             self._draws.append((place, bound, followed(bound)))
             place.write(self._draws[-1][2])
         scalars, known = list(self._found.scalars), self._knowledge.fixed
-        self._replace_backward()
+        symbolic = SymbolicBackward(recorder, types, self._memory_of, self.knows, self.give_up)
+        self._reached = symbolic.reached
+        self._backward.enter(recorder, types, symbolic)
         for things, found in self._found.objects:
             fields = [f for f in found if Attribute(things[0], f).kind not in known]
             scalars += [Attribute(thing, f) for f in found if f not in fields for thing in things]
@@ -190,14 +160,14 @@ class Heap:
             moved = any(type(content_of(f, thing)) is Home for f in fields for thing in things)
             many = len(things) >= _MANY or moved or gradients
             node = node_class(type(things[0]))
-            if node in self._node_classes:
+            if node is not None and node in self._backward.classes:
                 many = True
                 fields.sort(key=lambda f: (f.name != node.data.name, f.name != node.gradient.name))
             elif many:
                 fields[1:] = sorted(fields[1:], key=lambda f: f not in gradients)
             pairs = _pairs(things, fields) if many else []
             for pair in pairs:
-                are_nodes = pair is pairs[0] and node in self._node_classes
+                are_nodes = pair is pairs[0] and node in self._backward.classes
                 self._enter_parameters(things, pair, tuple(f.name for pair in pairs for f in pair), are_nodes)
             copied = fields[sum(map(len, pairs)) :]
             for place in [Attribute(thing, f) for thing in things for f in copied]:
@@ -236,42 +206,10 @@ class Heap:
         f.write(thing, number)
         self._fields.append((f, thing, content, number, leaf))
 
-    def _replace_backward(self) -> None:
-        symbolic = SymbolicBackward(self._recorder, self._types, self._memory_of, self.knows, self.give_up)
-        self._reached = symbolic.reached
-        originals = [known.kind.backward for known in self._node_classes]  # type: ignore[attr-defined]
-        for known, original in zip(self._node_classes, originals):
-            self._replaced.append((known.kind, vars(known.kind).get("backward")))
-            known.kind.backward = self._symbolic(symbolic, original)  # type: ignore[attr-defined]
-        if self._node_classes:
-            self._types.gatherer.backward = lambda style, root: self._recorded(
-                lambda first_record: symbolic.record(backward_until_choices(style, root, self._recorder), first_record)
-            )
-
-    def _symbolic(self, symbolic: SymbolicBackward, original: Any) -> Any:
-        """What takes a backward pass symbolically, in place of a method that records all operations."""
-
-        def backward(node: Any, *args: Any, **kwargs: Any) -> Any:
-            def record(first_record: int) -> Any:
-                flow = observe(node, self._node_classes, lambda: original(node, *args, **kwargs))
-                symbolic.record(flow, first_record)
-                return flow.returned
-
-            return self._recorded(record)
-
-        return backward
-
-    def _recorded(self, record: Callable[[int], Any]) -> Any:
-        try:
-            return record(len(self._recorder.op))
-        except NoFlow as reason:
-            self.give_up(str(reason))
-
     def _describe_backward(self) -> str:
-        if self._knowledge.no_flow:
-            return f"slower path: backward() is recorded operation by operation, because {self._knowledge.no_flow}"
-        names = ", ".join(known.kind.__name__ for known in self._node_classes)
-        return f"backward() of {names} is taken symbolically" if self._recorder.last_backward >= 0 and names else ""
+        reason = self._knowledge.no_flow
+        recorded = f"slower path: backward() is recorded operation by operation, because {reason}"
+        return recorded if reason else self._backward.describe()
 
     def give_up(self, reason: str) -> NoReturn:
         """Let the trace be made again, with every operation of `backward()` recorded.
@@ -525,11 +463,7 @@ class Heap:
         """Put back what was there before `enter`."""
         self._is_over = True
         self._iterators.restore()
-        for kind, original in self._replaced:
-            if original is not None:
-                kind.backward = original  # type: ignore[attr-defined]
-            elif "backward" in vars(kind):
-                del kind.backward  # type: ignore[attr-defined]
+        self._backward.restore()
         self._put_back_draws()
         for f, thing, content, _, _ in self._fields:
             f.write(thing, content)

@@ -397,42 +397,6 @@ def test_13_random_graphs() -> None:
         check(make, SYMBOLIC, calls=3)
 
 
-def test_14_trying_a_class_out_leaves_no_trace() -> None:
-    """A global tape with nodes of the user's, counters, gradients: all as before the first call."""
-
-    class Fresh(nodes.Closures):
-        made = 0
-
-        def __init__(self, data: Any, operands: tuple[Any, ...] = ()) -> None:
-            super().__init__(data, operands)
-            Fresh.made += 1
-            if operands:
-                nodes.TAPE.append(self)
-
-        def backward(self) -> None:
-            self.grad = 1.0
-            for node in reversed(nodes.TAPE):
-                node._backward()
-            del nodes.TAPE[:]
-
-    weights = parameters(Fresh, 3)
-    older = weights[0] * weights[1]
-    older.grad = 2.0
-    tape, made = list(nodes.TAPE), Fresh.made
-
-    def step(x: float) -> float:
-        total = sum(w.data * w.grad for w in weights) * x
-        for weight in weights:
-            weight.grad = 0.0
-        return total  # type: ignore[no-any-return]
-
-    lowering = mgjit.compile(step).lower(1.0)
-    assert lowering.lowered.records
-    assert (nodes.TAPE, Fresh.made) == (tape, made)
-    assert [w.grad for w in weights] == [0.0, 0.0, 0.0]
-    nodes.TAPE.clear()
-
-
 def test_15_data_of_a_chosen_parameter_that_is_read_once() -> None:
     """One look-up, two nodes: the two gradients are added one after the other, to what is there."""
 
