@@ -64,10 +64,14 @@ class Way:
     """A program, decorated in one way."""
 
     def __init__(self, module: Any, decorate: Callable[[Any], Any]) -> None:
-        steps, self.calls, _ = parts(module)
-        self.steps = [decorate(step) for step in steps]
+        self._module, self._decorate = module, decorate
+        self._begin()
         self.repeats = 1
         self.times: list[float] = []
+
+    def _begin(self) -> None:
+        steps, self.calls, _ = parts(self._module)
+        self.steps = [self._decorate(step) for step in steps]
 
     def warm_up(self) -> None:
         """Until steps have their call paths and have compared everything around them a few times."""
@@ -79,10 +83,14 @@ class Way:
     def round(self) -> float:
         """Seconds a call, over all calls of the program."""
         calls = [(self.steps[k % len(self.steps)], arguments) for k, arguments in enumerate(self.calls)] * self.repeats
+        done = 0
         started = perf_counter()
-        for step, arguments in calls:
-            step(*arguments)
-        return (perf_counter() - started) / len(calls)
+        try:
+            for done, (step, arguments) in enumerate(calls, 1):  # noqa: B007 - used below
+                step(*arguments)
+        except (ArithmeticError, ValueError):  # it has trained for so long that Python has no numbers any more
+            self._begin()
+        return (perf_counter() - started) / done
 
 
 def main() -> None:
