@@ -6,7 +6,7 @@
    added, each of which has the number of the node, one of its operands, and the factor of that edge.
 3. Data that a node shares with another one, or that is used without an edge, also by an earlier pass, is copied, or
    linked: a gradient goes where there is an edge, and nowhere else.
-4. Gradients that something else than zero was assigned to are stored, and a BACKWARD record is appended.
+4. Gradients of parameters that have been assigned since are stored, and a BACKWARD record is appended.
 5. It will add up the contributions to a gradient in the order of the records, backwards.  Where that is not the order
    in which the class does it, the records are rearranged (trace/arrange.py).
 6. The gradients of parameters can then be read where their memory is; those of other nodes on demand.
