@@ -43,8 +43,8 @@ from mgjit import kernels  # noqa: E402
 from mgjit.collection import without_garbage_collection  # noqa: E402
 from mgjit.errors import MgjitError  # noqa: E402
 from mgjit.trace import bytecode, capture, rewriting  # noqa: E402
-from mgjit.trace.guards import Guard  # noqa: E402
-from mgjit.trace.heap import Heap  # noqa: E402
+from mgjit.trace.memory import Heap  # noqa: E402
+from mgjit.world.guard import Guard  # noqa: E402
 from tests.foreign.running import loaded, parts  # noqa: E402
 
 HEADER = "| step | records | step s | search s | rewriting s | memory s | guards s | share |"

@@ -29,13 +29,13 @@ from .codegen.python import emit_python
 from .errors import BackendWarning, CompilerError, CompilerMemoryError, CompilerTimeout, user_stacklevel
 from .passes.memory import InputRegion
 from .passes.pipeline import Lowered, lower
+from .record.opcodes import EXP, LOG, NUMBER, POWER, TANH
+from .record.recorder import Trace
 from .runtime import ffi
 from .runtime.kernel import Code
 from .toolchain import build as toolchain
 from .toolchain import compilers
 from .toolchain.processor import processor
-from .trace.opcodes import EXP, LOG, NUMBER, POWER, TANH
-from .trace.recorder import Trace
 
 #: Above these numbers of statements, straight-line code takes optimisers longer than it is worth.
 _SOME_STATEMENTS = 1_000

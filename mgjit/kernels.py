@@ -19,7 +19,10 @@ from time import perf_counter
 from typing import Any
 
 from .build import Options, build
+from .call.columns import bound_arguments
+from .call.plan import ArgumentPlan, plan_arguments
 from .collection import without_garbage_collection
+from .draws.plan import DrawPlan
 from .engine.precision import FLOAT64, Precision
 from .engine.value import Value
 from .errors import ArgumentError, RetraceLimitError, RetraceWarning, user_location, user_stacklevel
@@ -31,14 +34,11 @@ from .runtime.buffers import Move, ParameterStorage, storage_of
 from .runtime.copies import Copies
 from .runtime.kernel import Kernel
 from .stats import Member, Stats
-from .trace.columns import bound_arguments
-from .trace.draws import DrawPlan
-from .trace.functions import reachable_functions
-from .trace.guards import Guard
-from .trace.heap import Again, Heap, Knowledge
 from .trace.hints import power_hints
-from .trace.signature import ArgumentPlan, plan_arguments
+from .trace.memory import Again, Heap, Knowledge
 from .trace.tracer import TracedCall, between_traces, trace_call
+from .world.functions import reachable_functions
+from .world.guard import Guard
 
 #: A step that is called so many times for each structure of arguments, such as the lengths of sequences, is used as it
 #: is meant to be, however many there are.

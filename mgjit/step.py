@@ -20,19 +20,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar
 
 from . import settings
+from .call.columns import pack_rows, read_columns
+from .call.plan import bind
+from .call.results import collect_results
 from .errors import ArgumentError, PhaseError, RetraceWarning, user_location, user_stacklevel
 from .kernels import Kernels, StepOptions
 from .lowering import Lowering
+from .record.progress import is_tracing, tracing_threads
 from .runtime.buffers import Moved
 from .runtime.fastcall import fast_call, is_short, is_worth_it
 from .runtime.kernel import Kernel
 from .runtime.loop import reporting, run_rows
 from .runtime.turn import Turn
 from .stats import Stats
-from .trace.columns import pack_rows, read_columns
-from .trace.progress import is_tracing, tracing_threads
-from .trace.results import collect_results
-from .trace.signature import bind
 from .trace.tracer import require_traced_precision
 
 try:

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mgjit.call.plan import plan_arguments
 from mgjit.codegen.layout import Layout
 from mgjit.engine.precision import FLOAT32, FLOAT64, Precision
 from mgjit.ir.interpreter import Interpreter
@@ -38,8 +39,7 @@ from mgjit.passes.roll import roll
 from mgjit.passes.simplify import delete_dead_statements, forget_gradients
 from mgjit.passes.unroll import unroll
 from mgjit.passes.vectorise import vectorise
-from mgjit.trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
-from mgjit.trace.signature import plan_arguments
+from mgjit.record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.trace.tracer import trace_call
 
 #: A processor with vectors of eight numbers, and one without vectors.

@@ -4,7 +4,7 @@
 that shares nothing with the trace, the passes and the backends.  Where numpy is installed, the basic operations
 are those of `numpy.float32`; elsewhere float64 operations are rounded.
 
-It does not know Python's compensated `sum` of plain numbers, since 3.12 (see trace/instrument.py).
+It does not know Python's compensated `sum` of plain numbers, since 3.12 (see record/instrument.py).
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import mgjit
+from mgjit.call.plan import plan_arguments
 from mgjit.engine.precision import PRECISIONS, Precision
 from mgjit.ir.interpreter import Interpreter
-from mgjit.trace import opcodes as ops
-from mgjit.trace.signature import plan_arguments
+from mgjit.record import opcodes as ops
 from mgjit.trace.tracer import trace_call
 from tests.programs import CALLS, WORKLOADS, mnist
 from tests.workload import (

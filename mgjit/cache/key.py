@@ -26,14 +26,19 @@ import xxhash
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
 from ..errors import CompilerError
 from ..passes.memory import InputRegion
+from ..record.recorder import Trace
 from ..toolchain import features
-from ..trace.recorder import Trace
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 #: The modules and packages whose sources decide what code a trace becomes, and how it is called.
-_GENERATOR = ("build.py", "codegen", "engine", "ir", "passes", "runtime", "toolchain", "trace")
+_GENERATOR = (
+    "autograd", "build.py", "call", "codegen", "draws", "engine", "ir", "passes", "record", "runtime", "source",
+    "toolchain", "trace", "world",
+)  # fmt: skip
+#: What has no influence on it.
+_NO_GENERATOR = frozenset({"cache", "cli", "data"})
 
 #: Flags that say -m and mean every processor of the family.
 _PORTABLE = ("-m32", "-m64", "-msse2", "-mfpmath=sse", "-mcpu=baseline")
@@ -126,6 +131,10 @@ def generator_version() -> str:
 
 def _sources() -> Iterator[tuple[str, bytes]]:
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if os.path.isdir(root):
+        unknown = {name for name in os.listdir(root) if _is_package(root, name)} - {*_GENERATOR, *_NO_GENERATOR}
+        if unknown:
+            raise AssertionError(f"cache/key.py does not say whether {sorted(unknown)} decide what code is made")
     for name in _GENERATOR:
         if os.path.isdir(root):
             yield from _in_directory(os.path.join(root, name), name)
@@ -133,6 +142,10 @@ def _sources() -> Iterator[tuple[str, bytes]]:
             from importlib import resources  # which takes longer to import than all of this takes
 
             yield from _in_archive(resources.files(__package__.rpartition(".")[0]) / name, name)
+
+
+def _is_package(root: str, name: str) -> bool:
+    return os.path.exists(os.path.join(root, name, "__init__.py"))
 
 
 def _in_directory(path: str, name: str) -> Iterator[tuple[str, bytes]]:
@@ -147,7 +160,7 @@ def _in_directory(path: str, name: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _in_archive(place: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
-    """The same of what behaves like a directory."""
+    """The same for a directory inside an archive."""
     if place.is_dir():
         for item in sorted(place.iterdir(), key=lambda item: item.name):
             if _is_python(item.name):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..ir.program import Array, Mixed, Program, TableEntry, TargetMixed, arrays_read, arrays_written, statements
 from ..passes.memory import Memory
-from ..trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
+from ..record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 
 #: Elements in a cache line, of the smallest kind; longer scratch arrays begin with one, as vectors like to.
 _LINE = 16

@@ -1,7 +1,7 @@
 """Functions over numbers and Values: `exp, log, tanh, sqrt, maximum, minimum, where, one_hot, take, dot`.
 
 Each takes plain numbers as well as Values, so that the same code runs undecorated.  A traced number
-(trace/traced.py) answers to the same method names, so nothing here knows about tracing.
+(record/values.py) answers to the same method names, so nothing here knows about tracing.
 """
 
 from __future__ import annotations

@@ -32,12 +32,14 @@ class Precision(NamedTuple):
         format: the struct and array code of one number.
         size: its bytes.
         rounded: the nearest such number, as a float.
+        largest_integer: all integers up to this one are such numbers.
     """
 
     name: str
     format: str
     size: int
     rounded: Callable[[float], float]
+    largest_integer: int
 
     def __reduce__(self) -> Any:
         return _named, (self.name,)  # there is one object for each
@@ -49,8 +51,8 @@ def float32(number: float) -> float:
     return _FLOAT32.unpack(_FLOAT32.pack(number))[0]  # type: ignore[no-any-return]
 
 
-FLOAT64 = Precision("float64", "d", 8, float)
-FLOAT32 = Precision("float32", "f", 4, float32)
+FLOAT64 = Precision("float64", "d", 8, float, 1 << 53)
+FLOAT32 = Precision("float32", "f", 4, float32, 1 << 24)
 
 #: By the name that `dtype` has.
 PRECISIONS = {precision.name: precision for precision in (FLOAT64, FLOAT32)}

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..ir.program import Array, Load, Loop, Node, Program, Reference, Rows, Statement, walk
-from ..trace.opcodes import GRADIENT, PARAMETER, STATE, leaf_index, leaf_kind
-from ..trace.recorder import Trace
+from ..record.opcodes import GRADIENT, PARAMETER, STATE, leaf_index, leaf_kind
+from ..record.recorder import Trace
 from .rewrite import operand_arrays
 from .roll import Fold, Item
 

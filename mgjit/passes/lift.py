@@ -38,7 +38,7 @@ from ..ir.program import (
     TargetMixed,
     Term,
 )
-from ..trace.opcodes import (
+from ..record.opcodes import (
     ADJOINT,
     BACKWARD,
     CONSTANT,
@@ -55,7 +55,7 @@ from ..trace.opcodes import (
     leaf_index,
     leaf_kind,
 )
-from ..trace.recorder import Trace
+from ..record.recorder import Trace
 from .memory import Memory
 from .reach import Reach
 from .roll import Fold, Item

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ir.program import Array
-from ..trace.opcodes import GRADIENT, INPUT, LOCAL, LOCAL_GRADIENT, OUTPUT, PARAMETER, STATE
-from ..trace.recorder import Trace
+from ..record.opcodes import GRADIENT, INPUT, LOCAL, LOCAL_GRADIENT, OUTPUT, PARAMETER, STATE
+from ..record.recorder import Trace
 from .layout import ParameterLayout
 
 

@@ -13,8 +13,8 @@ from time import perf_counter
 from ..collection import without_garbage_collection
 from ..ir.program import Loop, Program, count_statements, walk
 from ..ir.verify import verify
-from ..trace.opcodes import PARAMETER
-from ..trace.recorder import Trace
+from ..record.opcodes import PARAMETER
+from ..record.recorder import Trace
 from .blocks import cut_blocks
 from .common import share
 from .cost import Processor

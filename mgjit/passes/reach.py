@@ -14,8 +14,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import NamedTuple
 
-from ..trace.opcodes import BACKWARD, NUMBER, POWER, TAKE
-from ..trace.recorder import Trace
+from ..record.opcodes import BACKWARD, NUMBER, POWER, TAKE
+from ..record.recorder import Trace
 
 
 class Reach(NamedTuple):

@@ -29,8 +29,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Union
 
-from ..trace.opcodes import ADD, ADJOINT, KIND_OF_TOP_BYTE, NUMBER, operation_name
-from ..trace.recorder import Trace
+from ..record.opcodes import ADD, ADJOINT, KIND_OF_TOP_BYTE, NUMBER, operation_name
+from ..record.recorder import Trace
 from .repeats import Repeat, Repeats
 
 

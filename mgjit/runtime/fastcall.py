@@ -30,8 +30,7 @@ from textwrap import indent
 from types import CellType, FunctionType
 from typing import Any
 
-from ..codegen.entries import MOST_INPUTS
-from ..trace.arguments import (
+from ..call.arguments import (
     BufferNode,
     DataclassNode,
     MappingNode,
@@ -42,8 +41,9 @@ from ..trace.arguments import (
     StaticNode,
     ValueNode,
 )
-from ..trace.guards import Guard
-from ..trace.results import ConstantResult, OutputResult
+from ..call.results import ConstantResult, OutputResult
+from ..codegen.entries import MOST_INPUTS
+from ..world.guard import Guard
 from .ffi import PYPY, PointerBlock
 from .kernel import Kernel
 from .turn import Turn

@@ -20,20 +20,20 @@ from itertools import starmap
 from time import perf_counter
 from typing import Any, Callable
 
+from ..call.arguments import Frame
+from ..call.columns import Rows
+from ..call.plan import ArgumentPlan
+from ..call.results import ResultTree
 from ..codegen.layout import Layout, Slot
 from ..codegen.python import load_python
+from ..draws.plan import DrawPlan
 from ..engine.state import zero_array
 from ..errors import IndexRangeError
 from ..interruption import settled
 from ..passes.layout import ParameterLayout
 from ..passes.pipeline import Lowered
-from ..trace.arguments import Frame
-from ..trace.columns import Rows
-from ..trace.draws import DrawPlan
-from ..trace.guards import Guard
-from ..trace.recorder import IndexCheck
-from ..trace.results import ResultTree
-from ..trace.signature import ArgumentPlan
+from ..record.recorder import IndexCheck
+from ..world.guard import Guard
 from . import ffi
 from .buffers import Move, ParameterStorage, aligned_zeros, moving
 from .copies import Copies

@@ -21,9 +21,9 @@ from itertools import starmap
 from time import perf_counter
 from typing import Any, Callable, Protocol
 
+from ..call.columns import Rows
 from ..engine.state import zero_array
 from ..interruption import settled
-from ..trace.columns import Rows
 from . import ffi
 from .kernel import Kernel, flat_view
 

@@ -1,1 +1,1 @@
-"""A Python call becomes a Trace: flat arrays of scalar operations."""
+"""One trace: from the user's function to a Trace."""

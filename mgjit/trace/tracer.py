@@ -3,7 +3,7 @@
 1. Switch the garbage collector off (a trace only allocates) and take the trace lock.
 2. Replace the arguments by traced ones and let `Value` and `State` record.
 3. Run the user's function once; an exception of its own passes through, after everything is restored.
-4. Find what the step has assigned in the user's objects (trace/heap.py), which are put back as they were.
+4. Find what the step has assigned in the user's objects (trace/memory.py), which are put back as they were.
 5. Turn the result into a tree of output indices.
 """
 
@@ -15,23 +15,24 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Callable, TypeVar
 
+from ..autograd.chosen import Gatherer
+from ..autograd.flow import NoFlow
+from ..call.arguments import contents
+from ..call.plan import ArgumentPlan
+from ..call.results import ResultTree, describe_result
 from ..collection import without_garbage_collection
+from ..draws.interception import followed, places_in_module, with_draws
+from ..draws.plan import DrawPlan
+from ..draws.recorded import Drawing
 from ..engine.precision import Precision
 from ..errors import PrecisionError, user_location
 from ..interruption import new_lock, settled
-from .arguments import contents
-from .capture import with_captured_functions
-from .drawing import Drawing
-from .draws import DrawPlan
-from .flow import NoFlow
-from .heap import Heap, HeapPlan
-from .instrument import recorded
-from .progress import tracing_threads
-from .randomness import followed, places_in_module, with_draws
-from .recorder import Recorder, Trace
-from .results import ResultTree, describe_result
-from .signature import ArgumentPlan
-from .traced import traced_types
+from ..record.instrument import recorded
+from ..record.progress import tracing_threads
+from ..record.recorder import Recorder, Trace
+from ..record.values import traced_types
+from ..source.installed import with_captured_functions
+from .memory import Heap, HeapPlan
 
 T = TypeVar("T")
 
@@ -129,7 +130,7 @@ def trace_call(
     with _trace_lock:
         if slots is not None:
             recorder.value_slots(plan.values, slots)
-        types = traced_types(recorder)
+        types = traced_types(recorder, Gatherer())
         drawing = Drawing(recorder, types, plan.input_size)
         result, memory = without_garbage_collection(watched)
     memory.fixed += [(place, place.read()) for place in places_in_module(drawing.called)]

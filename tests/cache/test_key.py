@@ -180,7 +180,7 @@ def test_08_the_generator_s_version_from_a_zip_file(tmp_path: Path) -> None:
     ("changed", "matters"),
     [
         ("passes/roll.py", True), ("codegen/mathematics/parts.py", True), ("engine/precision.py", True),
-        ("trace/opcodes.py", True), ("runtime/kernel.py", True), ("toolchain/build.py", True), ("build.py", True),
+        ("record/opcodes.py", True), ("runtime/kernel.py", True), ("toolchain/build.py", True), ("build.py", True),
         ("cli/demo.py", False), ("errors.py", False), ("passes/new.py", True),
     ],
 )  # fmt: skip
@@ -188,9 +188,9 @@ def test_09_what_changes_the_generator_s_version(
     changed: str, matters: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every module that has a say in what code becomes of a trace, and in how it is called."""
-    for name in ("codegen/mathematics", "passes", "engine", "trace", "runtime", "toolchain", "ir", "cli", "cache"):
+    for name in ("codegen/mathematics", "passes", "engine", "record", "runtime", "toolchain", "ir", "cli", "cache"):
         (tmp_path / name).mkdir(parents=True)
-    places = ["passes/roll.py", "codegen/mathematics/parts.py", "engine/precision.py", "trace/opcodes.py"]
+    places = ["passes/roll.py", "codegen/mathematics/parts.py", "engine/precision.py", "record/opcodes.py"]
     for name in [*places, "runtime/kernel.py", "toolchain/build.py", "build.py", "cli/demo.py", "errors.py"]:
         (tmp_path / name).write_text("a = 1\n")
     monkeypatch.setattr(key, "__file__", str(tmp_path / "cache" / "key.py"))
@@ -201,6 +201,15 @@ def test_09_what_changes_the_generator_s_version(
     assert key.generator_version.__wrapped__() == before
     (tmp_path / changed).write_text("a = 2\n")
     assert (key.generator_version.__wrapped__() != before) == matters
+
+
+def test_10_every_package_is_said_to_matter_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("cache", "rooms"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+    monkeypatch.setattr(key, "__file__", str(tmp_path / "cache" / "key.py"))
+    with pytest.raises(AssertionError, match="whether \\['rooms'\\] decide"):
+        key.generator_version.__wrapped__()
 
 
 def test_20_sources_that_cannot_be_read_any_more(monkeypatch: pytest.MonkeyPatch) -> None:

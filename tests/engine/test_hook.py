@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import mgjit
+from mgjit.call.plan import plan_arguments
 from mgjit.engine import hook
-from mgjit.trace.signature import plan_arguments
 from mgjit.trace.tracer import trace_call
 
 

@@ -18,15 +18,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import mgjit
+from mgjit.call.plan import plan_arguments
 from mgjit.engine.precision import FLOAT32, FLOAT64, Precision, float32
 from mgjit.engine.state import zero_array
 from mgjit.ir.interpreter import Interpreter
 from mgjit.passes.cost import Processor
 from mgjit.passes.memory import InputRegion
 from mgjit.passes.pipeline import Lowered, lower
+from mgjit.record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.runtime.buffers import Move, ParameterStorage
-from mgjit.trace.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
-from mgjit.trace.signature import plan_arguments
 from mgjit.trace.tracer import trace_call
 from tests.single import single_precision, with_singles
 

@@ -9,7 +9,7 @@ from mgjit import nn
 from mgjit.passes.layout import ParameterLayout, choose_layout, cut_at_blocks, walks_state
 from mgjit.passes.pipeline import lower
 from mgjit.passes.roll import Fold, Item, roll
-from mgjit.trace.opcodes import PARAMETER
+from mgjit.record.opcodes import PARAMETER
 from tests.lowering import Example, numbers, sgd
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import mgjit
 from mgjit.passes.memory import InputRegion, Memory
-from mgjit.trace.opcodes import GRADIENT, INPUT, LOCAL, OUTPUT, PARAMETER, STATE
+from mgjit.record.opcodes import GRADIENT, INPUT, LOCAL, OUTPUT, PARAMETER, STATE
 from tests.lowering import Example, numbers
 
 

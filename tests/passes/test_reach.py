@@ -6,7 +6,7 @@ from typing import Any
 
 import mgjit
 from mgjit.passes.reach import reach
-from mgjit.trace.opcodes import operation_name
+from mgjit.record.opcodes import operation_name
 from tests.lowering import Example
 
 

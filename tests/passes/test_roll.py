@@ -11,7 +11,7 @@ import pytest
 import mgjit
 from mgjit import nn
 from mgjit.passes.roll import Fold, Item, print_forest, roll
-from mgjit.trace.opcodes import ADD, NUMBER, leaf_kind, operation_name
+from mgjit.record.opcodes import ADD, NUMBER, leaf_kind, operation_name
 from tests.lowering import Example, numbers, sgd
 
 

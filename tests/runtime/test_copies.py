@@ -14,7 +14,7 @@ from mgjit.errors import ArgumentError, ArgumentValueError, ColumnError
 from mgjit.runtime import fastcall
 from mgjit.runtime.copies import Copied, Copies
 from mgjit.toolchain import compilers
-from mgjit.trace.places import Entry
+from mgjit.world.places import Entry
 
 COMPILED = pytest.mark.skipif(compilers.find() is None, reason="no C compiler is installed")
 

@@ -11,7 +11,7 @@ import pytest
 from mgjit.runtime.copies import Copied
 from mgjit.runtime.live import field_of
 from mgjit.runtime.placewriter import EXACT, FEW, copying_functions
-from mgjit.trace.places import Attribute, Element, Entry, Variable
+from mgjit.world.places import Attribute, Element, Entry, Variable
 
 LONG = FEW + 4
 

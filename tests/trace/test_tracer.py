@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import mgjit
+from mgjit.call.plan import plan_arguments
 from mgjit.errors import RandomnessError
-from mgjit.trace.progress import is_tracing
-from mgjit.trace.signature import plan_arguments
+from mgjit.record.progress import is_tracing
 from mgjit.trace.tracer import trace_call
 from tests.lowering import Example
 

@@ -1,0 +1,225 @@
+"""One of several objects of the user's, chosen by a number that is known only at run time.
+
+`table[index]` with a traced index: an embedding `wte[token]`, the probability of a target `probs[target]`.  Of numbers
+it is a look-up.  Of objects (parameters, nodes of an autograd graph) it is a `Gathered`: an object of a class derived
+from theirs, so that their methods run on it, whose attributes are
+
+1. read by choosing among those of the candidates: numbers are looked up, of lists the row is meant (chosen_rows.py),
+   objects are gathered in turn; what is the same for all candidates is simply that;
+2. assigned by assigning each candidate what it had, or the new number if it is the one that is meant.
+
+The same choice among the same candidates is the same object, as it is in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from ..errors import TraceError, user_location
+from ..record.leaks import is_traced_number
+from ..world.functions import attributes, is_of_user
+from .chosen_rows import Row
+from .graph_style import GraphStyle
+from .node_class import node_class
+
+_classes: dict[type, type] = {}
+_kinds: set[type] = set()
+
+
+class Gatherer:
+    """The gathered objects of one trace.
+
+    Attributes:
+        is_known: whether an object existed before the trace.
+        backward: what `backward()` of a class is among whose nodes a number chooses.
+        when_used: makes a number that is worked out when it is used.
+    """
+
+    def __init__(self) -> None:
+        self.is_known: Callable[[Any], bool] = lambda thing: False
+        self.backward: Callable[[GraphStyle, Any], None] = backward
+        self.when_used: Callable[[Callable[[], Any]], Any] = lambda number: number()
+        self._replaced: dict[type, Any] = {}
+        self._known: dict[tuple[int, tuple[int, ...]], Any] = {}
+        self._tests: dict[tuple[int, int], Any] = {}
+        self._kept: list[Any] = []  # so that no id is used again
+
+    def element(self, container: Any, index: Any) -> Any:
+        """`container[index]` of a list or tuple.
+
+        Raises:
+            TraceError: the elements have nothing in common.
+        """
+        index._check_index(len(container))
+        return self.choose(list(container), index)
+
+    def choose(self, candidates: list[Any], index: Any) -> Any:
+        """The candidate at a traced index, which is known to be in range."""
+        first = candidates[0]
+        if all(_is_same(candidate, first) for candidate in candidates):
+            return first
+        kinds = set(map(type, candidates))
+        if all(isinstance(x, (int, float)) for x in candidates):
+            return index._take_number(candidates)
+        if all(isinstance(x, (list, tuple)) for x in candidates):
+            if len(set(map(len, candidates))) == 1:
+                return self._row(candidates, index)
+        elif hasattr(first, "_lifted"):  # Values of mgjit
+            return index._take(candidates)
+        elif len(set(map(_original, kinds))) == 1 and is_of_user(type(first)):
+            return self._object(candidates, index)
+        raise TraceError(
+            f"{user_location()}: which of {len(candidates)} objects is meant depends on a traced number, and they are "
+            f"not alike ({', '.join(sorted(kind.__name__ for kind in kinds))}; their lengths may differ). Look up "
+            "numbers, parameters, or lists of them with equal lengths."
+        )
+
+    def _row(self, candidates: list[Any], index: Any) -> Any:
+        if isinstance(candidates[0], list):
+            return Row(self, candidates, index)
+        return tuple(self.choose(list(column), index) for column in zip(*candidates))
+
+    def _object(self, candidates: list[Any], index: Any) -> Any:
+        key = (index._leaf, tuple(map(id, candidates)))
+        known = self._known.get(key)
+        if known is None:
+            self._allow(candidates)
+            made: Any = object.__new__(
+                _gathered_class(_original(type(candidates[0])), attributes(_single(candidates)[0]))
+            )
+            object.__setattr__(made, "_mgjit_choice", (self, candidates, index))
+            self._kept.append(candidates)
+            known = self._known[key] = made
+        return known
+
+    def _allow(self, candidates: list[Any]) -> None:
+        """Objects can be gathered that are from before the trace, in no graph, or of one that is understood."""
+        if all(map(self.is_known, _single(candidates))) or _differ_in_numbers(candidates):
+            return
+        kind = _original(type(candidates[0]))
+        if any(map(is_gathered, candidates)):
+            raise TraceError(
+                f"{user_location()}: a traced index chooses among nodes of a graph ({kind.__name__}) that another one "
+                "has chosen, so that the order of backward() cannot be told. Choose once, with one index, or select "
+                "numbers with a sum of products with mgjit.one_hot(index, n)."
+            )
+        known = node_class(kind)
+        style = known.style if known is not None and known.kind is kind else None
+        if style is None:
+            raise TraceError(
+                f"{user_location()}: which {kind.__name__} is meant depends on a traced number, and {kind.__name__} "
+                "does not keep its graph in a way that is known (operands and local derivatives in tuples), so its "
+                "backward() could not be followed. Use a sum of products with mgjit.one_hot(index, n)."
+            )
+        if kind not in self._replaced:
+            self._replaced[kind] = kind.backward  # type: ignore[attr-defined]
+            kind.backward = lambda node: self.backward(style, node)  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        """Give the user's classes back what was replaced, and let go of all objects."""
+        for kind, original in self._replaced.items():
+            kind.backward = original  # type: ignore[attr-defined]
+        for kept in (self._known, self._tests, self._kept):
+            kept.clear()
+
+    def test(self, index: Any, k: int) -> Any:
+        """Whether the index is k."""
+        key = (index._leaf, k)
+        test = self._tests.get(key)
+        if test is None:
+            test = self._tests[key] = index == k
+        return test
+
+    def assign(self, candidates: list[Any], index: Any, name: str, content: Any) -> None:
+        """Assign an attribute of the candidate that is meant."""
+        for k, candidate in enumerate(candidates):
+            old = getattr(candidate, name)
+            if not (_is_number(content) and _is_number(old)):
+                raise TraceError(
+                    f"{user_location()}: .{name} of an object that a traced index has chosen can be assigned a number "
+                    f"in place of a number, not {type(content).__name__} in place of {type(old).__name__}."
+                )
+            setattr(candidate, name, self.test(index, k)._select(self.test(index, k), content, old))
+
+
+def backward(style: GraphStyle, root: Any) -> None:
+    """The `backward()` of a class among whose objects a traced index chooses."""
+    from .chosen_backward import backward as of_gathered
+
+    of_gathered(style, root)
+
+
+def is_gathered(thing: Any) -> bool:
+    """Whether an object stands for one of several."""
+    return type(thing) in _kinds
+
+
+def choice_of(thing: Any) -> tuple[Gatherer, list[Any], Any]:
+    """The candidates and the index behind a gathered object."""
+    found: tuple[Gatherer, list[Any], Any] = thing.__dict__["_mgjit_choice"]
+    return found
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether it does not matter which of two things is meant."""
+    if isinstance(a, FunctionType) and isinstance(b, FunctionType):  # made anew for each object: `lambda: None`
+        return a is b or (a.__code__ is b.__code__ and not a.__closure__ and a.__defaults__ == b.__defaults__)
+    if type(a) in (set, frozenset, dict) and type(a) is type(b) and not a and not b:
+        return True  # the operands of leaves
+    return a is b
+
+
+def _differ_in_numbers(candidates: list[Any]) -> bool:
+    """Whether objects hold numbers, and besides only what is the same in all of them."""
+    first, *others = map(attributes, _single(candidates))
+    return all(
+        other.keys() == first.keys() and all(_is_like(part, first[name]) for name, part in other.items())
+        for other in others
+    )
+
+
+def _is_like(a: Any, b: Any) -> bool:
+    if type(a) in (list, tuple) and type(b) in (list, tuple):
+        return not a and not b
+    return _is_number(a) or _is_same(a, b)
+
+
+def _is_number(content: Any) -> bool:
+    return is_traced_number(content) or isinstance(content, (int, float))
+
+
+def _original(kind: type) -> type:
+    return getattr(kind, "_mgjit_original", kind)
+
+
+def _single(candidates: list[Any]) -> list[Any]:
+    """Candidates, and instead of those that have been chosen themselves, those among which they were."""
+    found: list[Any] = []
+    for candidate in candidates:
+        found += _single(choice_of(candidate)[1]) if is_gathered(candidate) else [candidate]
+    return found
+
+
+def _gathered_class(kind: type, fields: dict[str, Any]) -> type:
+    made = _classes.get(kind)
+    if made is None or not set(fields) <= made._mgjit_names:  # type: ignore[attr-defined]
+        members: dict[str, Any] = {name: _property(name) for name in fields}
+        members.update(__module__=kind.__module__, __qualname__=kind.__qualname__)
+        members.update(_mgjit_original=kind, _mgjit_names=frozenset(fields))
+        made = _classes[kind] = type(kind)(kind.__name__, (kind,), members)
+        _kinds.add(made)
+    return made
+
+
+def _property(name: str) -> property:
+    def get(self: Any) -> Any:
+        gatherer, candidates, index = self.__dict__["_mgjit_choice"]
+        return gatherer.choose([getattr(candidate, name) for candidate in candidates], index)
+
+    def set_(self: Any, content: Any) -> None:
+        gatherer, candidates, index = self.__dict__["_mgjit_choice"]
+        gatherer.assign(candidates, index, name, content)
+
+    return property(get, set_)

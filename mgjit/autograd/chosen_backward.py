@@ -1,0 +1,118 @@
+"""`backward()` of a graph in which a traced number has chosen between nodes.
+
+Which node `probs[target]` is decides in which order a depth-first search meets the others: the chosen one and its
+operands come first, and are skipped where the search meets them again.  So the order depends on the target:
+
+1. The search is the usual one (autograd/graph_style.py), over objects; a gathered object (autograd/chosen.py) is a node
+   whose operands are gathered in turn, or shared by all candidates.
+2. A candidate that is met after a gathered object that may be it, is visited on condition that it is not the one.
+3. In reverse order, each node contributes to the gradients of its operands; one that was visited on a condition
+   leaves them as they are where the condition does not hold (autograd/chosen_gradients.py).
+
+So every gradient is added up in the order of the search that Python would have made, for every target.
+
+Only what is computed from chosen nodes, or chosen itself, has to be recorded operation by operation.  Below of that,
+where no choice matters any more, the pass can be taken symbolically (autograd/symbolic.py): `backward_until_choices`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import TraceError, user_location
+from ..record.recorder import Recorder
+from .chosen import choice_of, is_gathered
+from .chosen_gradients import GatheredGradients
+from .flow import Flow, NoFlow
+from .graph_style import GraphStyle, depth_first
+
+
+def backward(style: GraphStyle, root: Any) -> None:
+    """Set the gradients of everything that `root` depends on."""
+    search = _searched(style, root)
+    search.record(root, search.order)
+
+
+def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> Flow:
+    """Set the gradients of what depends on choices, and return the flow of gradients from there on.
+
+    Raises:
+        NoFlow: what depends on choices and what does not alternate in adding to some gradient.
+    """
+    search = _searched(style, root)
+    choosing = search.choosing()
+    edges = [edge for node in reversed(search.order) if id(node) not in choosing for edge in style.edges_of(node)]
+    if not choosing:
+        root.grad = 0
+        return Flow(root, edges, seed=style.seed)
+    search.refuse_alternation(choosing)
+    recorder.keeps_neutral = False  # what is recorded now is not differentiated
+    search.record(root, [node for node in search.order if id(node) in choosing])
+    recorder.keeps_neutral = True
+    return Flow(None, edges)
+
+
+def _searched(style: GraphStyle, root: Any) -> _Search:
+    search = _Search(style)
+    depth_first(root, style.operands_of, search.enter, search.order.append)
+    return search
+
+
+class _Search:
+    def __init__(self, style: GraphStyle) -> None:
+        self._style = style
+        self.order: list[Any] = []
+        #: By node: the number that is true where it is the chosen one, and was visited as such.
+        self.not_if: dict[int, Any] = {}
+        self._entered: set[int] = set()
+        self._chosen: list[Any] = []
+
+    def enter(self, node: Any) -> bool:
+        if not is_gathered(node):
+            self._entered.add(id(node))
+            return True  # also of a leaf, which contributes nothing
+        gatherer, candidates, index = choice_of(node)
+        if not self._style.operands_of(node):
+            return True  # a parameter contributes nothing, in whatever order
+        visited = [id(candidate) in self._entered for candidate in candidates]
+        if all(visited) and not any(id(candidate) in self.not_if for candidate in candidates):
+            return False
+        if any(visited) or any(id(candidate) in self.not_if for candidate in candidates):
+            raise TraceError(
+                f"{user_location()}: two traced indices choose among the same nodes of a graph, or one chooses after "
+                "some of them were used: the order of backward() cannot be told. Select numbers instead, with a sum "
+                "of products with mgjit.one_hot(index, n)."
+            )
+        for k, candidate in enumerate(candidates):
+            self.not_if[id(candidate)] = gatherer.test(index, k)
+        self._chosen.append(node)
+        return True
+
+    def record(self, root: Any, order: list[Any]) -> None:
+        """Let nodes contribute to the gradients of their operands, the last one first."""
+        gradients = GatheredGradients(self._style, self._chosen, self.not_if)
+        gradients.start(root)
+        for node in reversed(order):
+            gradients.contribute(node)
+        gradients.finish()
+
+    def choosing(self) -> set[int]:
+        """The nodes that are chosen, may be chosen, or are computed from such; all computed from them are, too."""
+        found: set[int] = set()
+        for node in self.order:
+            operands = self._style.operands_of(node)
+            is_chosen = id(node) in self.not_if or (is_gathered(node) and operands)
+            if is_chosen or any(id(operand) in found for operand in operands):
+                found.add(id(node))
+        return found
+
+    def refuse_alternation(self, choosing: set[int]) -> None:
+        """Raise NoFlow unless each gradient gets first all that depends on choices."""
+        later: set[int] = set()
+        for node in reversed(self.order):
+            for operand in self._style.operands_of(node):
+                targets = map(id, choice_of(operand)[1] if is_gathered(operand) else [operand])
+                if id(node) not in choosing:
+                    later.update(targets)
+                elif not later.isdisjoint(targets):
+                    raise NoFlow("what a traced index has chosen adds to a gradient that others have added to before")

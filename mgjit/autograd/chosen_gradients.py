@@ -1,0 +1,124 @@
+"""Gradients of nodes of which a traced index chooses one, while a backward pass is recorded.
+
+A candidate has two gradients: one for runs in which it is the chosen node, and one for all others.
+
+1. What is added by a node that is always visited counts in both.
+2. What is added by way of the gathered object counts in the first; as it is the same for all candidates, it is kept
+   once for all, until something else is added to one of them.
+3. What is added by a candidate of the same index, which is visited in the other runs only, counts in the second, and
+   needs no condition: nobody looks at it in the runs where it is wrong.
+4. When the chosen node passes its gradient on, that of the chosen candidate is looked up.
+
+So conditions are needed only where different rows meet: in what they share, and in parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .chosen import Gatherer, choice_of
+from .graph_style import GraphStyle
+
+
+class GatheredGradients:
+    """The gradients in one backward pass.
+
+    Args:
+        style: how the class keeps its graph.
+        chosen: the gathered nodes.
+        not_if: by identity, for candidates that are visited unless they are chosen, the test whether they are.
+    """
+
+    def __init__(self, style: GraphStyle, chosen: list[Any], not_if: dict[int, Any]) -> None:
+        self._style, self._not_if = style, not_if
+        self._choices = {id(node): _Choice(*choice_of(node)) for node in chosen}
+        self._member_of = {
+            id(candidate): (choice, k)
+            for choice in self._choices.values()
+            for k, candidate in enumerate(choice.candidates)
+        }
+
+    def start(self, root: Any) -> None:
+        """Give the root its gradient."""
+        choice = self._choices.get(id(root))
+        if choice is None:
+            root.grad = self._style.seed
+        else:
+            choice.for_all = self._style.seed
+
+    def contribute(self, node: Any) -> None:
+        """Add what a node contributes to the gradients of its operands."""
+        style, choice, condition = self._style, self._choices.get(id(node)), self._not_if.get(id(node))
+        gradient = node.grad if choice is None else choice.gradient()
+        for operand, derivative in zip(style.operands_of(node), getattr(node, style.derivatives)):
+            self._add(operand, derivative * gradient, condition)
+
+    def _add(self, operand: Any, contribution: Any, condition: Any) -> None:
+        choice = self._choices.get(id(operand))
+        if choice is not None:
+            choice.change(lambda old: _sum(old, contribution, condition))
+            return
+        membership = self._member_of.get(id(operand))
+        if membership is None:
+            operand.grad = _sum(operand.grad, contribution, condition)
+            return
+        choice, k = membership
+        if condition is not None and condition is choice.test(k):
+            operand.grad = operand.grad + contribution
+        else:
+            choice.change_one(k, lambda old: _sum(old, contribution, condition))
+            operand.grad = _sum(operand.grad, contribution, condition)
+
+    def finish(self) -> None:
+        """Let candidates show the gradient that they have in the end."""
+        for choice in self._choices.values():
+            choice.show()
+
+
+class _Choice:
+    """The gradient of the chosen one of some candidates.
+
+    Attributes:
+        for_all: where it does not matter which one that is.
+    """
+
+    def __init__(self, gatherer: Gatherer, candidates: list[Any], index: Any) -> None:
+        self._gatherer, self.candidates, self._index = gatherer, candidates, index
+        initial = [candidate.grad for candidate in candidates]
+        self._own: list[Any] | None = None if all(type(x) in (int, float) and x == 0 for x in initial) else initial
+        self.for_all: Any = initial[0]
+
+    def test(self, k: int) -> Any:
+        """Whether candidate k is the chosen one."""
+        return self._gatherer.test(self._index, k)
+
+    def gradient(self) -> Any:
+        """Of the chosen one."""
+        if self._own is not None:
+            self.for_all, self._own = self._gatherer.choose(self._own, self._index), None
+        return self.for_all
+
+    def change(self, new: Callable[[Any], Any]) -> None:
+        """Replace the gradient of whichever is chosen."""
+        self.for_all = new(self.gradient())
+
+    def change_one(self, k: int, new: Callable[[Any], Any]) -> None:
+        """Replace the gradient for the case that candidate k is chosen."""
+        if self._own is None:
+            self._own = [self.for_all] * len(self.candidates)
+        self._own[k] = new(self._own[k])
+
+    def show(self) -> None:
+        """Let every candidate have the gradient that is right in all cases, once somebody asks for it."""
+        for k, candidate in enumerate(self.candidates):
+            mine = self.for_all if self._own is None else self._own[k]
+            candidate.grad = self._gatherer.when_used(self._shown(k, mine, candidate.grad))
+
+    def _shown(self, k: int, mine: Any, otherwise: Any) -> Callable[[], Any]:
+        return lambda: self.test(k)._select(self.test(k), mine, otherwise)
+
+
+def _sum(old: Any, contribution: Any, condition: Any) -> Any:
+    """`old + contribution`, and `old` where there is a condition and it holds."""
+    return old + contribution if condition is None else condition._select(condition, old, old + contribution)

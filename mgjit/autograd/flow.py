@@ -1,0 +1,273 @@
+"""What a class's own `backward()` adds to which gradient, observed while it runs.
+
+For the time of the run, the attribute that holds gradients is a property of the class: reading the gradient of a node
+gives a symbol for it, and what `backward()` computes from symbols is kept as it is:
+
+1. A number times the gradient of a node, or that gradient divided by a number, is a contribution of that node.
+2. A gradient plus contributions, assigned to where that gradient was, is an edge of the flow for each of them: from
+   the node, times the number, to the node that was assigned.
+3. Zero may be assigned to what has got nothing yet, and 1 to the root, once.
+4. A symbol stands for the gradient as it was when it was read, and is of no use when that has changed since.
+
+Everything else (a clipped gradient, a product of two, a question how large one is) cannot be expressed as such edges:
+`NoFlow`, also when symbols are used after the pass.  So this holds for any `backward()` whatsoever: recursive or not,
+with closures or lists of local derivatives, in any order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from ..interruption import settled
+from ..record.leaks import Symbol, is_traced_number
+
+if TYPE_CHECKING:
+    from .node_class import NodeClass
+
+
+class NoFlow(BaseException):
+    """A backward pass is more than gradients times numbers, added up; what it is instead is the text.
+
+    Attributes:
+        count: how many there have been, also of those that code of the user's has caught.
+    """
+
+    count = 0
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        NoFlow.count += 1
+
+
+class Edge(NamedTuple):
+    """`target.gradient += factor * source.gradient`, or `source.gradient / factor`."""
+
+    source: Any
+    target: Any
+    factor: Any
+    divides: bool = False
+
+
+@dataclass
+class Flow:
+    """What a backward pass does, in the order in which it does it.
+
+    Attributes:
+        root: whose gradient is 1.
+        edges: the contributions.
+        zeroed: by identity, the nodes whose gradients were set to zero before they got anything.
+        seed: the 1 that the root got; None before.
+        returned: what `backward()` returns.
+    """
+
+    root: Any
+    edges: list[Edge] = field(default_factory=list)
+    zeroed: dict[int, Any] = field(default_factory=dict)
+    seed: Any = None
+    returned: Any = None
+    _assigned: dict[int, int] = field(default_factory=dict)
+    _got: set[int] = field(default_factory=set)
+    _gave: set[int] = field(default_factory=set)
+
+    def read(self, node: Any) -> Any:
+        """The symbol for the gradient of a node."""
+        return _Gradient(node, self._assigned.get(id(node), 0))
+
+    def assign(self, node: Any, content: Any) -> None:
+        """Note what is assigned to the gradient of a node."""
+        if type(content) is _Sum:
+            self._require_current(content.gradients())
+            for edge in content.edges_into(node):
+                self._add(edge)
+        elif type(content) is _Gradient and content.node is node:
+            self._require_current([content])
+        elif _is_number(content, 0.0) and id(node) not in self._got and (node is not self.root or self.seed is None):
+            self.zeroed[id(node)] = node
+        elif node is self.root and _is_number(content, 1.0) and self.seed is None and not self.edges:
+            self.seed = content
+        else:
+            raise NoFlow("it assigns gradients something else than sums of gradients times numbers")
+        self._assigned[id(node)] = self._assigned.get(id(node), 0) + 1
+
+    def _require_current(self, gradients: Iterable[_Gradient]) -> None:
+        if any(self._assigned.get(id(gradient.node), 0) != gradient.age for gradient in gradients):
+            raise NoFlow("it uses what a gradient was before something was added to it")
+
+    def _add(self, edge: Edge) -> None:
+        if id(edge.target) in self._gave or edge.target is self.root or edge.target is edge.source:
+            raise NoFlow("it uses a gradient before all contributions to it are there")
+        if edge.source is not self.root and id(edge.source) not in self._got:
+            raise NoFlow("it uses the gradients of nodes that the root does not depend on")
+        self._got.add(id(edge.target))
+        self._gave.add(id(edge.source))
+        self.edges.append(edge)
+
+
+def observe(root: Any, classes: Iterable[NodeClass], run: Callable[[], Any]) -> Flow:
+    """Run a backward pass from `root`, and return what it does.
+
+    Args:
+        root: a node.
+        classes: the classes of all nodes.
+        run: the call of the class's own `backward()`.
+
+    Raises:
+        NoFlow: see above.
+    """
+    flow = Flow(root)
+    replaced = [(kind, name, vars(kind).get(name)) for kind, name in _holders(classes)]
+
+    def watched() -> None:
+        for kind, name, _ in replaced:
+            setattr(kind, name, property(flow.read, flow.assign))
+        flow.returned = run()
+
+    def restore() -> None:
+        for kind, name, member in replaced:
+            if member is not None:
+                setattr(kind, name, member)
+            elif name in vars(kind):
+                delattr(kind, name)
+
+    before = NoFlow.count
+    try:
+        settled(watched, restore)
+    except Exception as reason:  # of the user's code, which has met what it does not know
+        raise NoFlow(f"{type(reason).__name__}: {reason}") from None
+    if NoFlow.count != before:
+        raise NoFlow("it goes on where something else is done with gradients")
+    if isinstance(flow.returned, _Symbol):
+        raise NoFlow("it returns a gradient")
+    if flow.seed is None:
+        raise NoFlow("it does not give its root a gradient of 1")
+    return flow
+
+
+def _holders(classes: Iterable[NodeClass]) -> Iterable[tuple[type, str]]:
+    """The classes of nodes, and those derived from them that have a property of their own for the gradient."""
+    for known in classes:
+        name = known.gradient.name
+        pending = [known.kind]
+        yield known.kind, name
+        while pending:
+            derived: list[type] = pending.pop().__subclasses__()
+            pending += derived
+            yield from ((kind, name) for kind in derived if name in vars(kind))
+
+
+class _Symbol(Symbol):
+    """What has no number: whatever needs one is not possible."""
+
+    __slots__ = ()
+
+    def refuse(self, *_: Any) -> NoReturn:
+        """What is computed from gradients is no contribution."""
+        raise NoFlow("it does something else with gradients than adding them up, times numbers")
+
+    __str__ = __format__ = refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __abs__ = __round__ = refuse
+    __add__ = __sub__ = __mul__ = __truediv__ = __pow__ = __floordiv__ = __mod__ = __divmod__ = refuse
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rpow__ = __rfloordiv__ = __rmod__ = __rdivmod__ = refuse
+
+    def __hash__(self) -> int:
+        raise NoFlow("it uses gradients as keys")
+
+    def __bool__(self) -> bool:
+        raise NoFlow("it asks whether a gradient is zero")
+
+    def __eq__(self, other: object) -> Any:
+        raise NoFlow("it compares gradients")
+
+    def __pos__(self) -> Any:
+        return self
+
+
+class _Gradient(_Symbol):
+    """The gradient of a node, when so many assignments to it had been made."""
+
+    __slots__ = ("age", "node")
+
+    def __init__(self, node: Any, age: int) -> None:
+        self.node, self.age = node, age
+
+    def __mul__(self, factor: Any) -> Any:
+        if is_traced_number(factor) or isinstance(factor, (int, float)):
+            return _Contribution(self, factor)
+        return self.refuse()
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Any) -> Any:
+        if is_traced_number(divisor) or isinstance(divisor, (int, float)):
+            return _Contribution(self, divisor, divides=True)
+        return self.refuse()
+
+    def __neg__(self) -> Any:
+        return _Contribution(self, -1.0)
+
+    def __add__(self, other: Any) -> Any:
+        return _Sum(self, (other,)) if isinstance(other, (_Gradient, _Contribution)) else self.refuse()
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other if isinstance(other, (_Gradient, _Contribution)) else self.refuse()
+
+
+class _Contribution(_Symbol):
+    """A number times the gradient of a node, or that gradient divided by a number."""
+
+    __slots__ = ("divides", "factor", "gradient")
+
+    def __init__(self, gradient: _Gradient, factor: Any, divides: bool = False) -> None:
+        self.gradient, self.factor, self.divides = gradient, factor, divides
+
+    def __neg__(self) -> Any:
+        return _Contribution(self.gradient, -self.factor, self.divides)
+
+    def __add__(self, other: Any) -> Any:
+        return _Sum(other, (self,)) if isinstance(other, _Gradient) else self.refuse()
+
+
+class _Sum(_Symbol):
+    """A gradient plus contributions, added one after the other."""
+
+    __slots__ = ("gradient", "terms")
+
+    def __init__(self, gradient: _Gradient, terms: tuple[Any, ...]) -> None:
+        self.gradient, self.terms = gradient, terms
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, (_Gradient, _Contribution)):
+            return _Sum(self.gradient, (*self.terms, other))
+        return self.refuse()
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other if isinstance(other, (_Gradient, _Contribution)) else self.refuse()
+
+    def gradients(self) -> list[_Gradient]:
+        """Those that are added up."""
+        return [self.gradient, *(_gradient_of(term) for term in self.terms)]
+
+    def edges_into(self, node: Any) -> list[Edge]:
+        """The edges when this is assigned to the gradient of a node."""
+        gradient, terms = self.gradient, self.terms
+        if gradient.node is not node and len(terms) == 1 and type(terms[0]) is _Gradient:
+            gradient, terms = terms[0], (gradient,)  # a + b is b + a
+        if gradient.node is not node:
+            raise NoFlow("it assigns the gradient of another node")
+        return [
+            Edge(term.gradient.node, node, term.factor, term.divides)
+            if type(term) is _Contribution
+            else Edge(term.node, node, 1.0)
+            for term in terms
+        ]
+
+
+def _gradient_of(term: Any) -> _Gradient:
+    return term if type(term) is _Gradient else term.gradient
+
+
+def _is_number(content: Any, number: float) -> bool:
+    return type(content) in (int, float) and content == number and math.copysign(1.0, content) > 0.0

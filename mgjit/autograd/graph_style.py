@@ -1,0 +1,113 @@
+"""Recognise classes whose objects are nodes of an autograd graph, by what they do.
+
+A class is recognised when its objects keep their operands in one attribute and the local derivatives in another, and
+`backward()` does with them what is written below: a depth-first search over operands in their order, then every node
+in reverse order adding `local * node.grad` to the gradient of each operand, and nothing else.  That is tried out on a
+small expression: what `backward()` does there is observed (autograd/flow.py), and must be that, edge by edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..world.functions import attributes
+from .flow import Edge, NoFlow, observe
+
+if TYPE_CHECKING:
+    from .node_class import NodeClass
+
+
+@dataclass(frozen=True)
+class GraphStyle:
+    """How a class keeps its graph.
+
+    Attributes:
+        operands, derivatives: the names of the attributes.
+        seed: the gradient that `backward` gives its root.
+    """
+
+    operands: str
+    derivatives: str
+    seed: Any
+
+    def operands_of(self, node: Any) -> Sequence[Any]:
+        """The operands of a node; empty for a leaf."""
+        return getattr(node, self.operands)  # type: ignore[no-any-return]
+
+    def edges_of(self, node: Any) -> list[Edge]:
+        """What a node contributes to the gradients of its operands."""
+        derivatives = getattr(node, self.derivatives)
+        return [Edge(node, operand, factor) for operand, factor in zip(self.operands_of(node), derivatives)]
+
+
+def style_of(known: NodeClass) -> GraphStyle | None:
+    """The style of a class; None when it has none that is known."""
+    try:
+        style = _guessed(known.kind) if known.gradient.name == "grad" else None
+        return style if style is not None and _is_all(known, style) else None
+    except (Exception, NoFlow):
+        return None
+
+
+def _is_all(known: NodeClass, style: GraphStyle) -> bool:
+    """Whether a class does what a style says, and nothing else."""
+    root = _expression(known.kind)
+    flow = observe(root, [known], root.backward)
+    order: list[Any] = []
+    depth_first(root, style.operands_of, lambda node: True, order.append)
+    expected = [edge for node in reversed(order) for edge in style.edges_of(node)]
+    same = len(flow.edges) == len(expected) and all(map(_are_alike, flow.edges, expected))
+    return same and not flow.zeroed and flow.returned is None
+
+
+def _are_alike(a: Edge, b: Edge) -> bool:
+    return a.source is b.source and a.target is b.target and repr(a.factor) == repr(b.factor) and not a.divides
+
+
+def _guessed(kind: Any) -> GraphStyle | None:
+    a, b = kind(0.5), kind(0.25)
+    node = a * b
+    operands = [n for n, part in attributes(node).items() if type(part) in (tuple, list) and list(part) == [a, b]]
+    derivatives = [
+        n for n, part in attributes(node).items() if type(part) in (tuple, list) and list(part) == [0.25, 0.5]
+    ]
+    node.backward()
+    return GraphStyle(operands[0], derivatives[0], node.grad) if operands and derivatives else None
+
+
+def _expression(kind: Any) -> Any:
+    """A root, from which different orders lead to the leaves."""
+    a, b, c, d = (kind(number) for number in (0.1, -1.7, 0.9, 3.3e-3))
+    e = a * b + c
+    f = (e * d + a * e) * (b + e * c)
+    return f * e + a * f + c
+
+
+def depth_first(
+    root: Any,
+    operands_of: Callable[[Any], Sequence[Any]],
+    enter: Callable[[Any], bool],
+    leave: Callable[[Any], Any],
+) -> None:
+    """Visit a graph as the usual recursive function does, without recursion.
+
+    Args:
+        enter: whether a node that has not been visited is to be visited.
+        leave: is told each visited node after all of its operands.
+    """
+    visited = {id(root)}
+    enter(root)
+    pending = [(root, iter(operands_of(root)))]
+    while pending:
+        node, rest = pending[-1]
+        for operand in rest:
+            if id(operand) not in visited:
+                visited.add(id(operand))
+                if enter(operand):
+                    pending.append((operand, iter(operands_of(operand))))
+                    break
+        else:
+            pending.pop()
+            leave(node)

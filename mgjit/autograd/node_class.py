@@ -1,0 +1,95 @@
+"""Recognise classes whose objects are nodes of an autograd graph, by what they do.
+
+A class is one when a product of two of its objects, after `backward()`, has left the other factor in an attribute of
+each: that attribute holds gradients.  The attribute that holds the factors themselves holds data.  Nothing else is
+assumed: how the graph is kept, in which order `backward()` walks through it, and what it adds up, is observed while it
+runs (autograd/flow.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..draws.plan import undrawn
+from ..runtime.live import Field, field_of
+from ..world.functions import attributes, is_of_user
+from .graph_style import GraphStyle, style_of
+
+_known: dict[type, NodeClass | None] = {}
+_CONTAINERS = (set, frozenset, tuple, list)
+
+
+@dataclass(frozen=True)
+class NodeClass:
+    """What is known about a class of nodes.
+
+    Attributes:
+        kind: the class.
+        data, gradient: where its objects keep these numbers.
+        is_ordered: whether each run of a program goes through the operands of a node in the same order.  It does not
+            when they are in a set, whose order depends on where the objects lie in memory.
+        style: how it keeps its graph; None when that is not known.
+    """
+
+    kind: type
+    data: Field
+    gradient: Field
+    is_ordered: bool
+    style: GraphStyle | None = None
+
+
+def node_class(kind: type) -> NodeClass | None:
+    """What is known about a class, or the nearest of its bases that has nodes; None when its objects are no nodes."""
+    for base in kind.__mro__ if callable(getattr(kind, "backward", None)) else ():
+        if base not in _known:
+            is_own = is_of_user(base) and "_mgjit_original" not in vars(base)
+            _known[base] = _without_side_effects(base, _tried) if is_own else None
+        known = _known[base]
+        if known is not None:
+            return known
+    return None
+
+
+def was_tried(kind: type) -> bool:
+    """Whether it is known about a class and its bases whether they are classes of nodes."""
+    return not callable(getattr(kind, "backward", None)) or kind in _known
+
+
+def _without_side_effects(kind: type, attempt: Callable[[Any], NodeClass | None]) -> NodeClass | None:
+    """The outcome of an attempt; None when it raises.  Counters in the class are put back."""
+    before = {name: content for name, content in vars(kind).items() if isinstance(content, (int, float))}
+    try:
+        return undrawn(kind, lambda: attempt(kind))
+    except Exception:
+        return None
+    finally:
+        for name, content in before.items():
+            if vars(kind).get(name) is not content:
+                setattr(kind, name, content)
+
+
+def _tried(kind: Any) -> NodeClass | None:
+    a, b = kind(0.5), kind(0.25)
+    product = a * b
+    product.backward()
+    data = _holding(0.5, a, 0.25, b, 0.125, product)
+    gradient = _holding(0.25, a, 0.5, b, 1, product)
+    if data is None or gradient is None or type(product) is not kind:
+        return None
+    containers = [type(part) for part in attributes(product).values() if isinstance(part, _CONTAINERS) and a in part]
+    is_ordered = not containers or any(issubclass(container, (tuple, list)) for container in containers)
+    known = NodeClass(kind, field_of(kind, data), field_of(kind, gradient), is_ordered)
+    return replace(known, style=style_of(known))
+
+
+def _holding(*numbers_and_things: Any) -> str | None:
+    """The one attribute in which objects have certain numbers."""
+    pairs = list(zip(numbers_and_things[::2], map(attributes, numbers_and_things[1::2])))
+    names = [name for name in pairs[0][1] if all(_is(found.get(name), number) for number, found in pairs)]
+    return names[0] if len(names) == 1 else None
+
+
+def _is(content: Any, number: float) -> bool:
+    return type(content) in (int, float) and content == number

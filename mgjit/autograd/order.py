@@ -1,0 +1,129 @@
+"""Another order of the records of a trace, in which gradients are added up as a class adds them.
+
+A backward pass adds contributions in the reverse order of the records that make them.  So some records have to come
+before others, besides after their operands:
+
+1. Each record has a place where it would best be: where it is; one that was added later, right after its operands.
+2. When that is an order in which every record comes after those that it needs, and before those that it has to be
+   before, it is taken.
+3. Otherwise records come one after the other as they would best be, for as long as that is possible; then it goes on
+   with the first one that can come (topological sorting after Kahn, Communications of the ACM 5, 1962).  Staying on a
+   run for as long as possible moves whole rows of products rather than single ones, and leaves loops to be found.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+
+from ..record import opcodes as ops
+from ..record.recorder import Recorder
+from .flow import NoFlow
+
+
+class Arrangement:
+    """The order of the records since memory was changed last.
+
+    Args:
+        first_added: records from here on have no place of their own.
+    """
+
+    def __init__(self, recorder: Recorder, first_added: int) -> None:
+        self._recorder, self._first_added = recorder, first_added
+        self._start = recorder.last_change
+        self._followers: defaultdict[int, list[int]] = defaultdict(list)
+
+    def keep_order(self, records: Sequence[int]) -> None:
+        """Let these records come in this order.
+
+        Raises:
+            NoFlow: some of them cannot be moved any more.
+        """
+        for first, second in zip(records, records[1:]):
+            if first < self._start or second < self._start:
+                if first > second:
+                    raise NoFlow("it adds gradients in an order that memory which was changed in between rules out")
+            elif first != second:
+                self._followers[first].append(second)
+
+    def apply(self) -> None:
+        """Rearrange the records.
+
+        Raises:
+            NoFlow: there is no such order.
+        """
+        records = list(range(self._start, len(self._recorder.op)))
+        order = self._by_places(records) if self._first_added < len(self._recorder.op) else records
+        if not self._is_possible(order):
+            order = self._sorted(order)
+        if order != records:
+            self._recorder.rearrange(self._start, order)
+
+    def _by_places(self, records: list[int]) -> list[int]:
+        """Records that were added later come after their operands."""
+        places = list(range(len(self._recorder.op)))
+        for record in range(max(self._first_added, self._start), len(places)):
+            places[record] = max((places[o] for o in self._operands(record)), default=self._start)
+        return sorted(records, key=places.__getitem__)
+
+    def _operands(self, record: int) -> list[int]:
+        recorder = self._recorder
+        found = (recorder.a[record], recorder.b[record], recorder.third.get(record, ops.NO_OPERAND))
+        return [operand for operand in found if operand >= 0]
+
+    def _is_possible(self, order: list[int]) -> bool:
+        position = [-1] * len(self._recorder.op)
+        for number, record in enumerate(order):
+            position[record] = number
+        pairs = ((first, second) for first, others in self._followers.items() for second in others)
+        if not all(position[first] < position[second] for first, second in pairs):
+            return False
+        return all(position[operand] < position[record] for record in order for operand in self._operands(record))
+
+    def _sorted(self, order: list[int]) -> list[int]:
+        """The order, changed as little as that which has to come before something else asks for."""
+        start, count = self._start, len(order)
+        rank = [0] * count  # of each record in the order that is best
+        for number, record in enumerate(order):
+            rank[record - start] = number
+        followers, waits_for = self._graph(rank)
+        ready = [number for number in range(count) if not waits_for[number]]
+        heapify(ready)
+        found: list[int] = []
+        is_done = bytearray(count)
+        following = 0
+        while len(found) < count:
+            if following < count and not waits_for[following] and not is_done[following]:
+                number = following
+            else:
+                while ready and is_done[ready[0]]:
+                    heappop(ready)
+                if not ready:
+                    raise NoFlow("it adds gradients in an order in which numbers would be needed before they are there")
+                number = heappop(ready)
+            is_done[number] = 1
+            found.append(order[number])
+            following = number + 1
+            for follower in followers[number]:
+                waits_for[follower] -= 1
+                if not waits_for[follower] and follower != following:
+                    heappush(ready, follower)
+        return found
+
+    def _graph(self, rank: list[int]) -> tuple[list[list[int]], list[int]]:
+        """By rank: which records have to come after each, and for how many each has to wait."""
+        start, recorder = self._start, self._recorder
+        followers: list[list[int]] = [[] for _ in rank]
+        waits_for = [0] * len(rank)
+        operands = [*zip(rank, recorder.a[start:]), *zip(rank, recorder.b[start:])]
+        operands += [(rank[record - start], c) for record, c in recorder.third.items() if record >= start]
+        for mine, operand in operands:
+            if operand >= start:
+                followers[rank[operand - start]].append(mine)
+                waits_for[mine] += 1
+        for first, others in self._followers.items():
+            followers[rank[first - start]] += (rank[second - start] for second in others)
+            for second in others:
+                waits_for[rank[second - start]] += 1
+        return followers, waits_for

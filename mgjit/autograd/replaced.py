@@ -1,0 +1,106 @@
+"""The `backward()` of the user's classes of nodes, for the time of one trace.
+
+1. Find the classes: those of the objects around the step that autograd/node_class.py recognises.
+2. Replace their `backward()` by one that observes the original (autograd/flow.py) and records what it does as one pass
+   (autograd/symbolic.py); below nodes that a traced index has chosen, by the part that does not depend on the choice.
+3. Where that is not possible, give up: the step is traced again, and `backward()` recorded operation by operation.
+4. Put the originals back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from ..record.recorder import Recorder
+from ..record.values import TracedTypes
+from ..world.walk import NOTHING, Found, content_of
+from .chosen_backward import backward_until_choices
+from .flow import NoFlow, observe
+from .node_class import NodeClass, node_class, was_tried
+from .symbolic import SymbolicBackward
+
+
+def classes_of_nodes(found: Found) -> list[NodeClass]:
+    """The classes of the objects with numbers that are nodes of a graph."""
+    kinds = [type(things[0]) for things, _ in found.objects]
+    if not all(map(was_tried, kinds)):
+        _try(kinds, found)
+    classes: dict[NodeClass, None] = {}
+    for kind, (_, fields) in zip(kinds, found.objects):
+        known = node_class(kind)
+        if known is not None and {known.data.name, known.gradient.name} <= {f.name for f in fields}:
+            classes[known] = None
+    return list(classes)
+
+
+def _try(kinds: list[type], found: Found) -> None:
+    """Try classes out; what that does to counters, tapes and gradients of the user's is undone."""
+    scalars = [(place, place.read()) for place in found.scalars]
+    fields = [(f, thing, content_of(f, thing)) for things, named in found.objects for f in named for thing in things]
+    try:
+        for kind in kinds:
+            node_class(kind)
+    finally:
+        for place, content in scalars:
+            place.write(content)
+        for f, thing, content in fields:
+            if content is not NOTHING and f.read(thing) is not content:
+                f.write(thing, content)
+        for watched in found.watched:
+            watched.restore()
+
+
+class ReplacedBackward:
+    """The replaced methods.
+
+    Args:
+        classes: whose `backward()` it is.
+        give_up: is told why it is not possible, and does not return.
+    """
+
+    def __init__(self, classes: list[NodeClass], give_up: Callable[[str], NoReturn]) -> None:
+        self.classes, self._give_up = classes, give_up
+        self._replaced: list[tuple[type, Any]] = []
+
+    def enter(self, recorder: Recorder, types: TracedTypes, symbolic: SymbolicBackward) -> None:
+        """Replace them; `restore` must follow."""
+        self._recorder, self._symbolic = recorder, symbolic
+        originals = [known.kind.backward for known in self.classes]  # type: ignore[attr-defined]
+        for known, original in zip(self.classes, originals):
+            self._replaced.append((known.kind, vars(known.kind).get("backward")))
+            known.kind.backward = self._observing(original)  # type: ignore[attr-defined]
+        if self.classes:
+            types.gatherer.backward = lambda style, root: self._recorded(
+                lambda first_record: symbolic.record(backward_until_choices(style, root, recorder), first_record)
+            )
+
+    def _observing(self, original: Any) -> Any:
+        def backward(node: Any, *args: Any, **kwargs: Any) -> Any:
+            def record(first_record: int) -> Any:
+                flow = observe(node, self.classes, lambda: original(node, *args, **kwargs))
+                self._symbolic.record(flow, first_record)
+                return flow.returned
+
+            return self._recorded(record)
+
+        return backward
+
+    def _recorded(self, record: Callable[[int], Any]) -> Any:
+        try:
+            return record(len(self._recorder.op))
+        except NoFlow as reason:
+            self._give_up(str(reason))
+
+    def describe(self) -> str:
+        """What has become of the passes, for people."""
+        names = ", ".join(known.kind.__name__ for known in self.classes)
+        return f"backward() of {names} is taken symbolically" if self._recorder.last_backward >= 0 and names else ""
+
+    def restore(self) -> None:
+        """Give the classes their own methods back."""
+        for kind, original in self._replaced:
+            if original is not None:
+                kind.backward = original  # type: ignore[attr-defined]
+            elif "backward" in vars(kind):
+                del kind.backward  # type: ignore[attr-defined]

@@ -1,0 +1,1 @@
+"""What a call brings and takes: arguments, columns of `.loop`, results."""

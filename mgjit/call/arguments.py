@@ -1,0 +1,419 @@
+"""The parts that arguments are made of: each knows its structure, its place, and how to pack a later argument.
+
+`call/plan.py` builds trees of these for the arguments of a step.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import numbers
+import struct
+from array import array
+from collections.abc import Hashable, Sequence
+from itertools import chain
+from typing import Any, Callable
+
+from ..engine.precision import FLOAT64, Precision
+from ..engine.state import zero_array
+from ..engine.value import Value
+from ..errors import ArgumentError, ArgumentValueError, TraceError, user_location
+
+#: Makes the number for an INPUT index; a second argument says that it is an integer.
+MakeNumber = Callable[..., Any]
+
+#: Struct codes of buffer elements that a kernel can convert to its own numbers.
+ELEMENT_FORMATS = frozenset("bBhHiIlLqQfd?")
+#: float64 holds all integers up to this one.
+EXACT_INTEGERS = FLOAT64.largest_integer
+
+
+class Frame:
+    """What one call hands to the kernel: the packed numbers, the buffers, the argument Values."""
+
+    __slots__ = ("buffers", "packed", "values")
+
+    def __init__(self, packed_size: int, buffers: int, values: int, precision: Precision = FLOAT64) -> None:
+        self.packed = zero_array(packed_size, precision)
+        self.buffers: list[Any] = [None] * buffers
+        self.values: list[Any] = [None] * values
+
+
+class Node:
+    """One argument, or one part of an argument."""
+
+    key: Hashable
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        """Write `argument` into the frame; False when it does not have this node's structure."""
+        raise NotImplementedError
+
+    def traced(self, make: MakeNumber) -> Any:
+        """What the step sees in place of the argument while it is traced."""
+        raise NotImplementedError
+
+    def children(self) -> Sequence[tuple[str, Node]]:
+        """Named parts, for reports."""
+        return ()
+
+    def describe(self) -> str:
+        """A few words for reports."""
+        return str(self.key)
+
+
+class NumberNode(Node):
+    """An int or float (not bool): a run-time input.  Ints are apart from floats because they have no -0."""
+
+    def __init__(self, place: int, path: str, integer: bool) -> None:
+        self.place, self.path, self.integer = place, path, integer
+        self.key = "integer" if integer else "number"
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        kind = type(argument)
+        if kind is float:
+            if self.integer:
+                return False
+        elif kind is int:
+            if not self.integer:
+                return False
+            if not -EXACT_INTEGERS <= argument <= EXACT_INTEGERS:
+                check_exact([argument], self.path)
+        else:
+            return kind is not bool and self._pack_other(argument, frame)
+        frame.packed[self.place] = argument
+        return True
+
+    def _pack_other(self, argument: Any, frame: Frame) -> bool:
+        """A numpy scalar, an array of no dimension, or a subclass of int or float."""
+        if getattr(argument, "shape", None) == ():
+            argument = argument.item()
+        if isinstance(argument, bool) or not isinstance(argument, numbers.Real):
+            return False
+        plain = int(argument) if isinstance(argument, numbers.Integral) else float(argument)
+        return self.pack(plain, frame)
+
+    def traced(self, make: MakeNumber) -> Any:
+        return make(self.place, self.integer)
+
+
+class NumbersNode(Node):
+    """A list or tuple of numbers, or regularly nested ones: one contiguous block of the packed array."""
+
+    def __init__(
+        self, place: int, shape: tuple[int, ...], kinds: tuple[type, ...], integer: bool, precision: Precision = FLOAT64
+    ) -> None:
+        self.place, self.shape, self.kinds, self.integer = place, shape, kinds, integer
+        self.key = "integers" if integer else "numbers", shape, tuple(kind.__name__ for kind in kinds)
+        self._size = 1
+        for length in shape:
+            self._size *= length
+        self._format = struct.Struct(f"{self._size}{precision.format}")
+        self._offset = precision.size * place
+        self._inner_lengths = [[length] * count for count, length in _counts_of_rows(shape)]
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        flat = self.flatten(argument)
+        if flat is None:
+            return False
+        try:
+            self._format.pack_into(frame.packed, self._offset, *flat)
+        except (struct.error, TypeError, OverflowError):
+            return False
+        return True
+
+    def flatten(self, argument: Any) -> Any:
+        """The numbers in a row; None when `argument` has not this structure (elements may be no numbers even so)."""
+        flat: Any = argument
+        if type(argument) is not self.kinds[0] or len(flat) != self.shape[0]:
+            return None
+        try:
+            for lengths in self._inner_lengths:
+                if list(map(len, flat)) != lengths:
+                    return None
+                flat = list(chain.from_iterable(flat))
+        except TypeError:
+            return None
+        if self.integer and (set(map(type, flat)) != {int} or not is_exact(flat)):
+            return None
+        return flat
+
+    def traced(self, make: MakeNumber) -> Any:
+        places = iter(range(self.place, self.place + self._size))
+        return _nest(places, self.shape, self.kinds, lambda place: make(place, self.integer))
+
+    def describe(self) -> str:
+        return " x ".join(map(str, self.shape)) + (" integers" if self.integer else " numbers")
+
+
+class BufferNode(Node):
+    """bytes, bytearray, array.array, memoryview or a numpy array: passed by address, converted in the kernel."""
+
+    def __init__(self, region: int, place: int, argument: Any, path: str) -> None:
+        self.region, self.place, self.path = region, place, path
+        self.type, self.dtype = type(argument), getattr(argument, "dtype", None)
+        self.format, self.shape = buffer_layout(argument, path)
+        self.key = "buffer", self.type.__name__, self.format, self.shape
+        self.size = 1
+        for length in self.shape:
+            self.size *= length
+        self._plain = self.type in (bytes, bytearray)
+        self._is_array = self.type is array
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        buffer = self.contiguous(argument)
+        frame.buffers[self.region] = buffer
+        return buffer is not None
+
+    def strides(self) -> tuple[int, ...]:
+        """Distances in bytes of the elements of a contiguous buffer, for each dimension."""
+        steps = [struct.calcsize(self.format)]
+        for length in reversed(self.shape[1:]):
+            steps.append(steps[-1] * length)
+        return tuple(reversed(steps))
+
+    def contiguous(self, argument: Any) -> Any:
+        """A contiguous buffer with the elements of `argument`; None when it has another structure."""
+        if type(argument) is not self.type:
+            return None
+        if self._plain:
+            return argument if len(argument) == self.size else None
+        if self._is_array:
+            return argument if argument.typecode == self.format and len(argument) == self.size else None
+        if buffer_layout(argument, self.path) != (self.format, self.shape):
+            return None
+        return argument if memoryview(argument).c_contiguous else memoryview(argument).tobytes()
+
+    def traced(self, make: MakeNumber) -> Any:
+        kinds = (TracedArray,) * len(self.shape)
+        integer = self.format not in "fd"
+
+        def make_element(index: int) -> Any:
+            return make(index, integer)
+
+        made = _nest(iter(range(self.place, self.place + self.size)), self.shape, kinds, make_element)
+        return tuple(made) if self.type is bytes else made
+
+    def describe(self) -> str:
+        return f"{self.type.__name__} of {' x '.join(map(str, self.shape))} '{self.format}'"
+
+
+class SequenceNode(Node):
+    """A list, tuple or named tuple of nodes."""
+
+    def __init__(self, kind: type, parts: list[Node]) -> None:
+        self.kind, self.parts = kind, parts
+        self.key = kind.__name__, tuple(part.key for part in parts)
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        elements: Any = argument
+        if type(argument) is not self.kind or len(elements) != len(self.parts):
+            return False
+        return all(part.pack(element, frame) for part, element in zip(self.parts, elements))
+
+    def traced(self, make: MakeNumber) -> Any:
+        elements = [part.traced(make) for part in self.parts]
+        return self.kind(*elements) if hasattr(self.kind, "_fields") else self.kind(elements)
+
+    def children(self) -> Sequence[tuple[str, Node]]:
+        return [(f"[{index}]", part) for index, part in enumerate(self.parts)]
+
+    def describe(self) -> str:
+        return f"{self.kind.__name__} of length {len(self.parts)}"
+
+
+class MappingNode(Node):
+    """A dict of nodes; the keys are static."""
+
+    def __init__(self, parts: dict[Any, Node]) -> None:
+        self.parts = parts
+        self.key = "dict", tuple((key, part.key) for key, part in parts.items())
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        if type(argument) is not dict or list(argument) != list(self.parts):
+            return False
+        return all(part.pack(argument[key], frame) for key, part in self.parts.items())
+
+    def traced(self, make: MakeNumber) -> Any:
+        return {key: part.traced(make) for key, part in self.parts.items()}
+
+    def children(self) -> Sequence[tuple[str, Node]]:
+        return [(f"[{key!r}]", part) for key, part in self.parts.items()]
+
+    def describe(self) -> str:
+        return f"dict with keys {list(self.parts)}"
+
+
+class DataclassNode(Node):
+    """A dataclass instance, field by field."""
+
+    def __init__(self, example: Any, parts: dict[str, Node]) -> None:
+        self.kind, self.parts = type(example), parts
+        self._example = example
+        self.key = self.kind, tuple((name, part.key) for name, part in parts.items())
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        if type(argument) is not self.kind:
+            return False
+        return all(part.pack(getattr(argument, name), frame) for name, part in self.parts.items())
+
+    def traced(self, make: MakeNumber) -> Any:
+        made = copy.copy(self._example)
+        for name, part in self.parts.items():
+            object.__setattr__(made, name, part.traced(make))
+        return made
+
+    def children(self) -> Sequence[tuple[str, Node]]:
+        return [(f".{name}", part) for name, part in self.parts.items()]
+
+    def describe(self) -> str:
+        return self.kind.__name__
+
+
+class ValueNode(Node):
+    """A Value: a parameter known by identity, or (slot) one that is copied in and out at every call."""
+
+    def __init__(self, value: Value, slot: int | None, again: bool = False) -> None:
+        self.value, self.slot, self.again = value, slot, again
+        self.key = ("value", id(value)) if slot is None else ("value slot", slot)
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        if self.slot is None:
+            return argument is self.value
+        if not isinstance(argument, Value):
+            return False
+        if self.again:  # the same Value as an earlier argument, when this was traced
+            return argument is frame.values[self.slot]
+        frame.values[self.slot] = argument
+        return True
+
+    def traced(self, make: MakeNumber) -> Any:
+        return self.value
+
+    def describe(self) -> str:
+        return "a Value" if self.slot is not None else f"the Value at {id(self.value):#x}"
+
+
+class StaticNode(Node):
+    """Something that shapes the trace: compared, never an input."""
+
+    def __init__(self, argument: Any) -> None:
+        self.argument = argument
+        self.by_value = argument is None or isinstance(argument, (bool, str, int, float, complex, range, frozenset))
+        self.key = ("static", type(argument).__name__, argument) if self.by_value else ("object", id(argument))
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        if self.by_value:
+            return type(argument) is type(self.argument) and bool(argument == self.argument)
+        return argument is self.argument
+
+    def traced(self, make: MakeNumber) -> Any:
+        return self.argument
+
+    def describe(self) -> str:
+        return f"{self.argument!r:.60}"
+
+
+class TracedArray(list):  # type: ignore[type-arg]
+    """What a buffer looks like inside a trace: nested lists of numbers, also indexed as `x[i, j]`."""
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, tuple):
+            element: Any = self
+            for part in index:
+                element = element[part]
+            return element
+        return super().__getitem__(index)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._refuse()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As of the array that was passed."""
+        inner = self[0].shape if self and isinstance(self[0], TracedArray) else ()
+        return (len(self), *inner)
+
+    def _refuse(self, *_: Any) -> Any:
+        raise TraceError(
+            f"{user_location()}: arithmetic on a whole array is not traced. Loop over its elements: "
+            "[2 * x for x in row]."
+        )
+
+    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = _refuse
+    __truediv__ = __rtruediv__ = __pow__ = __matmul__ = __neg__ = _refuse
+
+
+def buffer_layout(argument: Any, path: str) -> tuple[str, tuple[int, ...]]:
+    """Struct code and shape of a buffer.
+
+    Raises:
+        ArgumentError: elements are not plain native numbers.
+    """
+    try:
+        view = memoryview(argument)
+    except (TypeError, ValueError, BufferError) as error:
+        raise ArgumentError(f"{user_location()}: argument {path} has no usable buffer: {error}.") from error
+    code = view.format.lstrip("@=")
+    if code == "c":
+        code = "B"
+    if code not in ELEMENT_FORMATS:
+        raise ArgumentError(
+            f"{user_location()}: argument {path} is a buffer with elements of format {view.format!r}; a step takes "
+            "native integers of up to 64 bits, float32 and float64. Convert it first, e.g. x.astype(float)."
+        )
+    return code, tuple(view.shape or ())
+
+
+class Identity:
+    """Equal to another one of the same object."""
+
+    __slots__ = ("_thing",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, thing: Any) -> None:
+        self._thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and self._thing is other._thing
+
+
+def contents(argument: Any) -> Any:
+    """What a traced argument holds, to see whether the step has changed it in place."""
+    if type(argument) in (list, tuple):
+        return tuple(map(contents, argument))
+    if type(argument) is dict:
+        return tuple((Identity(key), contents(part)) for key, part in argument.items())
+    if dataclasses.is_dataclass(argument) and not isinstance(argument, type) and hasattr(argument, "__dict__"):
+        return contents(vars(argument))
+    return Identity(argument)
+
+
+def is_exact(integers: Sequence[int]) -> bool:
+    return min(integers) >= -EXACT_INTEGERS and max(integers) <= EXACT_INTEGERS
+
+
+def check_exact(entries: Sequence[Any], path: str) -> None:
+    """Raise an ArgumentValueError for an integer that float64 cannot hold."""
+    for entry in entries:
+        if not isinstance(entry, float) and not -EXACT_INTEGERS <= entry <= EXACT_INTEGERS:
+            raise ArgumentValueError(
+                f"{user_location()}: argument {path} has the integer {str(entry)[:40]}, which float64 cannot hold "
+                "exactly (the limit is 2**53). Pass float(x) to accept rounding, or name it in static=."
+            )
+
+
+def _counts_of_rows(shape: tuple[int, ...]) -> list[tuple[int, int]]:
+    counts = []
+    rows = 1
+    for outer, inner in zip(shape, shape[1:]):
+        rows *= outer
+        counts.append((rows, inner))
+    return counts
+
+
+def _nest(places: Any, shape: tuple[int, ...], kinds: tuple[type, ...], make: MakeNumber) -> Any:
+    if len(shape) == 1:
+        return kinds[0]([make(next(places)) for _ in range(shape[0])])
+    return kinds[0]([_nest(places, shape[1:], kinds[1:], make) for _ in range(shape[0])])

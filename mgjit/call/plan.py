@@ -1,0 +1,287 @@
+"""The arguments of a step: what structure they have, and how a later call packs them for the kernel.
+
+1. `plan_arguments` walks the arguments of one call and builds a tree of nodes: a number, a block of
+   numbers, a buffer, a container of further nodes, a Value, or something static.
+2. Numbers get consecutive places in one packed array of the step's precision; every buffer is a region of its own
+   behind it and is passed by address.  The places are the INPUT indices of the trace.
+3. `plan.pack` writes the arguments of a later call into those places.  It answers False when their
+   structure differs; the caller then plans afresh.
+
+Static things (bool, str, None, and any object that is neither a number nor a container) are compared by
+value, or by identity where they are objects of the user: they shape the trace and are never inputs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from array import array
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from decimal import Decimal
+from inspect import BoundArguments, Signature
+from itertools import chain
+from typing import Any
+
+from ..engine.precision import FLOAT64, Precision
+from ..engine.value import Value
+from ..errors import ArgumentError, user_location
+from ..record.leaks import is_traced, leaked
+from .arguments import (
+    BufferNode,
+    DataclassNode,
+    Frame,
+    MakeNumber,
+    MappingNode,
+    Node,
+    NumberNode,
+    NumbersNode,
+    SequenceNode,
+    StaticNode,
+    ValueNode,
+    check_exact,
+)
+
+#: Nested deeper than this, lists are no blocks of numbers; one that contains itself has no end.
+_MOST_DIMENSIONS = 32
+
+
+class ArgumentPlan:
+    """The planned arguments of one signature."""
+
+    def __init__(self, names: Sequence[str], nodes: list[Node], packed: int, buffers: list[BufferNode],
+                 values: list[Value], precision: Precision) -> None:  # fmt: skip
+        self.precision = precision
+        #: Names of the arguments that are no inputs, and the identities of all.
+        self.fixed: frozenset[str] = frozenset()
+        self.identities: list[int] = []
+        self.names, self.nodes = list(names), nodes
+        self.packed_size, self.buffers, self.values = packed, buffers, values
+        self.key = tuple(node.key for node in nodes)
+
+    @property
+    def structure(self) -> Hashable:
+        """The key without the identities of argument Values."""
+        return _without_identities(self.key)
+
+    def frame(self) -> Frame:
+        """A frame of the right sizes."""
+        return Frame(self.packed_size, len(self.buffers), len(self.values), self.precision)
+
+    def pack(self, arguments: Sequence[Any], frame: Frame) -> bool:
+        """Write the arguments of a call into `frame`; False when the structure differs."""
+        for node, argument in zip(self.nodes, arguments):
+            if not node.pack(argument, frame):
+                return False
+        # Different slots were traced as different Values.
+        return len(set(map(id, frame.values))) == len(frame.values)
+
+    def traced(self, make: MakeNumber) -> list[Any]:
+        """The arguments that the step is traced with."""
+        return [node.traced(make) for node in self.nodes]
+
+    @property
+    def input_size(self) -> int:
+        """Number of INPUT indices."""
+        return self.packed_size + sum(buffer.size for buffer in self.buffers)
+
+    def static_objects(self) -> list[Any]:
+        """All objects among the arguments that are compared by identity."""
+        return [node.argument for node in self._all_nodes() if isinstance(node, StaticNode) and not node.by_value]
+
+    def name_of_number(self, index: int) -> str | None:
+        """The name of the argument that is input `index`; None when it is part of one."""
+        numbers = zip(self.names, self.nodes)
+        return next((name for name, n in numbers if isinstance(n, NumberNode) and n.place == index), None)
+
+    def aliases(self, names: Collection[str]) -> set[str]:
+        """Names of arguments that are the same objects as those of the given names."""
+        meant = {identity for name, identity in zip(self.names, self.identities) if name in names}
+        return {name for name, identity in zip(self.names, self.identities) if identity in meant}
+
+    def argument_values(self) -> list[Value]:
+        """All Values among the arguments that the plan was made for."""
+        return [node.value for node in self._all_nodes() if isinstance(node, ValueNode)]
+
+    def _all_nodes(self) -> list[Node]:
+        found = list(self.nodes)
+        for node in found:  # grows while it is walked
+            found += [child for _, child in node.children()]
+        return found
+
+    def first_difference(self, other: ArgumentPlan) -> str:
+        """Where `other` first differs, as a path and both descriptions."""
+        for name, mine, theirs in zip(self.names, self.nodes, other.nodes):
+            found = _difference(name, mine, theirs)
+            if found:
+                return found
+        return "nothing in the arguments"
+
+
+def _without_identities(key: Hashable) -> Hashable:
+    if isinstance(key, tuple):
+        if len(key) == 2 and key[0] in ("value", "value slot"):
+            return ("value",)
+        return tuple(_without_identities(part) for part in key)
+    return key
+
+
+def _difference(path: str, mine: Node, theirs: Node) -> str:
+    if mine.key == theirs.key:
+        return ""
+    my_parts, their_parts = mine.children(), theirs.children()
+    if type(mine) is type(theirs) and [name for name, _ in my_parts] == [name for name, _ in their_parts]:
+        for (name, a), (_, b) in zip(my_parts, their_parts):
+            found = _difference(path + name, a, b)
+            if found:
+                return found
+    return f"{path} was {mine.describe()}, is {theirs.describe()}"
+
+
+# ---- planning -----------------------------------------------------------------------------------
+
+
+def bind(signature: Signature, given: Sequence[Any], named: Mapping[str, Any], name: str) -> BoundArguments:
+    """Arguments by the names of the parameters; an ArgumentError when they do not fit."""
+    try:
+        return signature.bind(*given, **named)
+    except TypeError as reason:
+        raise ArgumentError(f"{user_location()}: {name}{signature}: {reason}.") from None
+
+
+class _Planner:
+    def __init__(self, value_slots: bool, precision: Precision) -> None:
+        self.precision = precision
+        self.packed = 0
+        self.buffers: list[BufferNode] = []
+        self.values: list[Value] = []
+        self.value_slots = value_slots
+
+    def node(self, argument: Any, path: str) -> Node:
+        kind = type(argument)
+        if kind is bool or argument is None or kind is str or _is_numpy_bool(argument):
+            return StaticNode(argument)
+        if is_traced(argument):
+            leaked()
+        if isinstance(argument, Value):
+            if not self.value_slots:
+                return ValueNode(argument, None)
+            known = next((slot for slot, value in enumerate(self.values) if value is argument), None)
+            if known is not None:
+                return ValueNode(argument, known, again=True)
+            self.values.append(argument)
+            return ValueNode(argument, len(self.values) - 1)
+        if isinstance(argument, (Decimal, numbers.Rational)) and not isinstance(argument, numbers.Integral):
+            raise ArgumentError(
+                f"{user_location()}: argument {path} is a {kind.__name__}, which computes in its own way, not as a "
+                "float. Pass float(x), or name it in static= where it takes few different values."
+            )
+        if isinstance(argument, numbers.Real):
+            self.packed += 1
+            return NumberNode(self.packed - 1, path, isinstance(argument, numbers.Integral))
+        if kind in (bytes, bytearray, array, memoryview) or is_numpy_array(argument):
+            return self.buffer(argument, path)
+        if isinstance(argument, (list, tuple)):
+            return self.sequence(argument, path)
+        if kind is dict:
+            return MappingNode({key: self.node(part, f"{path}[{key!r}]") for key, part in argument.items()})
+        if dataclasses.is_dataclass(argument) and not isinstance(argument, type):
+            fields = {f.name: getattr(argument, f.name) for f in dataclasses.fields(argument)}
+            return DataclassNode(argument, {name: self.node(part, f"{path}.{name}") for name, part in fields.items()})
+        if isinstance(argument, (set, complex)) or hasattr(argument, "__next__"):
+            raise ArgumentError(
+                f"{user_location()}: argument {path} is a {kind.__name__}, which cannot be an input of a compiled "
+                "step. Pass a list, a tuple, a dict or an array of numbers."
+            )
+        return StaticNode(argument)
+
+    def buffer(self, argument: Any, path: str) -> Node:
+        if getattr(argument, "shape", None) == () and argument.dtype.kind in "biuf":
+            self.packed += 1
+            return NumberNode(self.packed - 1, path, argument.dtype.kind in "iu")
+        node = BufferNode(len(self.buffers), 0, argument, path)
+        self.buffers.append(node)
+        return node
+
+    def sequence(self, argument: Any, path: str) -> Node:
+        shape, kinds, integer = _regular_shape(argument)
+        if shape:
+            check_exact(_flat(argument, len(shape)), path)
+            size = 1
+            for length in shape:
+                size *= length
+            self.packed += size
+            return NumbersNode(self.packed - size, shape, kinds, integer, self.precision)
+        parts = [self.node(part, f"{path}[{index}]") for index, part in enumerate(argument)]
+        return SequenceNode(type(argument), parts)
+
+
+def plan_arguments(
+    names: Sequence[str],
+    arguments: Sequence[Any],
+    static: frozenset[str],
+    value_slots: bool = False,
+    precision: Precision = FLOAT64,
+) -> ArgumentPlan:
+    """Plan the arguments of a call.
+
+    Args:
+        names: the names of the parameters of the step, for messages.
+        arguments: one object for each name.
+        static: names whose arguments are compared, not traced.
+        value_slots: copy argument Values in and out instead of knowing them by identity.
+        precision: what numbers are rounded to.
+
+    Raises:
+        ArgumentError: an argument cannot be an input.
+    """
+    planner = _Planner(value_slots, precision)
+    nodes: list[Node] = []
+    for name, argument in zip(names, arguments):
+        try:
+            nodes.append(StaticNode(argument) if name in static else planner.node(argument, name))
+        except RecursionError:
+            raise ArgumentError(
+                f"{user_location()}: argument {name} is nested too deeply, or contains itself. Pass a flat list."
+            ) from None
+    place = planner.packed
+    for node in planner.buffers:  # buffers are numbered behind everything that is packed
+        node.place = place
+        place += node.size
+    plan = ArgumentPlan(names, nodes, planner.packed, planner.buffers, planner.values, precision)
+    plan.fixed, plan.identities = static, list(map(id, arguments))
+    return plan
+
+
+def _is_numpy_bool(argument: Any) -> bool:
+    return type(argument).__module__ == "numpy" and type(argument).__name__ in ("bool_", "bool")
+
+
+def is_numpy_array(argument: Any) -> bool:
+    """Whether an object is an array or scalar of numpy, which need not be installed."""
+    return type(argument).__module__ == "numpy" and hasattr(argument, "dtype") and hasattr(argument, "shape")
+
+
+def _regular_shape(argument: Any) -> tuple[tuple[int, ...], tuple[type, ...], bool]:
+    """Shape and container types of regularly nested plain numbers, and whether all are ints; () for anything else."""
+    shape: list[int] = []
+    kinds: list[type] = []
+    level: Any = argument
+    first: Any = argument
+    while type(first) in (list, tuple) and len(first) and len(shape) < _MOST_DIMENSIONS:
+        kind, length = type(first), len(first)
+        if any(type(row) is not kind or len(row) != length for row in level if row is not argument) and shape:
+            return (), (), False
+        shape.append(length)
+        kinds.append(kind)
+        level = level if len(shape) == 1 else list(chain.from_iterable(level))
+        first = level[0]
+    types = set(map(type, level))
+    if not shape or not types <= {int, float}:
+        return (), (), False
+    return tuple(shape), tuple(kinds), types == {int}
+
+
+def _flat(argument: Any, depth: int) -> list[Any]:
+    for _ in range(depth - 1):
+        argument = list(chain.from_iterable(argument))
+    return list(argument)

@@ -1,0 +1,249 @@
+"""The result of a traced call: a tree whose traced leaves are outputs of the kernel.
+
+1. `describe_result` records each traced leaf as an output and returns a `ResultTree` of the same form.
+2. Calling the tree with the outputs of one call builds the result of that call.
+3. `expression` is the same as Python source, for generated call paths.
+4. `columns` builds the result of many calls: the same tree with an `array('d')`, one number a call, in place of
+   every number.  Leaves that are no numbers are the same in every call, and stay as they are.
+5. `collect_results` makes the same columns of results that already exist.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from array import array
+from collections.abc import Sequence
+from typing import Any, Callable
+
+from ..autograd.chosen_rows import Row
+from ..engine.state import State
+from ..engine.value import Value
+from ..record.counters import Counted
+from ..record.leaks import is_traced, leaked, refuse_hidden
+from ..record.recorder import Recorder
+from ..record.values import TracedTypes
+from ..runtime.live import Field, field_of
+from ..world.functions import attributes, is_of_user
+
+#: So many numbers are taken out of the outputs together.
+_ROW = 4
+
+
+class Result(float):
+    """A result that was a Value in the step: a float, with `.data` for code that expects a Value."""
+
+    __slots__ = ()
+
+    @property
+    def data(self) -> float:
+        """The number itself."""
+        return float(self)
+
+
+class ResultTree:
+    """How the result of a call is built from the array of outputs."""
+
+    def __call__(self, outputs: Any) -> Any:
+        """The result of one call."""
+        raise NotImplementedError
+
+    def expression(self, outputs: str, name_of: Callable[[Any], str]) -> str:
+        """Python source of what a call returns.
+
+        Args:
+            outputs: source of the array of outputs.
+            name_of: makes a name by which the source can refer to an object.
+        """
+        raise NotImplementedError
+
+    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
+        """The result of `rows` calls whose outputs, `width` numbers each, follow one another."""
+        raise NotImplementedError
+
+
+class OutputResult(ResultTree):
+    """One output: of a Value (`make` is Result), of an int or bool, or of a float, which needs no `make`."""
+
+    def __init__(self, index: int, make: Callable[[float], Any] | None) -> None:
+        self.index, self.make = index, make
+
+    def __call__(self, outputs: Any) -> Any:
+        number = outputs[self.index]
+        return number if self.make is None else self.make(number)
+
+    def expression(self, outputs: str, name_of: Callable[[Any], str]) -> str:
+        number = f"{outputs}[{self.index}]"
+        return number if self.make is None else f"{name_of(self.make)}({number})"
+
+    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
+        column = outputs if width == 1 else outputs[self.index :: width]
+        return column if column.typecode == "d" else array("d", column)
+
+
+class ConstantResult(ResultTree):
+    """What was returned without being traced."""
+
+    def __init__(self, returned: Any) -> None:
+        self.returned = returned
+
+    def __call__(self, outputs: Any) -> Any:
+        return self.returned
+
+    def expression(self, outputs: str, name_of: Callable[[Any], str]) -> str:
+        return name_of(self.returned)
+
+    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
+        return array("d", [self.returned]) * rows if _is_number(self.returned) else self.returned
+
+
+class CompositeResult(ResultTree):
+    """A container of further parts."""
+
+    def __init__(self, make: Callable[[list[Any]], Any], parts: list[ResultTree]) -> None:
+        self.make, self.parts = make, parts
+
+    def __call__(self, outputs: Any) -> Any:
+        return self.make([part(outputs) for part in self.parts])
+
+    def expression(self, outputs: str, name_of: Callable[[Any], str]) -> str:
+        row = self._row()
+        if row is None:
+            parts = f"[{', '.join(part.expression(outputs, name_of) for part in self.parts)}]"
+        else:
+            (first, last), make = row
+            parts = f"{outputs}[{first}:{last}].tolist()"
+            parts = parts if make is None else f"{name_of(list)}({name_of(map)}({name_of(make)}, {parts}))"
+        return parts if self.make is list else f"{name_of(self.make)}({parts})"
+
+    def _row(self) -> tuple[tuple[int, int], Any] | None:
+        """The outputs, from the first to behind the last, if the parts are numbers in a row, all made in one way."""
+        outputs = [part for part in self.parts if isinstance(part, OutputResult)]
+        if len(outputs) < max(len(self.parts), _ROW) or len({part.make for part in outputs}) > 1:
+            return None
+        first, last = outputs[0].index, outputs[0].index + len(outputs)
+        return (
+            ((first, last), outputs[0].make) if [part.index for part in outputs] == list(range(first, last)) else None
+        )
+
+    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
+        return self.make([part.columns(outputs, width, rows) for part in self.parts])
+
+
+def describe_result(
+    returned: Any, recorder: Recorder, types: TracedTypes, is_known: Callable[[Any], bool] = lambda thing: False
+) -> ResultTree:
+    """Record every traced leaf of `returned` as an output and return how to rebuild the tree.
+
+    Args:
+        is_known: whether an object existed before the step: then it is returned itself.
+    """
+    if isinstance(returned, Row):
+        returned = list(returned)
+    if is_traced(returned) and not isinstance(returned, (types.value, types.number)):
+        leaked()
+    if isinstance(returned, Value):
+        return OutputResult(recorder.output(types.lift(returned)), Result)
+    if isinstance(returned, types.number):
+        kind = bool if isinstance(returned, types.boolean) else int if isinstance(returned, types.integer) else None
+        operand = types.number_operand(returned)
+        if kind is int:
+            recorder.used_as_integers.add(operand)
+        return OutputResult(recorder.output(operand), kind)
+    found = None if _is_number_like(returned) else _taken_apart(returned)
+    if found is not None:
+        make, parts = found
+        return CompositeResult(make, [describe_result(part, recorder, types, is_known) for part in parts])
+    if is_known(returned):
+        return ConstantResult(returned)
+    if _is_object(returned):
+        fields = _fields_to_return(returned)
+        parts = [describe_result(part, recorder, types, is_known) for part in fields.values()]
+        return CompositeResult(_object(type(returned), list(fields)), parts)
+    if not isinstance(returned, State):
+        refuse_hidden(returned)
+    return ConstantResult(returned)
+
+
+def collect_results(results: Sequence[Any]) -> Any:
+    """The columns of the results of calls, which all have the structure of the first."""
+    if not results:
+        return array("d")
+    first = results[0]
+    if isinstance(first, Value):
+        return array("d", [result.data for result in results])
+    if _is_number(first):
+        return array("d", results)
+    found = _taken_apart(first)
+    if found is None:
+        return first
+    rows = [(_taken_apart(result) or found)[1] for result in results]
+    return found[0]([collect_results(column) for column in zip(*rows)])
+
+
+def _is_number(returned: Any) -> bool:
+    return isinstance(returned, (int, float)) and not isinstance(returned, bool)
+
+
+def _taken_apart(returned: Any) -> tuple[Callable[[list[Any]], Any], list[Any]] | None:
+    """How to rebuild a container from its parts, and the parts; None for anything else."""
+    if type(returned) in (list, tuple):
+        return type(returned), list(returned)
+    if isinstance(returned, tuple) and hasattr(returned, "_fields"):
+        make = type(returned)
+        return lambda parts: make(*parts), list(returned)
+    if isinstance(returned, list):
+        return list, list(returned)
+    if type(returned) is dict:
+        keys = list(returned)
+        return lambda parts: dict(zip(keys, parts)), list(returned.values())
+    if dataclasses.is_dataclass(returned) and not isinstance(returned, type):
+        names = [field.name for field in dataclasses.fields(returned)]
+        return _dataclass(copy.copy(returned), names), [getattr(returned, name) for name in names]
+    return None
+
+
+def _is_object(returned: Any) -> bool:
+    """Whether something is an object of a class of the user's that holds traced numbers, such as a loss."""
+    kind = type(returned)
+    if isinstance(returned, (State, Value, type)) or not is_of_user(kind) or hasattr(returned, "__next__"):
+        return False
+    return any(is_traced(part) for part in attributes(returned).values())
+
+
+def _is_number_like(returned: Any) -> bool:
+    """Whether a class computes: then even a dataclass is no container, but a node of the user's graph."""
+    return hasattr(type(returned), "__add__") and _is_object(returned)
+
+
+def _fields_to_return(returned: Any) -> dict[Field, Any]:
+    """What of an object can leave the trace: numbers and the like; containers, such as of operands, are empty."""
+    found: dict[Field, Any] = {}
+    for name, part in attributes(returned).items():
+        if type(part) is Counted:
+            found[field_of(type(returned), name)] = part.value
+        elif is_traced(part) or isinstance(part, (int, float, str, bytes, type(None))):
+            found[field_of(type(returned), name)] = part
+        elif type(part) in (list, tuple, set, dict, frozenset):
+            found[field_of(type(returned), name)] = type(part)()
+    return found
+
+
+def _object(kind: type, fields: list[Field]) -> Callable[[list[Any]], Any]:
+    def make(parts: list[Any]) -> Any:
+        made: Any = object.__new__(kind)
+        for field, part in zip(fields, parts):
+            field.write(made, part)
+        return made
+
+    return make
+
+
+def _dataclass(template: Any, names: list[str]) -> Callable[[list[Any]], Any]:
+    def make(parts: list[Any]) -> Any:
+        made = copy.copy(template)
+        for name, part in zip(names, parts):
+            object.__setattr__(made, name, part)
+        return made
+
+    return make

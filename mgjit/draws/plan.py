@@ -1,0 +1,185 @@
+"""The random numbers that a step draws: noted while it is traced, drawn by Python before each compiled call.
+
+A draw is a call of a method of a generator with arguments that are known when the step is traced.  Each call of the
+kernel makes the same calls in the same order, as the undecorated step does; what they return are inputs that lie one
+behind the other.  So the numbers, and the states that the generators are left in, are those of the undecorated step.
+"""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, repeat, starmap
+from threading import get_ident
+from types import FunctionType
+from typing import Any, TypeVar
+
+from ..engine.state import zero_array
+from ..world.functions import captured, is_of_user
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One call of a method of a generator.
+
+    Attributes:
+        name: of the method, for reports.
+        call: what is called, for a number or for `size` numbers in an iterable.
+        arguments: plain constants.
+        size: how many numbers there are; None for one that is not in an iterable.
+        key: equal for draws that are alike.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    size: int | None
+    key: Hashable
+
+
+@dataclass
+class DrawPlan:
+    """All that one call of a step draws.
+
+    Attributes:
+        size: how many numbers.
+        generators: that they come from, each once.
+    """
+
+    draws: list[Draw] = field(default_factory=list)
+    size: int = 0
+    generators: list[Any] = field(default_factory=list)
+    _runs: list[tuple[Draw, int]] = field(default_factory=list)
+
+    def add(self, draw: Draw, generator: Any) -> int:
+        """Note a draw; returns the place of its first number."""
+        place = self.size
+        self.draws.append(draw)
+        self.size += 1 if draw.size is None else draw.size
+        if not any(generator is known for known in self.generators):
+            self.generators.append(generator)
+        if self._runs and self._runs[-1][0].key == draw.key:
+            self._runs[-1] = draw, self._runs[-1][1] + 1
+        else:
+            self._runs.append((draw, 1))
+        return place
+
+    def numbers(self) -> Iterable[Any]:
+        """Draw the numbers of one call."""
+        return chain.from_iterable(map(_drawn, self._runs))
+
+    def filler(self, numbers: array[float]) -> Callable[[], None]:
+        """A function that draws the numbers of one call into an array, which has room for just these."""
+        runs, code = self._runs, numbers.typecode
+
+        def fill() -> None:
+            numbers[:] = array(code, chain.from_iterable(map(_drawn, runs)))
+
+        def fill_one() -> None:
+            numbers[0] = only()
+
+        if self.size == 1 and runs[0][0].size is None:
+            draw = runs[0][0]
+            only = partial(draw.call, *draw.arguments) if draw.arguments else draw.call
+            return fill_one
+        return fill
+
+    def rows(self, count: int, typecode: str) -> array[float]:
+        """Draw the numbers of `count` calls."""
+        return array(typecode, chain.from_iterable(self.numbers() for _ in range(count)))
+
+    def memory(self, precision: Any) -> array[float]:
+        """An array for the numbers of one call."""
+        return zero_array(self.size, precision)
+
+    def states(self) -> list[Any]:
+        """The states of the generators, for `restore`."""
+        return [state_of(generator) for generator in self.generators]
+
+    def restore(self, states: list[Any]) -> None:
+        """Give the generators back the states that they had."""
+        for generator, state in zip(self.generators, states):
+            restore_state(generator, state)
+
+    def describe(self) -> str:
+        """For reports: how many numbers of which kinds; empty when there are none."""
+        if not self.draws:
+            return ""
+        counts = Counter(draw.name for draw in self.draws)
+        names = ", ".join(f"{name} {count} x" for name, count in counts.items())
+        return f"draws {self.size} random number{'s' if self.size > 1 else ''} a call: {names}"
+
+
+def _drawn(run: tuple[Draw, int]) -> Iterable[Any]:
+    draw, count = run
+    made = starmap(draw.call, repeat(draw.arguments, count))
+    return made if draw.size is None else chain.from_iterable(made)
+
+
+#: What follows draws while a step is traced (draws/interception.py), by thread.
+followers: dict[int, Any] = {}
+
+
+def undrawn(kind: type, work: Callable[[], T]) -> T:
+    """`work()`, which tries out a class of the user's: its draws are not followed, and move no generator on."""
+    me = get_ident()
+    follower = followers.pop(me, None)
+    generators = _generators_of(kind)
+    states = [generator.getstate() for generator in generators]
+    try:
+        return work()
+    finally:
+        for generator, state in zip(generators, states):
+            generator.setstate(state)
+        if follower is not None:
+            followers[me] = follower
+
+
+def _generators_of(kind: type) -> list[random.Random]:
+    """The generator of the module, and those that the methods of a class name."""
+    methods = [member for base in kind.__mro__ for member in vars(base).values() if isinstance(member, FunctionType)]
+    named = [place.read() for method in methods if is_of_user(method) for place in captured(method)]
+    found = {id(thing): thing for one in (random.seed, *named) for thing in (one, getattr(one, "__self__", None))}
+    return [
+        thing
+        for thing in found.values()
+        if isinstance(thing, random.Random) and not isinstance(thing, random.SystemRandom)
+    ]
+
+
+#: The type of methods that are written in C.
+_IN_C = type(random.random)
+
+
+def is_bound_draw(thing: Any) -> bool:
+    """Whether something is `random` or `getrandbits` of a generator: methods that cannot get other code."""
+    return (
+        type(thing) is _IN_C
+        and isinstance(getattr(thing, "__self__", None), random.Random)
+        and thing.__name__ in ("random", "getrandbits")
+    )
+
+
+def state_of(generator: Any) -> Any:
+    """What a generator of Python or numpy has to be given back to draw the same numbers again."""
+    if hasattr(generator, "getstate"):
+        return generator.getstate()
+    if hasattr(generator, "get_state"):
+        return generator.get_state()
+    return generator.bit_generator.state
+
+
+def restore_state(generator: Any, state: Any) -> None:
+    """Give a generator back a state of its own."""
+    if hasattr(generator, "setstate"):
+        generator.setstate(state)
+    elif hasattr(generator, "set_state"):
+        generator.set_state(state)
+    else:
+        generator.bit_generator.state = state

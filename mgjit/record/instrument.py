@@ -1,0 +1,171 @@
+"""While a step is traced, `Value` and `State` record what is done to them instead of computing.
+
+`recorded(recorder, types, work)` announces the trace to the engine (engine/hook.py) while `work()` runs.
+Other threads compute with Values as ever: the engine asks which thread it runs in.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from threading import get_ident
+from typing import Any, Callable, TypeVar
+
+from ..engine import hook
+from ..engine.state import State
+from ..interruption import settled
+from . import opcodes as ops
+from .leaks import LeakedValue
+from .recorder import Recorder
+from .values import TracedTypes
+
+T = TypeVar("T")
+
+
+class Recording:
+    """What the engine calls while a trace is in progress.
+
+    Attributes:
+        thread: of the trace.
+        methods: by the name of the operation.
+    """
+
+    def __init__(self, recorder: Recorder, types: TracedTypes) -> None:
+        self.thread = get_ident()
+        self.methods: dict[str, Callable[..., Any]] = {
+            **_arithmetic(types),
+            **_memory(recorder, types),
+            **_state(recorder, types),
+        }
+
+
+def recorded(recorder: Recorder, types: TracedTypes, work: Callable[[], T]) -> T:
+    """`work()`, with the engine recording into `recorder` what it does in this thread."""
+    original_sum = builtins.sum
+    recording = Recording(recorder, types)
+
+    def record() -> T:
+        hook.recording = recording
+        if sys.version_info >= (3, 12):
+            builtins.sum = _compensated_sum(original_sum, types, get_ident())
+        return work()
+
+    def stop() -> None:
+        hook.recording = None
+        builtins.sum = original_sum
+        types.close()
+        for value in recorder.local_values:
+            value.__class__ = LeakedValue
+
+    return settled(record, stop)
+
+
+def _arithmetic(types: TracedTypes) -> dict[str, Callable[..., Any]]:
+    """Operations whose receiver is a parameter or another Value that is not traced itself."""
+    methods: dict[str, Callable[..., Any]] = {}
+    for name, code in (("add", ops.ADD), ("sub", ops.SUBTRACT), ("mul", ops.MULTIPLY)):
+        methods[f"__{name}__"] = types.binary_on_value(code, False)
+        methods[f"__r{name}__"] = types.binary_on_value(code, True)
+    for name in ("__pow__", "__truediv__", "__rtruediv__", "__lt__", "__le__", "__gt__", "__ge__", "__neg__",
+                 "__abs__", "relu", "exp", "log", "tanh", "sqrt", "maximum", "minimum", "_select",
+                 "_copied"):  # fmt: skip
+        methods[name] = types.value.__dict__[name]
+    methods["_lifted"] = types.value.__dict__["_lifted"].__func__
+    return methods
+
+
+def _memory(recorder: Recorder, types: TracedTypes) -> dict[str, Callable[..., Any]]:
+    """Making Values, reading and assigning their data and gradients, backward passes."""
+
+    def place(value: Any) -> int:
+        ref: int = value._leaf if value._trace is recorder else types.lift(value)
+        return ref
+
+    def initialise(self: Any, data: Any) -> None:
+        recorder.local(self, types.number_operand(data))
+
+    def backward(self: Any) -> None:
+        recorder.backward(types.lift(self))
+
+    # From here on, four functions that run for every parameter: hence the repetition and the local names.
+    leaf_number, number_operand, store, gradient = (
+        types.leaf_number, types.number_operand, recorder.store, recorder.gradient_leaf,
+    )  # fmt: skip
+
+    def data(self: Any) -> Any:
+        return leaf_number(self._leaf if self._trace is recorder else place(self))
+
+    def set_data(self: Any, number: Any) -> None:
+        store(self._leaf if self._trace is recorder else place(self), number_operand(number))
+
+    def grad(self: Any) -> Any:
+        return leaf_number(gradient(self._leaf if self._trace is recorder else place(self)))
+
+    def set_grad(self: Any, number: Any) -> None:
+        store(gradient(self._leaf if self._trace is recorder else place(self)), number_operand(number))
+
+    return {
+        "__init__": initialise,
+        "backward": backward,
+        "data": data,
+        "data =": set_data,
+        "grad": grad,
+        "grad =": set_grad,
+    }
+
+
+def _state(recorder: Recorder, types: TracedTypes) -> dict[str, Callable[..., Any]]:
+    """Reading and assigning elements of a State."""
+
+    def element(state: State, index: Any) -> int:
+        return recorder.state(state) - state._position(index)  # leaf codes count downwards
+
+    def get(self: State, index: Any) -> Any:
+        return types.leaf_number(element(self, index))
+
+    def set_(self: State, index: Any, number: Any) -> None:
+        recorder.store(element(self, index), types.number_operand(number))
+
+    return {"state": get, "state =": set_}
+
+
+def _compensated_sum(original: Any, types: TracedTypes, me: int) -> Callable[..., Any]:
+    """`sum` of floats as CPython has computed it since 3.12: Neumaier's compensated summation.
+
+    Source: A. Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen", ZAMM 54
+    (1974); CPython, Python/bltinmodule.c, cs_add.  Sums that contain Values are plain additions there, too.
+    """
+    from ..engine.functions import where
+
+    def is_integer(x: Any) -> bool:
+        return type(x) is types.integer or issubclass(type(x), int)
+
+    def is_float(x: Any) -> bool:
+        return type(x) is float or (issubclass(type(x), types.number) and type(x) is not types.integer)
+
+    def finished(total: Any, compensation: Any) -> Any:
+        if compensation is None:
+            return total
+        finite = compensation - compensation == 0.0
+        return where(finite, where(compensation != 0.0, total + compensation, total), total)
+
+    def traced_sum(iterable: Any, /, start: Any = 0) -> Any:
+        if get_ident() != me:
+            return original(iterable, start)
+        # As CPython: exact while there are ints, compensated from the first float on, plain from anything else on.
+        total, compensation = start, (0.0 if is_float(start) else None)
+        generic = not (is_integer(start) or is_float(start))
+        for x in iterable:
+            if compensation is not None and is_float(x):
+                t = total + x
+                compensation = compensation + where(abs(total) >= abs(x), (total - t) + x, (x - t) + total)
+                total = t
+            elif compensation is not None and not is_integer(x):
+                total, compensation, generic = finished(total, compensation) + x, None, True
+            else:
+                total = total + x
+                if not generic and compensation is None and not is_integer(x):
+                    compensation, generic = (0.0, False) if is_float(x) else (None, True)
+        return finished(total, compensation)
+
+    return traced_sum

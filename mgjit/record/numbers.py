@@ -1,0 +1,404 @@
+"""Traced numbers: what plain floats and ints are while a step is traced.
+
+`number_types(recorder)` makes the classes for one trace.  Their instances pass for floats and ints
+(`isinstance(x, float)`), so that code which knows nothing of tracing computes with them: other people's autograd
+classes, optimisers, loss functions.  They hold no number, so nothing that needs one can be answered by mistake:
+`float(x)`, `math.exp(x)` and `if x > 0:` raise, where a subclass of float would quietly use what it holds.
+
+What is the same number for every operand is not recorded: `1 * x`, `x ** 1`, `x - 0`, and `0 + x` where x cannot be
+-0.0 (which it would make 0.0).  Autograd classes are full of these.  (Except where these operations are nodes of a
+graph whose derivative is taken later: `Recorder.keeps_neutral`.)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, NamedTuple
+
+from ..engine.value import Value
+from ..errors import TraceError, described, is_describing, user_location
+from . import opcodes as ops
+from .counters import Counted
+from .leaks import Traced, is_traced, leaked
+from .recorder import Recorder
+
+
+class NumberTypes(NamedTuple):
+    """The classes of traced numbers of one trace, and how operands and numbers turn into each other."""
+
+    number: type
+    integer: type
+    boolean: type
+    operand: Callable[[Any], int]
+    constant: Callable[[Any], int]
+    from_operand: Callable[[int], Any]
+    integer_from_operand: Callable[[int], Any]
+    boolean_from_operand: Callable[[int], Any]
+    from_memory: Callable[[int], Any]
+    when_used: Callable[[Callable[[], int]], Any]
+    is_current: Callable[[Any, int], bool]
+    close: Callable[[], None]
+
+
+_EXPLANATIONS = {
+    "bool": "a traced value has no truth value: its number is known only when the compiled step runs. "
+    "Write mgjit.where(condition, a, b), mgjit.maximum, mgjit.minimum or .relu() instead of if/and/or/max/min",
+    "float": "float() and math functions need a real number. Use mgjit.exp, log, tanh, sqrt, or plain arithmetic",
+    "int": "int() and rounding need a real number. Compute the integer outside of the step and pass it as an argument",
+    "index": "a run-time number cannot be a list index, a key, a length or a range. Use mgjit.take(table, index), "
+    "or name the argument in @mgjit.compile(static=(...)) when few different values occur",
+    "pickle": "a traced value cannot be pickled. Return it from the step and pickle the result",
+    "format": "a traced value has no digits to print. Return it from the step and print the result",
+    "floor": "//, %, divmod and bit operations are not available on traced values. Compute them outside of the step",
+}
+
+
+def refuse(reason: str) -> Callable[..., Any]:
+    """A method that raises a TraceError saying why a traced value cannot answer, and what to write."""
+
+    def method(self: Any, *_: Any) -> Any:
+        raise TraceError(f"{user_location()}: {_EXPLANATIONS[reason]}.")
+
+    return method
+
+
+REFUSED = {
+    "__bool__": "bool", "__float__": "float", "__complex__": "float", "__int__": "int", "__round__": "int",
+    "__trunc__": "int", "__floor__": "int", "__ceil__": "int", "__index__": "index", "__format__": "format",
+    "__floordiv__": "floor", "__rfloordiv__": "floor", "__mod__": "floor", "__rmod__": "floor",
+    "__divmod__": "floor", "__rdivmod__": "floor", "__and__": "floor", "__rand__": "floor", "__or__": "floor",
+    "__ror__": "floor", "__xor__": "floor", "__rxor__": "floor", "__lshift__": "floor", "__rlshift__": "floor",
+    "__rshift__": "floor", "__rrshift__": "floor", "__invert__": "floor",
+}  # fmt: skip
+
+UNARY_METHODS = {
+    "__neg__": ops.NEGATE, "__abs__": ops.ABSOLUTE, "relu": ops.RELU, "exp": ops.EXP, "log": ops.LOG,
+    "tanh": ops.TANH, "sqrt": ops.SQRT, "_copied": ops.COPY,
+}  # fmt: skip
+COMPARISONS = {  # name: (opcode, operands swapped)
+    "__lt__": (ops.LESS, False), "__le__": (ops.LESS_EQUAL, False),
+    "__gt__": (ops.LESS, True), "__ge__": (ops.LESS_EQUAL, True),
+}  # fmt: skip
+#: Where classes of numbers come from that never change.
+_OF_CONSTANTS = ("numpy", "decimal", "fractions")
+_BINARY = {"add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY, "truediv": ops.DIVIDE, "pow": ops.POWER}
+_COMMUTATIVE = frozenset({ops.ADD, ops.MULTIPLY})
+#: The second operand (of commutative operations: any) that gives the first one back, exactly.  Sums: see the module.
+_NEUTRAL = {ops.ADD: 0.0, ops.SUBTRACT: 0.0, ops.MULTIPLY: 1.0, ops.DIVIDE: 1.0, ops.POWER: 1.0}
+_NEVER_NEGATIVE_ZERO = frozenset(
+    code | ops.NUMBER for code in (ops.LESS, ops.LESS_EQUAL, ops.EQUAL, ops.NOT_EQUAL, ops.ABSOLUTE, ops.EXP)
+)
+
+
+def number_types(recorder: Recorder) -> NumberTypes:
+    """The classes of traced numbers for one trace."""
+    append_op, append_a, append_b = recorder.op.append, recorder.a.append, recorder.b.append
+    records, left, right = recorder.op, recorder.a, recorder.b
+    new = object.__new__
+
+    class TracedNumber(Traced):
+        """Stands for a plain number while a step is traced."""
+
+        __slots__ = ("_leaf",)
+        _leaf: int
+
+        #: For isinstance; `type(x)` tells what it is.
+        __class__ = property(lambda self: float)
+
+        def __pos__(self) -> Any:
+            return self
+
+        def __eq__(self, other: Any) -> Any:
+            return comparison(ops.EQUAL, False)(self, other)
+
+        def __ne__(self, other: Any) -> Any:
+            return comparison(ops.NOT_EQUAL, False)(self, other)
+
+        __hash__ = refuse("index")
+
+        __reduce__ = refuse("pickle")
+
+        def __repr__(self) -> str:
+            return "<a number that is being traced>" if is_describing() else refuse("format")(self)
+
+        def __copy__(self) -> Any:
+            return self  # as of a float
+
+        def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+            return self
+
+        def _lifted(self, number: Any) -> Any:
+            return from_operand(operand_of(number))
+
+        def _as_float(self) -> Any:
+            return from_operand(self._leaf)
+
+        def _check_index(self, n: int) -> None:
+            recorder.check_index(operand_of(self), n)
+
+        def _one_hot(self, n: int) -> list[Any]:
+            index = operand_of(self)
+            recorder.check_index(index, n)
+            return [from_operand(recorder.emit(ops.EQUAL | ops.NUMBER, index, recorder.constant(k))) for k in range(n)]
+
+    class LeafNumber(TracedNumber):
+        """A number read from memory that the step may overwrite: checks that it is still current when used."""
+
+        __slots__ = ("_operand", "_read_at")
+        _operand: int
+        _read_at: int
+
+        @property
+        def _leaf(self) -> int:  # type: ignore[override]
+            operand, read_at = self._operand, self._read_at
+            if recorder.last_store.get(operand, -1) >= read_at or (
+                recorder.last_backward >= read_at and ops.leaf_kind(operand) in (ops.GRADIENT, ops.LOCAL_GRADIENT)
+            ):
+                return recorder.late_read(operand, read_at)
+            return operand
+
+    class NumberWhenUsed(TracedNumber):
+        """A number that is worked out when it is used, because nearly all of its kind never are."""
+
+        __slots__ = ("_operand",)
+        _operand: Callable[[], int]
+
+        _leaf = property(lambda self: self._operand())
+
+    class IntegerNumber(TracedNumber):
+        """A number that is an int in Python, such as an element of a byte buffer.  Never -0.0."""
+
+        __slots__ = ()
+        __class__ = property(lambda self: int)
+
+        def _as_integer(self) -> Any:
+            return integer_from(self._leaf)
+
+        def __index__(self) -> int:
+            recorder.asked_for(self._leaf)
+            return TracedNumber.__index__(self)  # type: ignore[attr-defined, no-any-return]
+
+        def __hash__(self) -> int:
+            recorder.asked_for(self._leaf)
+            return TracedNumber.__index__(self)  # type: ignore[attr-defined, no-any-return]
+
+    class BooleanNumber(IntegerNumber):
+        """A number that is a bool in Python: a comparison."""
+
+        __slots__ = ()
+        __class__ = property(lambda self: bool)
+
+    class IntegerLeaf(LeafNumber, IntegerNumber):
+        """A number read from such memory where an int is now."""
+
+        __slots__ = ()
+
+    def from_operand(operand: int) -> Any:
+        number = new(TracedNumber)
+        number._leaf = operand
+        return number
+
+    def integer_from(operand: int) -> Any:
+        number = new(IntegerNumber)
+        number._leaf = operand
+        return number
+
+    def boolean_from(operand: int) -> Any:
+        number = new(BooleanNumber)
+        number._leaf = operand
+        return number
+
+    def from_memory(operand: int, integer: bool = False) -> Any:
+        number: Any = new(IntegerLeaf if integer else LeafNumber)
+        number._operand = operand
+        number._read_at = len(records)
+        return number
+
+    def when_used(operand: Callable[[], int]) -> Any:
+        number: Any = new(NumberWhenUsed)
+        number._operand = operand
+        return number
+
+    def is_current(number: Any, operand: int) -> bool:
+        return issubclass(type(number), LeafNumber) and number._operand == operand and number._leaf == operand
+
+    def operand_of(operand: Any) -> int:
+        """As an operand of plain-number arithmetic."""
+        kind = type(operand)
+        if kind is TracedNumber or issubclass(kind, TracedNumber):
+            return operand._leaf  # type: ignore[no-any-return]
+        return constant(operand)
+
+    def constant(operand: Any) -> int:
+        kind = type(operand)
+        if kind is float or issubclass(kind, (int, float)):
+            return recorder.constant(operand)
+        if kind is Counted:
+            return recorder.constant(int(operand))
+        if is_traced(operand):
+            leaked()
+        has_number = hasattr(operand, "__float__") and not isinstance(operand, (type, complex))
+        if has_number and kind.__module__ in _OF_CONSTANTS and kind.__name__ != "ndarray":
+            return recorder.constant(operand)
+        if has_number:
+            raise TraceError(
+                f"{user_location()}: the number of the {described(operand)} would be frozen into the step, and not be "
+                "seen when it changes. Write float(...) outside of the step and pass the number as an argument."
+            )
+        raise TraceError(
+            f"{user_location()}: a number or a Value is needed here, not the {described(operand)}. Pass numbers, or "
+            "lists, tuples, dicts and arrays whose elements the step uses one by one."
+        )
+
+    def is_number(operand: Any) -> bool:
+        return isinstance(operand, (int, float)) or is_traced(operand) or hasattr(operand, "__float__")
+
+    def is_integer(operand: Any) -> bool:
+        return issubclass(type(operand), (IntegerNumber, int))
+
+    def never_negative_zero(operand: int) -> bool:
+        if operand < 0:
+            return False
+        code = records[operand]
+        if code == ops.ADD | ops.NUMBER:
+            return recorder.is_zero(left[operand]) or recorder.is_zero(right[operand])
+        return code in _NEVER_NEGATIVE_ZERO
+
+    def is_neutral(code: int, mine: Any, other: Any) -> bool:
+        """Whether `mine op other` is `mine`, whatever number that is."""
+        if other != _NEUTRAL[code] or math.copysign(1.0, other) < 0.0:
+            return False
+        return code != ops.ADD or never_negative_zero(mine._leaf)
+
+    # ---- operators --------------------------------------------------------------------------------
+
+    def binary(code: int, reflected: bool) -> Callable[[Any, Any], Any]:
+        may_be_neutral = code in _COMMUTATIVE or not reflected
+        plain_code = code
+        code |= ops.NUMBER
+
+        def method(self: Any, other: Any) -> Any:
+            kind = type(other)
+            if kind is TracedNumber:
+                operand = other._leaf
+            elif kind is float or kind is int:
+                if may_be_neutral and not recorder.keeps_neutral and is_neutral(plain_code, self, other):
+                    return self
+                operand = recorder.constant(other)
+                if plain_code == ops.ADD and other == 0:  # as the sums that it begins go on: the total first
+                    number = new(TracedNumber)
+                    number._leaf = recorder.emit(code, operand, self._leaf)
+                    return number
+            elif isinstance(other, (list, tuple, str, bytes)):
+                return self.__index__()  # repeating a sequence
+            elif isinstance(other, Value) or not is_number(other):
+                return NotImplemented
+            else:
+                operand = operand_of(other)
+            mine = self._leaf
+            number = new(TracedNumber)
+            number._leaf = len(records)
+            append_op(code)
+            if reflected:
+                append_a(operand)
+                append_b(mine)
+            else:
+                append_a(mine)
+                append_b(operand)
+            return number
+
+        return method
+
+    def integer_binary(code: int, reflected: bool) -> Callable[[Any, Any], Any]:
+        of_floats = binary(code, reflected)
+
+        def method(self: Any, other: Any) -> Any:
+            if isinstance(other, (list, tuple, str, bytes)):
+                return self.__index__()  # repeating a sequence
+            if not is_integer(other):
+                return of_floats(from_operand(self._leaf), other)
+            a, b = self._leaf, operand_of(other)
+            recorder.used_as_integers.update((a, b))
+            result = recorder.emit(code | ops.NUMBER, b, a) if reflected else recorder.emit(code | ops.NUMBER, a, b)
+            if code == ops.MULTIPLY:  # 0 * -2 is 0, but 0.0 * -2.0 is -0.0
+                result = recorder.emit(ops.ADD | ops.NUMBER, result, recorder.constant(0.0))
+            return integer_from(result)
+
+        return method
+
+    def integer_negative(self: Any) -> Any:
+        recorder.used_as_integers.add(self._leaf)
+        return integer_from(recorder.emit(ops.SUBTRACT | ops.NUMBER, recorder.constant(0.0), self._leaf))
+
+    def fixed_or_refused(reason: str) -> Callable[..., Any]:
+        refused = refuse(reason)
+
+        def method(self: Any, *operands: Any) -> Any:
+            recorder.asked_for(self._leaf, also_arguments=False)  # a size that an object keeps, such as self.heads
+            return refused(self, *operands)
+
+        return method
+
+    def unary(code: int) -> Callable[[Any], Any]:
+        def method(self: Any) -> Any:
+            return from_operand(recorder.emit(code | ops.NUMBER, operand_of(self), ops.NO_OPERAND))
+
+        return method
+
+    def comparison(code: int, swapped: bool) -> Callable[[Any, Any], Any]:
+        def method(self: Any, other: Any) -> Any:
+            if isinstance(other, Value) or not is_number(other):
+                return NotImplemented
+            a, b = operand_of(self), operand_of(other)
+            return boolean_from(recorder.emit(code | ops.NUMBER, *((b, a) if swapped else (a, b))))
+
+        return method
+
+    def note_power(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        seen: set[int] = set()
+
+        def power(self: Any, exponent: Any) -> Any:
+            result = method(self, exponent)
+            if result is not NotImplemented and result is not self and right[-1] not in seen:
+                seen.add(right[-1])
+                recorder.note_power()
+            return result
+
+        return power
+
+    for name, code in _BINARY.items():
+        setattr(TracedNumber, f"__{name}__", binary(code, False))
+        setattr(TracedNumber, f"__r{name}__", binary(code, True))
+    for name in ("add", "sub", "mul"):
+        setattr(IntegerNumber, f"__{name}__", integer_binary(_BINARY[name], False))
+        setattr(IntegerNumber, f"__r{name}__", integer_binary(_BINARY[name], True))
+    setattr(TracedNumber, "__pow__", note_power(binary(ops.POWER, False)))  # noqa: B010 - as the others
+    for name, code in UNARY_METHODS.items():
+        setattr(TracedNumber, name, unary(code))
+    for name, (code, swapped) in COMPARISONS.items():
+        setattr(TracedNumber, name, comparison(code, swapped))
+    for name, reason in REFUSED.items():
+        setattr(TracedNumber, name, refuse(reason))
+        if reason == "floor":
+            setattr(IntegerNumber, name, fixed_or_refused(reason))
+    setattr(IntegerNumber, "__neg__", integer_negative)  # noqa: B010
+
+    def close() -> None:
+        nonlocal append_op
+        append_op = leaked
+        recorder.emit = leaked  # type: ignore[method-assign, assignment]
+
+    return NumberTypes(
+        TracedNumber,
+        IntegerNumber,
+        BooleanNumber,
+        operand_of,
+        constant,
+        from_operand,
+        integer_from,
+        boolean_from,
+        from_memory,
+        when_used,
+        is_current,
+        close,
+    )

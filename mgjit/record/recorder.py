@@ -1,0 +1,496 @@
+"""The recorder: appends the operations of one traced call to flat lists, and numbers its leaves.
+
+Memory is modelled as it is: reading `p.data` or `p.grad` yields the *leaf* (no record), assigning one
+appends a STORE record, `loss.backward()` appends a BACKWARD record.  Records are executed in order, so a
+leaf operand means "what the memory holds when this record runs".  A number that was read before a store
+and is used after it is the one case where that is not what Python means: `late_read` notes it, and
+`finish` inserts a copy in front of that store.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+from ..engine.precision import FLOAT64, Precision, require_precision
+from ..engine.state import State
+from ..engine.value import Value
+from ..errors import TraceError, user_location
+from .opcodes import (
+    ADJOINT,
+    BACKWARD,
+    CONSTANT,
+    COPY,
+    GRADIENT,
+    INDEX_MASK,
+    INPUT,
+    KIND_SHIFT,
+    LINK,
+    LINK_DIVIDED,
+    LOCAL,
+    LOCAL_GRADIENT,
+    NO_OPERAND,
+    NUMBER,
+    OUTPUT,
+    PARAMETER,
+    SELECT,
+    STATE,
+    STORE,
+    TAKE,
+    TEMPORARY,
+    TableLayout,
+    leaf,
+    leaf_index,
+    leaf_kind,
+)
+
+#: New parameters are numbered around this index, in order of creation, relative to the first one met...
+NEW_BASE = 1 << 24
+#: ... those of other classes than Value from here on, in the order in which they lie...
+FOREIGN_BASE = NEW_BASE + (1 << 23)
+#: ... and those that already live in the storage of another kernel from here on.
+BOUND_BASE = 1 << 25
+#: Numbers of leaves between the parameters that are tolerated as holes of the storage.
+_TOLERATED_HOLES = 1000
+
+
+@dataclass(frozen=True)
+class IndexCheck:
+    """A run-time index that must be an integer in `range(count)` before anything runs."""
+
+    input_index: int
+    count: int
+    location: str
+
+
+@dataclass
+class Trace:
+    """One traced call, flat and symbolic: no number of a parameter or of an input is in it."""
+
+    op: array[int]
+    a: array[int]
+    b: array[int]
+    c: array[int] | None
+    constants: list[float]
+    layouts: list[TableLayout]
+    new_parameters: list[tuple[int, Any]] = field(repr=False)
+    bound_storages: list[tuple[int, Any]] = field(repr=False)
+    states: list[tuple[int, State]] = field(repr=False)
+    locals: int = 0
+    outputs: int = 0
+    adjoint_reads: list[tuple[int, int]] = field(default_factory=list)
+    checks: list[IndexCheck] = field(default_factory=list)
+    precision: Precision = FLOAT64
+    power_lines: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+
+class Recorder:
+    """The lists of one trace in progress; the traced types append to them directly."""
+
+    def __init__(self, precision: Precision = FLOAT64) -> None:
+        self.precision = precision
+        self.op: list[int] = []
+        self.a: list[int] = []
+        self.b: list[int] = []
+        self.third: dict[int, int] = {}
+        self.constants: list[float] = []
+        self._constant_leaves: dict[Any, int] = {}
+        self.layouts: list[TableLayout] = []
+        self.new_parameters: list[Any] = []
+        self.bound_storages: list[tuple[int, Any]] = []
+        self._bound_bases: dict[int, int] = {}
+        self._next_bound = BOUND_BASE
+        self.states: list[tuple[int, State]] = []
+        self._state_size = 0
+        self.local_values: list[Value] = []
+        self.outputs = 0
+        #: Whether sums with 0.0 and products with 1.0 are recorded, because a derivative is taken of them.
+        self.keeps_neutral = False
+        self._arrangements: list[tuple[int, list[int]]] = []
+        self.last_store: dict[int, int] = {}
+        self.last_backward = -1
+        self._late: list[tuple[int, int]] = []
+        self.adjoint_reads: list[tuple[int, int]] = []
+        self.checks: list[IndexCheck] = []
+        #: Operands that are ints, and the range they are certainly from.
+        self.known_integers: dict[int, range] = {}
+        self.power_lines: dict[tuple[int, int], str] = {}
+        #: Is told each operand whose number is asked for as an index, a key or a length; it may start the trace again.
+        self.asked_for: Callable[..., None] = lambda operand, also_arguments=True: None
+        #: Operands of integer arithmetic: the result would differ (in the sign of zero) if they were floats.
+        self.used_as_integers: set[int] = set()
+
+    def note_power(self) -> None:
+        """Remember where the power that was recorded last is written, the first one of its kind and exponent."""
+        exponent = self.b[-1]
+        if leaf_kind(exponent) == CONSTANT:
+            self.power_lines.setdefault((self.op[-1], exponent), user_location())
+
+    # ---- leaves -------------------------------------------------------------------------------
+
+    def constant(self, number: Any) -> int:
+        """The leaf of a constant; equal floats share one (0.0 and -0.0 do not)."""
+        value = float(number)
+        key: Any = value
+        if value == 0.0:
+            key = math.copysign(1.0, value), 0.0
+        elif value != value:
+            key = "nan"
+        operand = self._constant_leaves.get(key)
+        if operand is None:
+            operand = leaf(CONSTANT, len(self.constants))
+            self.constants.append(value)
+            self._constant_leaves[key] = operand
+        return operand
+
+    def parameter(self, value: Value) -> int:
+        """Register a Value that existed before the trace (or is bound to storage) and return its leaf."""
+        if value._backward is not None:
+            raise TraceError(
+                f"{user_location()}: the step uses a Value that was computed outside of it, so backward() could "
+                "not reach what it was computed from. Compute it inside the step, or pass its .data as a number."
+            )
+        if not value._is_bound:
+            if not self.new_parameters:
+                self._first_sequence = value._sequence
+            index = NEW_BASE + value._sequence - self._first_sequence
+            if not 0 <= index < BOUND_BASE:
+                raise TraceError(f"{user_location()}: parameters were created more than 16 million Values apart.")
+            operand = leaf(PARAMETER, index)
+            self.new_parameters.append(value)
+        else:
+            operand = leaf(PARAMETER, self.bound_base(value._storage) + value._index)
+        value._leaf = operand
+        value._trace = self
+        return operand
+
+    def value_slots(self, values: Sequence[Value], storage: Any) -> None:
+        """Let argument Values be parameters that live in `storage`, which each call fills anew."""
+        base = self.bound_base(storage)
+        for index, value in enumerate(values):
+            value._trace = self
+            value._leaf = leaf(PARAMETER, base + index)
+
+    def bound_base(self, storage: Any) -> int:
+        """The number of the first parameter of a storage that other kernels use already."""
+        base = self._bound_bases.get(id(storage))
+        if base is None:
+            require_precision("a parameter", storage.precision, self.precision)
+            base = self._bound_bases[id(storage)] = self._next_bound
+            self.bound_storages.append((base, storage))
+            self._next_bound += len(storage)
+        return base
+
+    def state(self, state: State) -> int:
+        """The leaf of element 0 of a State; the other elements follow it."""
+        if state._trace is not self:
+            state._require(self.precision)
+            state._trace = self
+            state._leaf = leaf(STATE, self._state_size)
+            self.states.append((self._state_size, state))
+            self._state_size += len(state)
+        return state._leaf
+
+    def local(self, value: Value, operand: int) -> None:
+        """Register a Value created inside the step: a leaf with memory of its own."""
+        index = len(self.local_values)
+        self.local_values.append(value)
+        value._trace = self
+        value._leaf = leaf(LOCAL, index)
+        value._backward = None
+        self.store(value._leaf, operand)
+        self.store(leaf(LOCAL_GRADIENT, index), self.constant(0.0))
+
+    @staticmethod
+    def gradient_leaf(data_leaf: int) -> int:
+        """The gradient that belongs to a parameter or local leaf."""
+        # GRADIENT follows PARAMETER and LOCAL_GRADIENT follows LOCAL, and leaf codes count downwards.
+        return data_leaf - (1 << KIND_SHIFT)
+
+    # ---- records ------------------------------------------------------------------------------
+
+    def emit(self, op: int, a: int, b: int) -> int:
+        """Append a record and return its position."""
+        position = len(self.op)
+        self.op.append(op)
+        self.a.append(a)
+        self.b.append(b)
+        return position
+
+    def select(self, condition: int, chosen: int, other: int, flag: int = 0) -> int:
+        """Append `condition ? chosen : other`; the condition is the third operand."""
+        position = self.emit(SELECT | flag, chosen, other)
+        self.third[position] = condition
+        return position
+
+    def link(self, value: int, operand: int, derivative: int, divides: bool = False) -> int:
+        """Append a node with the number `value`, which depends on the node `operand` with a known derivative.
+
+        Args:
+            divides: whether gradients are divided by `derivative` instead of multiplied with it.
+        """
+        position = self.emit(LINK_DIVIDED if divides else LINK, value, operand)
+        self.third[position] = derivative
+        return position
+
+    def store(self, target: int, operand: int) -> None:
+        """Append an assignment to a leaf."""
+        self.last_store[target] = self.emit(STORE, target, operand)
+
+    def store_all(self, stores: Sequence[tuple[int, int]]) -> None:
+        """Append assignments that happen at once: an operand that another one overwrites is copied first."""
+        targets = {target for target, _ in stores}
+        operands = [
+            self.emit(COPY | NUMBER, operand, NO_OPERAND) if operand in targets else operand for _, operand in stores
+        ]
+        for (target, _), operand in zip(stores, operands):
+            self.store(target, operand)
+
+    @property
+    def last_change(self) -> int:
+        """The position after the last record that changes memory: those from there on may change places."""
+        return max(self.last_backward, max(self.last_store.values(), default=-1)) + 1
+
+    def rearrange(self, start: int, order: list[int]) -> None:
+        """Let the records from `start` on, which change no memory, come in another order in the finished trace."""
+        self._arrangements.append((start, order))
+
+    def output(self, operand: int) -> int:
+        """Append the assignment of the next result; returns its index."""
+        index = self.outputs
+        self.outputs += 1
+        self.emit(STORE, leaf(OUTPUT, index), operand)
+        return index
+
+    def backward(self, root: int) -> None:
+        """Append a backward pass from `root`."""
+        if root < 0:
+            if leaf_kind(root) in (PARAMETER, LOCAL):
+                self.store(self.gradient_leaf(root), self.constant(1.0))
+            return
+        self.last_backward = self.emit(BACKWARD, root, NO_OPERAND)
+
+    def is_zero(self, operand: int) -> bool:
+        """Whether an operand is the constant 0.0 (and not -0.0)."""
+        if leaf_kind(operand) != CONSTANT:
+            return False
+        number = self.constants[leaf_index(operand)]
+        return number == 0.0 and math.copysign(1.0, number) > 0.0
+
+    def adjoint(self, record: int, at: int | None = None) -> int:
+        """The leaf of the gradient of an interior node, as the backward passes so far (or until `at`) have left it."""
+        self.adjoint_reads.append((record, len(self.op) if at is None else at))
+        return leaf(ADJOINT, len(self.adjoint_reads) - 1)
+
+    def leaves_behind(self, operand: int) -> set[int]:
+        """The leaves, other than constants, that an operand was computed from."""
+        found, pending, seen = set(), [operand], set()
+        while pending:
+            part = pending.pop()
+            if part in seen or part == NO_OPERAND:
+                continue
+            seen.add(part)
+            if part >= 0:
+                pending += [self.a[part], self.b[part], self.third.get(part, NO_OPERAND)]
+            elif leaf_kind(part) != CONSTANT:
+                found.add(part)
+        return found
+
+    # ---- look-ups -----------------------------------------------------------------------------
+
+    def take(self, elements: Sequence[int], index: int, engine: bool) -> int:
+        """Append the look-up of one of `elements` (leaves) by the run-time number `index`."""
+        first = elements[0]
+        positions = [leaf_index(e) for e in elements]
+        stride = positions[1] - positions[0] if len(positions) > 1 else 1
+        if not self.is_table(elements):
+            raise TraceError(
+                f"{user_location()}: mgjit.take needs a table of parameters, state or plain numbers that lie at equal "
+                "distances. Build the table outside of the step (rows of equal length, in order of first use)."
+            )
+        layout = TableLayout(stride, len(elements))
+        if layout not in self.layouts:
+            self.layouts.append(layout)
+        flag = 0 if engine else NUMBER
+        return self.emit((TAKE + self.layouts.index(layout)) | flag, first, index)
+
+    def look_up_before(self, record: int, first: int, index: int) -> int | None:
+        """The look-up among the operands of a record, in the table that begins with the leaf `first`; None if none."""
+        for operand in (self.a[record], self.b[record]) if record >= 0 else ():
+            is_look_up = operand >= 0 and self.op[operand] >= NUMBER + TAKE
+            if is_look_up and self.a[operand] == first and self.b[operand] == index:
+                return operand
+        return None
+
+    @staticmethod
+    def is_table(elements: Sequence[int]) -> bool:
+        """Whether operands are leaves of one kind at equal distances."""
+        kinds = {leaf_kind(e) for e in elements}
+        steps = {b - a for a, b in zip(elements, elements[1:])}
+        return len(kinds) == 1 and TEMPORARY not in kinds and len(steps) <= 1
+
+    def looked_up(self) -> set[int]:
+        """The leaves in which something is looked up."""
+        found: set[int] = set()
+        for first, code in {(a, code & ~NUMBER) for a, code in zip(self.a, self.op) if code & ~NUMBER >= TAKE}:
+            layout = self.layouts[code - TAKE]
+            found.update(first - layout.stride * k for k in range(layout.count))
+        return found
+
+    def constant_table(self, numbers: Sequence[float]) -> list[int]:
+        """Leaves of constants that lie side by side, for a look-up."""
+        start = len(self.constants)
+        self.constants.extend(float(x) for x in numbers)
+        return [leaf(CONSTANT, start + i) for i in range(len(numbers))]
+
+    def check_index(self, operand: int, count: int) -> None:
+        """Note that the number `operand`, an input or an int from a known range, must be an integer in range(count)."""
+        known = self.known_integers.get(operand)
+        if known is not None:
+            self._require_in_range(known, count)
+            return
+        if leaf_kind(operand) != INPUT:
+            raise TraceError(
+                f"{user_location()}: the index of mgjit.take and mgjit.one_hot must be an argument of the step, so "
+                "that its range can be checked before anything is written. Compute it outside and pass it in."
+            )
+        if count > self.precision.largest_integer:
+            raise TraceError(f"{user_location()}: float32 does not hold all indices of a table of {count} elements.")
+        check = IndexCheck(leaf_index(operand), count, user_location())
+        if not any(c.input_index == check.input_index and c.count == count for c in self.checks):
+            self.checks.append(check)
+
+    def _require_in_range(self, known: range, count: int) -> None:
+        if known[0] < 0 or known[-1] >= count:
+            raise TraceError(
+                f"{user_location()}: the index is a random number from {known[0]} to {known[-1]}, and the table has "
+                f"{count} elements. Draw from range({count}), so that every number that can be drawn is an index."
+            )
+
+    # ---- reads that outlive a store ---------------------------------------------------------------
+
+    def late_read(self, operand: int, read_at: int) -> int:
+        """A number read from `operand` at `read_at` is used after a store: a leaf that `finish` resolves."""
+        self._late.append((operand, read_at))
+        return leaf(LATE, len(self._late) - 1)
+
+    def read_late(self) -> set[int]:
+        """The leaves that are read late."""
+        return {operand for operand, _ in self._late}
+
+    def leaves_used_as_integers(self) -> set[int]:
+        """The operands that have to be ints, those that are read late too."""
+        late = {self._late[leaf_index(o)][0] for o in self.used_as_integers if leaf_kind(o) == LATE}
+        return self.used_as_integers | late
+
+    def finish(self) -> Trace:
+        """The finished trace."""
+        a, b = array("i", self.a), array("i", self.b)
+        c: array[int] | None = None
+        if self.third:
+            c = array("i", [NO_OPERAND]) * len(a)
+            for position, operand in self.third.items():
+                c[position] = operand
+        op = array("i", self.op)
+        if self._arrangements:
+            op, a, b, c = self._rearranged(op, a, b, c)
+        if self._late:
+            op, a, b, c = self._insert_late_copies(op, a, b, c)
+        if self.new_parameters:
+            a, b, c = self._without_holes(a, b, c)
+        parameters = sorted(((leaf_index(value._leaf), value) for value in self.new_parameters), key=itemgetter(0))
+        return Trace(
+            op, a, b, c, self.constants, self.layouts, parameters, self.bound_storages, self.states,
+            len(self.local_values), self.outputs, self.adjoint_reads, self.checks, self.precision,
+            self.power_lines,
+        )  # fmt: skip
+
+    def _rearranged(
+        self, op: array[int], a: array[int], b: array[int], c: array[int] | None
+    ) -> tuple[array[int], array[int], array[int], array[int] | None]:
+        sources = list(range(len(op)))
+        for start, order in self._arrangements:
+            sources[start : start + len(order)] = order
+        places = [0] * len(op)
+        for place, source in enumerate(sources):
+            places[source] = place
+
+        def moved(column: array[int]) -> array[int]:
+            found = [column[source] for source in sources]
+            return array("i", [places[operand] if operand >= 0 else operand for operand in found])
+
+        self.adjoint_reads = [(places[record], at) for record, at in self.adjoint_reads]
+        return array("i", [op[source] for source in sources]), moved(a), moved(b), c if c is None else moved(c)
+
+    def _without_holes(
+        self, a: array[int], b: array[int], c: array[int] | None
+    ) -> tuple[array[int], array[int], array[int] | None]:
+        """Renumber the new parameters densely when other Values, not parameters, were created in between."""
+        values = sorted(self.new_parameters, key=lambda value: leaf_index(value._leaf))
+        indices = [leaf_index(value._leaf) for value in values]
+        if indices[-1] - indices[0] < len(indices) + _TOLERATED_HOLES:
+            return a, b, c
+        moved = {}
+        for rank, (index, value) in enumerate(zip(indices, values)):
+            for kind in (PARAMETER, GRADIENT):
+                moved[leaf(kind, index)] = leaf(kind, NEW_BASE + rank)
+            value._leaf = leaf(PARAMETER, NEW_BASE + rank)
+
+        def renumbered(column: array[int]) -> array[int]:
+            return array("i", [moved.get(operand, operand) for operand in column])
+
+        return renumbered(a), renumbered(b), c if c is None else renumbered(c)
+
+    def _insert_late_copies(
+        self, op: array[int], a: array[int], b: array[int], c: array[int] | None
+    ) -> tuple[array[int], array[int], array[int], array[int] | None]:
+        # One copy for each (leaf, first write after the read), placed just before that write.
+        places = sorted({(self._next_write(operand, read_at), operand) for operand, read_at in self._late})
+        cuts = [position for position, _ in places]
+        new_position = {place: place[0] + number for number, place in enumerate(places)}
+
+        def moved(operand: int) -> int:
+            if operand >= 0:
+                return operand + bisect_left(cuts, operand + 1)
+            if leaf_kind(operand) == LATE:
+                source, read_at = self._late[leaf_index(operand)]
+                return new_position[self._next_write(source, read_at), source]
+            return operand
+
+        columns: list[list[int]] = [[], [], [], []]
+        sources = [op, a, b, c if c is not None else array("i", [NO_OPERAND]) * len(a)]
+        pending = 0
+        for position in range(len(op)):
+            while pending < len(places) and places[pending][0] == position:
+                for column, item in zip(columns, (COPY | NUMBER, places[pending][1], NO_OPERAND, NO_OPERAND)):
+                    column.append(item)
+                pending += 1
+            columns[0].append(op[position])
+            for column, source in zip(columns[1:], sources[1:]):
+                column.append(moved(source[position]))
+        self.adjoint_reads = [(moved(r), at + bisect_left(cuts, at + 1)) for r, at in self.adjoint_reads]
+        done = [array("i", column) for column in columns]
+        return done[0], done[1], done[2], done[3] if c is not None else None
+
+    def _next_write(self, operand: int, read_at: int) -> int:
+        kind = leaf_kind(operand)
+        by_backward = kind in (GRADIENT, LOCAL_GRADIENT)
+        for position in range(read_at, len(self.op)):
+            if self.op[position] == STORE and self.a[position] == operand:
+                return position
+            if by_backward and self.op[position] == BACKWARD:
+                return position
+        raise AssertionError("a late read without a write")
+
+
+#: Only inside the recorder: an operand that `finish` turns into a copy.
+LATE = 31
+assert LATE << 26 | INDEX_MASK < 1 << 31

@@ -1,0 +1,381 @@
+"""Traced Values: what parameters and intermediate results are while a step is traced.
+
+`traced_types` makes the classes for one trace: `TracedValue`, a `Value` whose arithmetic appends records,
+and the traced numbers (record/numbers.py).  They are made anew for every trace, closing over its lists, for three
+reasons: an operation costs three list appends and no look-up of "the current trace"; two threads can trace at once;
+and a value that leaks out of its trace is recognised by its class, and after `close()` refuses with a LeakError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Callable, NamedTuple
+
+from ..engine import arithmetic
+from ..engine.value import Value, restore
+from ..errors import LeakError, TraceError, user_location
+from . import opcodes as ops
+from .leaks import Traced, is_traced, leaked
+from .numbers import COMPARISONS, REFUSED, UNARY_METHODS, number_types, refuse
+from .recorder import Recorder
+
+
+class TracedTypes(NamedTuple):
+    """The classes of one trace, how operands are turned into refs, and what ends their life."""
+
+    value: type
+    number: type
+    integer: type
+    boolean: type
+    lift: Callable[[Any], int]
+    number_operand: Callable[[Any], int]
+    leaf_number: Callable[..., Any]
+    number_when_used: Callable[[Callable[[], int]], Any]
+    is_current: Callable[[Any, int], bool]
+    input_number: Callable[..., Any]
+    number_at: Callable[[int, bool], Any]
+    binary_on_value: Callable[[int, bool], Callable[[Any, Any], Any]]
+    gatherer: Any
+    close: Callable[[], None]
+
+
+_VALUE_BINARY = {"add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY}
+
+
+def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
+    """The two traced classes of one trace.
+
+    Args:
+        gatherer: looks up what a traced index chooses (an autograd.chosen.Gatherer).
+    """
+    append_op, append_a, append_b = recorder.op.append, recorder.a.append, recorder.b.append
+    records = recorder.op
+    new = object.__new__
+
+    numbers = number_types(recorder)
+    TracedNumber: Any = numbers.number
+    IntegerNumber: Any = numbers.integer
+    BooleanNumber: Any = numbers.boolean
+    number_from, integer_from, number_operand = numbers.from_operand, numbers.integer_from_operand, numbers.operand
+    boolean_from, constant = numbers.boolean_from_operand, numbers.constant
+
+    class DataNumber(TracedNumber):  # type: ignore[misc]
+        """The `.data` of a computed Value."""
+
+        __slots__ = ()
+
+    class TracedValue(Value, Traced):
+        """A Value that is being computed while a step is traced."""
+
+        __slots__ = ()
+
+        # What the engine computes with; asked for only when this outlives its trace.
+        _data = property(leaked)
+        _grad = property(leaked)
+
+        def __init__(self, data: Any) -> None:
+            raise LeakError("a traced Value cannot be made by hand")
+
+        @property
+        def data(self) -> Any:
+            if closed:
+                leaked()
+            number = new(DataNumber)
+            number._leaf = self._leaf
+            return number
+
+        @data.setter
+        def data(self, number: Any) -> None:
+            raise TraceError(
+                f"{user_location()}: only parameters (Values that existed before the step, or were made by Value(...)) "
+                "can be assigned. Write a new expression instead of changing .data of a computed Value."
+            )
+
+        @property
+        def grad(self) -> Any:
+            return number_from(recorder.adjoint(self._leaf))
+
+        @grad.setter
+        def grad(self, number: Any) -> None:
+            raise TraceError(
+                f"{user_location()}: .grad of a computed Value cannot be assigned. Each backward() resets the "
+                "gradients of computed Values by itself; only parameters accumulate."
+            )
+
+        def backward(self) -> None:
+            if closed:
+                leaked()
+            recorder.backward(self._leaf)
+
+        def __repr__(self) -> str:
+            return "<a Value that is being traced>"
+
+        def __reduce__(self) -> Any:
+            return restore, (Value, self.data, self.grad)
+
+        def _select(self, condition: Any, chosen: Any, other: Any) -> Any:
+            return select(condition, chosen, other)
+
+    closed = False
+
+    def value_from(operand: int) -> Any:
+        value = new(TracedValue)
+        value._leaf = operand
+        return value
+
+    # ---- operands: an object of the user's program -> ref ------------------------------------------
+
+    def lift(operand: Any) -> int:
+        """As an operand of Value arithmetic.  A computed number enters as a copy that no gradient crosses."""
+        kind = type(operand)
+        if kind is TracedValue:
+            return operand._leaf  # type: ignore[no-any-return]
+        if isinstance(operand, Value):
+            if is_traced(operand):
+                leaked()
+            if operand._trace is recorder:
+                return operand._leaf
+            return recorder.parameter(operand)
+        if kind is TracedNumber or kind is IntegerNumber or kind is BooleanNumber:
+            return operand._leaf  # type: ignore[no-any-return]
+        if isinstance(operand, TracedNumber):  # read from a Value: a copy that no gradient crosses
+            return recorder.emit(ops.COPY | ops.NUMBER, operand._leaf, ops.NO_OPERAND)
+        return constant(operand)
+
+    # ---- arithmetic -------------------------------------------------------------------------------
+
+    def binary_on_value(code: int, reflected: bool) -> Callable[[Any, Any], Any]:
+        def method(self: Any, other: Any) -> Any:
+            kind = type(other)
+            if kind is TracedValue or ((kind is Value or kind is bound_type) and other._trace is recorder):
+                operand = other._leaf
+            else:
+                operand = lift(other)
+            mine = self._leaf if type(self) is TracedValue or self._trace is recorder else lift(self)
+            result = new(TracedValue)
+            result._leaf = len(records)
+            append_op(code)
+            if reflected:
+                append_a(operand)
+                append_b(mine)
+            else:
+                append_a(mine)
+                append_b(operand)
+            return result
+
+        return method
+
+    def traced_binary(code: int, reflected: bool) -> Callable[[Any, Any], Any]:
+        # The same for a receiver that is known to be a TracedValue: the hottest function of tracing.
+        def method(self: Any, other: Any) -> Any:
+            kind = type(other)
+            if (
+                kind is TracedValue
+                or kind is TracedNumber
+                or ((kind is Value or kind is bound_type) and other._trace is recorder)
+            ):
+                operand = other._leaf
+            else:
+                operand = lift(other)
+            result = new(TracedValue)
+            result._leaf = len(records)
+            append_op(code)
+            if reflected:
+                append_a(operand)
+                append_b(self._leaf)
+            else:
+                append_a(self._leaf)
+                append_b(operand)
+            return result
+
+        return method
+
+    def unary_on_value(code: int) -> Callable[[Any], Any]:
+        def method(self: Any) -> Any:
+            return value_from(recorder.emit(code, lift(self), ops.NO_OPERAND))
+
+        return method
+
+    def value_comparison(code: int, swapped: bool) -> Callable[[Any, Any], Any]:
+        def method(self: Any, other: Any) -> Any:
+            a = plain(self)
+            b = plain(other)
+            return boolean_from(recorder.emit(code | ops.NUMBER, *((b, a) if swapped else (a, b))))
+
+        return method
+
+    def plain(operand: Any) -> int:
+        """The number behind a Value or a number, without a copy."""
+        return lift(operand) if isinstance(operand, Value) else number_operand(operand)
+
+    exponents: set[int] = set()
+
+    def value_power(self: Any, exponent: Any) -> Any:
+        if isinstance(exponent, Value):
+            raise TraceError(f"{user_location()}: Value ** Value is not defined: write mgjit.exp(b * mgjit.log(a)).")
+        power = recorder.emit(ops.POWER, lift(self), operand := lift(exponent))
+        if operand not in exponents:
+            exponents.add(operand)
+            recorder.note_power()
+        return value_from(power)
+
+    def value_divide(self: Any, other: Any) -> Any:
+        if isinstance(other, Value):
+            return self * other**-1
+        if isinstance(other, TracedNumber):
+            return self * number_from(recorder.emit(ops.POWER | ops.NUMBER, other._leaf, recorder.constant(-1.0)))
+        number = recorder.precision.rounded(recorder.constants[ops.leaf_index(constant(other))])
+        return self * arithmetic.power(number, -1.0)
+
+    def value_divide_reflected(self: Any, other: Any) -> Any:
+        return other * self**-1
+
+    def value_maximum(self: Any, other: Any) -> Any:
+        return value_from(recorder.emit(ops.MAXIMUM, lift(self), lift(other)))
+
+    def value_minimum(self: Any, other: Any) -> Any:
+        return value_from(recorder.emit(ops.MINIMUM, lift(self), lift(other)))
+
+    def number_extreme(code: int) -> Callable[[Any, Any], Any]:
+        def method(self: Any, other: Any) -> Any:
+            if isinstance(other, Value):
+                return value_from(recorder.emit(code, lift(self), lift(other)))
+            return like([self, other], recorder.emit(code | ops.NUMBER, number_operand(self), number_operand(other)))
+
+        return method
+
+    # ---- selection and look-up --------------------------------------------------------------------
+
+    def select(condition: Any, chosen: Any, other: Any) -> Any:
+        test = plain(condition)
+        if isinstance(chosen, Value) or isinstance(other, Value):
+            if ops.leaf_kind(test) in ops.MUTABLE:  # the engine decides once, the backward pass comes later
+                test = recorder.emit(ops.COPY | ops.NUMBER, test, ops.NO_OPERAND)
+            return value_from(recorder.select(test, lift(chosen), lift(other)))
+        result = recorder.select(test, number_operand(chosen), number_operand(other), ops.NUMBER)
+        return like([chosen, other], result)
+
+    def like(numbers: Sequence[Any], operand: int) -> Any:
+        """What stands for one of several numbers: an int or bool when all are."""
+        if all(isinstance(number, int) for number in numbers):
+            return (boolean_from if all(isinstance(number, bool) for number in numbers) else integer_from)(operand)
+        return number_from(operand)
+
+    def number_at(leaf: int, integer: bool) -> Any:
+        """What stands for a leaf that no record of the step overwrites."""
+        return (integer_from if integer else number_from)(leaf)
+
+    def input_number(index: int, integer: bool = False) -> Any:
+        """What stands for an input."""
+        return number_at(ops.leaf(ops.INPUT, index), integer)
+
+    def constants(numbers: list[Any]) -> list[int]:
+        for number in numbers:
+            constant(number)  # which refuses what is no number
+        return recorder.constant_table(numbers)
+
+    def take(table: list[Any], index: int) -> Any:
+        if not table:
+            raise TraceError(f"{user_location()}: mgjit.take from an empty table.")
+        first = table[0]
+        if isinstance(first, (list, tuple)):
+            width = len(first)
+            if any(not isinstance(row, (list, tuple)) or len(row) != width for row in table):
+                raise TraceError(f"{user_location()}: the rows of a table for mgjit.take must have equal lengths.")
+            if all(not isinstance(x, (Value, TracedNumber)) for row in table for x in row):
+                flat = constants([x for row in table for x in row])
+                columns = [flat[c::width] for c in range(width)]
+                return [number_from(recorder.take(column, index, False)) for column in columns]
+            for row in table:  # register parameters row by row, so that rows are contiguous
+                for element in row:
+                    plain(element)
+            return [take([row[c] for row in table], index) for c in range(width)]
+        if all(isinstance(x, Value) for x in table):
+            return value_from(recorder.take([lift(x) for x in table], index, True))
+        if any(isinstance(x, TracedNumber) for x in table):
+            operands = [number_operand(x) for x in table]
+            if recorder.is_table(operands):
+                return number_from(recorder.take(operands, index, False))
+            return chosen_one(operands, index)
+        return number_from(recorder.take(constants(table), index, False))
+
+    def chosen_one(operands: list[int], index: int) -> Any:
+        """One of computed numbers: compare the index with each place."""
+        result = operands[0]
+        for k, operand in enumerate(operands[1:], 1):
+            test = number_operand(gatherer.test(number_from(index), k))
+            result = recorder.select(test, operand, result, ops.NUMBER)
+        return number_from(result)
+
+    def close() -> None:
+        nonlocal append_op, closed
+        append_op = leaked
+        numbers.close()
+        recorder.adjoint = leaked  # type: ignore[method-assign, assignment]
+        closed = True
+
+    from ..runtime.buffers import BoundValue as bound_type
+
+    for name, code in _VALUE_BINARY.items():
+        setattr(TracedValue, f"__{name}__", traced_binary(code, False))
+        setattr(TracedValue, f"__r{name}__", traced_binary(code, True))
+    for name, code in UNARY_METHODS.items():
+        setattr(TracedValue, name, unary_on_value(code))
+    for name, (code, swapped) in COMPARISONS.items():
+        setattr(TracedValue, name, value_comparison(code, swapped))
+    for name, reason in REFUSED.items():
+        setattr(TracedValue, name, refuse(reason))
+    value_methods = {
+        "__pow__": value_power, "__truediv__": value_divide, "__rtruediv__": value_divide_reflected,
+        "maximum": value_maximum, "minimum": value_minimum,
+    }  # fmt: skip
+    for name, method in value_methods.items():
+        setattr(TracedValue, name, method)
+
+    def take_from(self: Any, table: Any) -> Any:
+        index = number_operand(self)
+        recorder.check_index(index, len(table))
+        return take(list(table), index)
+
+    gatherer.when_used = lambda number: numbers.when_used(lambda: number_operand(number()))
+
+    def take_number(self: Any, table: list[Any]) -> Any:
+        operand = number_operand(take(table, number_operand(self)))
+        ranges = [range_of(number) for number in table]
+        if all(ranges):
+            lows, highs = [found[0] for found in ranges if found], [found[-1] for found in ranges if found]
+            recorder.known_integers[operand] = range(min(lows), max(highs) + 1)
+        return like(table, operand)
+
+    def range_of(number: Any) -> range | None:
+        """What an int is certainly among."""
+        if type(number) is int:
+            return range(number, number + 1)
+        return recorder.known_integers.get(number._leaf) if type(number) is IntegerNumber else None
+
+    number_methods: dict[str, Any] = {
+        "_take_number": take_number, "_gatherer": gatherer,
+        "maximum": number_extreme(ops.MAXIMUM), "minimum": number_extreme(ops.MINIMUM),
+        "_select": lambda self, *operands: select(*operands), "_take": take_from,
+    }  # fmt: skip
+    for name, of_number in number_methods.items():
+        setattr(TracedNumber, name, of_number)
+    TracedValue._lifted = staticmethod(  # type: ignore[method-assign]
+        lambda number: value_from(lift(number))
+    )
+    return TracedTypes(
+        TracedValue,
+        TracedNumber,
+        IntegerNumber,
+        BooleanNumber,
+        lift,
+        number_operand,
+        numbers.from_memory,
+        numbers.when_used,
+        numbers.is_current,
+        input_number,
+        number_at,
+        binary_on_value,
+        gatherer,
+        close,
+    )

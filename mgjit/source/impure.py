@@ -1,0 +1,124 @@
+"""What is another at every call, and would be frozen into a step: the time, files, iterators, what is printed.
+
+Functions of the clock and of files refuse to be called while a step is traced (source/rewriting.py puts the ones below
+in their place), and iterators that existed before the step refuse to go on: each call would have to take the next
+element.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import SideEffectWarning, TraceError, user_location, user_stacklevel
+from ..record.progress import is_tracing
+from ..world.places import Place, Root
+
+_CLOCKS = (
+    "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time", "localtime",
+    "gmtime", "ctime", "strftime",
+)  # fmt: skip
+
+
+def _refusing(name: str, original: Callable[..., Any], advice: str) -> Callable[..., Any]:
+    def function(*arguments: Any, **options: Any) -> Any:
+        if not is_tracing():  # another thread
+            return original(*arguments, **options)
+        raise TraceError(
+            f"{user_location()}: {name}() would be called while the step is traced, and not in compiled calls. {advice}"
+        )
+
+    return function
+
+
+def printed(*arguments: Any, **options: Any) -> None:
+    """`print(...)`, which does not happen in compiled calls."""
+    print(*arguments, **options)
+    if is_tracing():
+        warnings.warn(
+            "the step prints. That happens when it is traced, and not in compiled calls: return what is to be printed.",
+            SideEffectWarning,
+            stacklevel=user_stacklevel(),
+        )
+
+
+_OUTSIDE = "Call it outside of the step, and pass what it gives as an argument."
+#: Functions that are replaced, by the name of the replacement; the replacements; and the modules, or classes, in which
+#: code may name them.
+ORIGINALS: dict[str, Any] = {f"time_{name}": getattr(time, name) for name in _CLOCKS}
+ORIGINALS.update(open=open, input=input, print=print)
+HELPERS: dict[str, Callable[..., Any]] = {
+    name: _refusing(original.__name__, original, _OUTSIDE) for name, original in ORIGINALS.items()
+}
+for _name in ("now", "utcnow", "today"):
+    HELPERS[f"datetime_{_name}"] = _refusing(f"datetime.{_name}", getattr(datetime.datetime, _name), _OUTSIDE)
+HELPERS["print"] = printed
+
+
+def names_in(name: str, meant: Any) -> dict[str, str]:
+    """What code can call by a name that means `meant`, and the names of the replacements."""
+    if meant is time:
+        return {f"{name}.{clock}": f"time_{clock}" for clock in _CLOCKS}
+    if meant is datetime or meant is datetime.datetime:
+        inner = f"{name}.datetime" if meant is datetime else name
+        return {f"{inner}.{way}": f"datetime_{way}" for way in ("now", "utcnow", "today")}
+    return {}
+
+
+class Iterators:
+    """Iterators that exist before a step.  Those of itertools.count give numbers while it is traced, and are reported.
+
+    Args:
+        found: where they are, and they.
+    """
+
+    def __init__(self, found: Sequence[tuple[Place, Any]]) -> None:
+        self._counts = [(place, thing, repr(thing)) for place, thing in found if type(thing) is itertools.count]
+        others = [(place, thing) for place, thing in found if type(thing) is not itertools.count]
+        self._others = [(place, thing) for place, thing in others if not isinstance(place, Root)]
+
+    def halt(self) -> None:
+        """Let them refuse to go on; `restore` must follow."""
+        for place, iterator in self._others:
+            place.write(_Halted(iterator, place.describe()))
+
+    def restore(self) -> None:
+        """Put them back."""
+        for place, iterator in self._others:
+            place.write(iterator)
+
+    def advanced(self) -> list[Place]:
+        """Where those are that have gone on."""
+        return [place for place, counter, before in self._counts if repr(counter) != before]
+
+
+class _Halted:
+    """Stands for an iterator while a step is traced.
+
+    Args:
+        text: where it is.
+    """
+
+    __slots__ = ("_text", "original")
+
+    def __init__(self, original: Any, text: str) -> None:
+        self.original, self._text = original, text
+
+    def __iter__(self) -> _Halted:
+        return self
+
+    def __next__(self) -> Any:
+        raise TraceError(
+            f"{user_location()}: the step takes the next element of {self._text}, which existed before it. Compiled "
+            "calls would all use the one that was taken while the step was traced: take it outside of the step, and "
+            "pass it as an argument."
+        )
+
+    send = throw = read = readline = readlines = __next__
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.original, name)

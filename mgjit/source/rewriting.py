@@ -1,0 +1,365 @@
+"""Functions of the user, rewritten so that traced numbers can go where Python asks for real ones.
+
+The source of a function is parsed, changed, and compiled; the function itself stays what it is, and gets the new code
+for the time of a trace (source/installed.py).  What changes:
+
+1. `a if test else b`, `a and b`, `a or b`, `not a` and `a < b < c` become calls that select when the test is traced.
+2. `table[index]`, also assigned to, becomes a call that looks elements up when the index is traced.
+3. Functions that ask for the number itself (`max`, `float`, `type`, `math.exp`, ...) are replaced by ones that take
+   traced numbers as well (source/semantics.py).
+4. The tests of `if` and `while` are passed to a function that reports a traced one together with its text.
+
+Code that cannot be changed so without another meaning (a `yield`, `await`, `:=` or `super()` would end up in a
+function of its own) stays as it is.  A function whose source is not what it was compiled from is not touched at all.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import linecache
+import math
+from collections.abc import Iterable, Iterator
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+from ..world.code import codes
+from .impure import names_in
+from .semantics import REPLACEMENTS
+
+#: The name under which rewritten code finds the functions of source/semantics.py.
+NAME_OF_HELPERS = "__mgjit__"
+
+_PLAIN_TESTS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "len"})
+_PLAIN_OPERATORS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
+_HAS_ITS_OWN_MEANING = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
+_OF_THE_FRAME = frozenset({"super", "locals", "vars", "dir", "eval", "exec"})
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def rewritten(functions: Iterable[FunctionType]) -> list[tuple[FunctionType, CodeType]]:
+    """The functions that can be rewritten, each with its new code."""
+    by_file: dict[str, list[FunctionType]] = {}
+    for function in functions:
+        by_file.setdefault(function.__code__.co_filename, []).append(function)
+    found = []
+    for filename, members in by_file.items():
+        source = "".join(linecache.getlines(filename))
+        for function in members:
+            code = _code_of(source, filename, function) if source else None
+            if code is not None:
+                found.append((function, code))
+    return found
+
+
+# ---- finding the text of a function ---------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """What is in a part of a file.  Functions are known by their name and the line in which their decorators begin."""
+
+    nodes: dict[tuple[str, int], list[tuple[int, int]]]  # line and column of each in the tree
+    codes: dict[tuple[str, int], list[CodeType]]  # what Python makes of them
+
+
+@functools.lru_cache(maxsize=64)
+def _definitions(source: str, filename: str) -> list[tuple[int, int]] | None:
+    """First and last line of each function and class at the top of a file; None when it is no Python."""
+    try:
+        tree = ast.parse(source, filename)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return [(_first_line(node), node.end_lineno or node.lineno) for node in tree.body if isinstance(node, definitions)]
+
+
+@functools.lru_cache(maxsize=256)
+def _text_around(source: str, filename: str, line: int) -> str | None:
+    """A file without the functions and classes that do not contain a line, all else where it was."""
+    definitions = _definitions(source, filename)
+    if definitions is None:
+        return None
+    lines = source.split("\n")
+    for first, last in definitions:
+        if not first <= line <= last:
+            lines[first - 1 : last] = [""] * (last - first + 1)
+    return "\n".join(lines)
+
+
+@functools.lru_cache(maxsize=256)
+def _part(text: str, filename: str) -> _Part:
+    tree, part = ast.parse(text, filename), _Part({}, {})
+    for node in ast.walk(tree):
+        if isinstance(node, _FUNCTIONS):
+            key = getattr(node, "name", "<lambda>"), _first_line(node)
+            part.nodes.setdefault(key, []).append((node.lineno, node.col_offset))
+    for code in codes(compile(tree, filename, "exec", dont_inherit=True)):
+        part.codes.setdefault((code.co_name, code.co_firstlineno), []).append(code)
+    return part
+
+
+def _first_line(node: Any) -> int:
+    lines: list[int] = [node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))]
+    return min(lines)
+
+
+def _code_of(source: str, filename: str, function: FunctionType) -> CodeType | None:
+    """The rewritten code of a function; None when it stays as it is."""
+    code = function.__code__
+    key = code.co_name, code.co_firstlineno
+    text = _text_around(source, filename, code.co_firstlineno)
+    if text is None:
+        return None
+    part = _part(text, filename)
+    nodes = part.nodes.get(key, [])
+    if len(nodes) != 1 or not any(_is_same(original, code) for original in part.codes.get(key, ())):
+        return None
+    return _rewritten(text, filename, nodes[0], code, _meanings(function))
+
+
+def _is_same(original: CodeType, code: CodeType) -> bool:
+    """Whether a function was compiled from this text."""
+    return (
+        original.co_names == code.co_names
+        and original.co_varnames == code.co_varnames
+        and len(original.co_code) == len(code.co_code)
+    )
+
+
+def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
+    """Names, and names with an attribute, that mean something with a replacement; and what its name is."""
+    namespace = function.__globals__
+    known = {id(original): name for name, original in REPLACEMENTS.items()}
+    found: dict[str, str] = {}
+    for inner in codes(function.__code__):
+        for name in inner.co_names:
+            meant = namespace.get(name, getattr(builtins, name, None))
+            found.update(names_in(name, meant))
+            if meant is math:
+                ours = {a for a, function in vars(math).items() if REPLACEMENTS.get(f"math_{a}", function) is function}
+                found.update({f"{name}.{attribute}": f"math_{attribute}" for attribute in ours})
+            elif id(meant) in known:
+                found[name] = known[id(meant)]
+    return tuple(sorted(found.items()))
+
+
+@functools.lru_cache(maxsize=1024)
+def _rewritten(
+    text: str, filename: str, place: tuple[int, int], code: CodeType, meanings: tuple[tuple[str, str], ...]
+) -> CodeType | None:
+    """The new code of the function at a place (line, column) in a part of its file."""
+    tree = ast.parse(text, filename)
+    node = _function_at(tree, place)
+    rewriter = _Rewriter(dict(meanings), text)
+    rewriter.function(node)
+    if not rewriter.changed:
+        return None
+    ast.fix_missing_locations(node)
+    for made in codes(compile(tree, filename, "exec", dont_inherit=True)):
+        if made.co_name == code.co_name and made.co_firstlineno == code.co_firstlineno:
+            return made if made.co_freevars == code.co_freevars else None
+    return None
+
+
+def _function_at(tree: ast.Module, place: tuple[int, int]) -> Any:
+    """The function at a place, looked for only in what contains its line."""
+    pending: list[ast.AST] = [tree]
+    while True:
+        node = pending.pop()
+        if isinstance(node, _FUNCTIONS) and (node.lineno, node.col_offset) == place:
+            return node
+        for child in ast.iter_child_nodes(node):
+            last = getattr(child, "end_lineno", None)
+            if last is None or _first_line(child) <= place[0] <= last:  # such as arguments, which have no place
+                pending.append(child)
+
+
+# ---- the changes ------------------------------------------------------------------------------------------
+
+
+class _Rewriter(ast.NodeTransformer):
+    """Changes the body of one function, and of those inside it."""
+
+    def __init__(self, meanings: dict[str, str], source: str) -> None:
+        self._meanings, self._source = meanings, source
+        self._hidden: list[set[str]] = []
+        self.changed = False
+
+    def function(self, node: Any) -> None:
+        """Rewrite the body of a function; its decorators and defaults have been evaluated."""
+        self._hidden.append(set(_bound_names(node)))
+        if isinstance(node, ast.Lambda):
+            node.body = self.visit(node.body)
+        else:
+            node.body = [self.visit(statement) for statement in node.body]
+        self._hidden.pop()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        self.function(node)
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        self.function(node)
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        for statement in node.body:  # a new function would not see the names of the class
+            if isinstance(statement, ast.FunctionDef):
+                self.function(statement)
+        return node
+
+    # -- 1: tests
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        plain = _is_plain(node.test) or _has_its_own_meaning(node.body, node.orelse)
+        self.generic_visit(node)
+        if plain:
+            return node
+        return self._call("choose", node, node.test, _later(node.body), _later(node.orelse))
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        plain = all(map(_is_plain, node.values)) or _has_its_own_meaning(*node.values[1:])
+        self.generic_visit(node)
+        if plain:
+            return node
+        name = "both" if isinstance(node.op, ast.And) else "either"
+        result = node.values[-1]
+        for value in node.values[-2::-1]:
+            result = self._call(name, node, value, _later(result))
+        return result
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        plain = not isinstance(node.op, ast.Not) or _is_plain(node.operand)
+        self.generic_visit(node)
+        return node if plain else self._call("negation", node, node.operand)
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        middle = node.comparators[:-1]
+        if middle and all(isinstance(part, (ast.Name, ast.Constant)) for part in middle) and not _is_plain(node):
+            parts = [node.left, *node.comparators]
+            pairs: list[ast.expr] = [ast.Compare(a, [op], [b]) for a, op, b in zip(parts, node.ops, parts[1:])]
+            return self.visit(ast.copy_location(ast.BoolOp(ast.And(), pairs), node))
+        self.generic_visit(node)
+        return node
+
+    def visit_If(self, node: ast.If) -> Any:
+        return self._with_test(node)
+
+    def visit_While(self, node: ast.While) -> Any:
+        return self._with_test(node)
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        return self._with_test(node)
+
+    def _with_test(self, node: Any) -> Any:
+        text = "" if _is_plain(node.test) else ast.get_source_segment(self._source, node.test) or ""
+        kind = type(node).__name__.lower()
+        self.generic_visit(node)
+        if text:
+            node.test = self._call("truth", node.test, node.test, ast.Constant(text), ast.Constant(kind))
+        return node
+
+    # -- 2: elements
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        plain = not isinstance(node.ctx, ast.Load) or _is_plain_index(node.slice)
+        self.generic_visit(node)
+        return node if plain else self._call("element", node, node.value, node.slice)
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        target = node.targets[0]
+        self.generic_visit(node)
+        if len(node.targets) == 1 and isinstance(target, ast.Subscript) and not _is_plain_index(target.slice):
+            return ast.copy_location(
+                ast.Expr(self._call("assign_element", node, node.value, target.value, target.slice)), node
+            )
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        target = node.target
+        own_meaning = _has_its_own_meaning(node.value)
+        self.generic_visit(node)
+        if not isinstance(target, ast.Subscript) or _is_plain_index(target.slice) or own_meaning:
+            return node
+        operator = ast.Constant(type(node.op).__name__)
+        return ast.copy_location(
+            ast.Expr(self._call("update_element", node, target.value, target.slice, operator, _later(node.value))), node
+        )
+
+    # -- 3: functions
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        name = _dotted(node.func)
+        self.generic_visit(node)
+        replacement = self._meanings.get(name)
+        if replacement is None or any(name.partition(".")[0] in hidden for hidden in self._hidden):
+            return node
+        if replacement == "type" and len(node.args) != 1:
+            return node
+        node.func = self._helper(replacement, node)
+        return node
+
+    def _helper(self, name: str, place: Any) -> Any:
+        self.changed = True
+        helpers = ast.copy_location(ast.Name(NAME_OF_HELPERS, ast.Load()), place)
+        return ast.copy_location(ast.Attribute(helpers, name, ast.Load()), place)
+
+    def _call(self, name: str, place: Any, *arguments: Any) -> Any:
+        return ast.copy_location(ast.Call(self._helper(name, place), list(arguments), []), place)
+
+
+def _later(node: Any) -> ast.Lambda:
+    """An expression that is evaluated when it is called."""
+    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    return ast.copy_location(ast.Lambda(nothing, node), node)
+
+
+def _is_plain(node: Any) -> bool:
+    """Whether a test has a truth value for certain."""
+    if isinstance(node, ast.Constant):
+        return True
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in _PLAIN_TESTS
+    if isinstance(node, ast.BoolOp):
+        return all(map(_is_plain, node.values))
+    if isinstance(node, ast.UnaryOp):
+        return _is_plain(node.operand)
+    if isinstance(node, ast.Compare):
+        parts = [node.left, *node.comparators]
+        return all(isinstance(op, _PLAIN_OPERATORS) for op in node.ops) or all(map(_is_plain, parts))
+    return False
+
+
+def _is_plain_index(node: Any) -> bool:
+    """Whether an index is written down."""
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.operand, ast.Constant)
+    return isinstance(node, (ast.Constant, ast.Slice, ast.Tuple))
+
+
+def _has_its_own_meaning(*nodes: Any) -> bool:
+    """Whether something in expressions depends on which function it is in."""
+    return any(
+        isinstance(part, _HAS_ITS_OWN_MEANING) or (isinstance(part, ast.Call) and _dotted(part.func) in _OF_THE_FRAME)
+        for node in nodes
+        for part in ast.walk(node)
+    )
+
+
+def _dotted(node: Any) -> str:
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _bound_names(node: Any) -> Iterator[str]:
+    """The names that a function binds: its parameters and what it assigns."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.arg):
+            yield part.arg
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            yield part.id

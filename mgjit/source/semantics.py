@@ -1,0 +1,230 @@
+"""What rewritten code calls where it may meet a traced number: Python's own meaning for everything else.
+
+Rewritten functions (source/rewriting.py) find these under one name.  Each does exactly what the syntax or builtin that
+it stands for does, unless an operand is traced; then it records the operation with the same result, or raises a
+TraceError that says how to write it.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from ..errors import TraceError, user_location
+from ..record.leaks import TracedView, is_traced, is_traced_number
+from . import impure
+
+_INPLACE: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv,
+    "Pow": operator.ipow, "FloorDiv": operator.ifloordiv, "Mod": operator.imod, "MatMult": operator.imatmul,
+    "BitAnd": operator.iand, "BitOr": operator.ior, "BitXor": operator.ixor, "LShift": operator.ilshift,
+    "RShift": operator.irshift,
+}  # fmt: skip
+
+
+def _select(condition: Any, chosen: Any, other: Any) -> Any:
+    """`chosen if condition else other` of numbers, or of lists and tuples of equal structure."""
+    if chosen is other:
+        return chosen
+    if type(chosen) in (list, tuple) and type(chosen) is type(other) and len(chosen) == len(other):
+        return type(chosen)(_select(condition, a, b) for a, b in zip(chosen, other))
+    if not all(isinstance(x, (int, float)) or hasattr(x, "_select") for x in (chosen, other)):
+        raise TraceError(
+            f"{user_location()}: which of two objects is meant ({type(chosen).__name__}, {type(other).__name__}) "
+            "depends on a traced number. Only numbers, Values, and lists of them can be selected; compute both, "
+            "and select the numbers."
+        )
+    return condition._select(condition, chosen, other)
+
+
+def choose(test: Any, chosen: Callable[[], Any], other: Callable[[], Any]) -> Any:
+    """`chosen if test else other`."""
+    if type(test) is bool or not is_traced_number(test):
+        return chosen() if test else other()
+    return _select(test, chosen(), other())
+
+
+def both(first: Any, second: Callable[[], Any]) -> Any:
+    """`first and second`."""
+    if type(first) is bool or not is_traced_number(first):
+        return first and second()
+    return _select(first, second(), first)
+
+
+def either(first: Any, second: Callable[[], Any]) -> Any:
+    """`first or second`."""
+    if type(first) is bool or not is_traced_number(first):
+        return first or second()
+    return _select(first, first, second())
+
+
+def negation(operand: Any) -> Any:
+    """`not operand`."""
+    return operand == 0 if is_traced_number(operand) else not operand
+
+
+def truth(test: Any, text: str, statement: str) -> Any:
+    """The test of an `if`, `while` or `assert`."""
+    if type(test) is not bool and is_traced(test) and not issubclass(type(test), TracedView):
+        raise TraceError(
+            f"{user_location()}: `{statement} {text}` asks for a number that is known only when the compiled step "
+            "runs. Write a conditional expression (`a if test else b`, mgjit.where, max, min), which is computed both "
+            "ways, or pass what decides as an argument that @mgjit.compile(static=(...)) names."
+        )
+    return test
+
+
+# ---- elements -----------------------------------------------------------------------------------------------
+
+
+def element(container: Any, index: Any) -> Any:
+    """`container[index]`."""
+    if type(index) is int or not _is_traced_integer(index) or type(container) not in (list, tuple):
+        return container[index]
+    return index._gatherer.element(container, index)
+
+
+def _is_traced_integer(index: Any) -> bool:
+    return is_traced_number(index) and isinstance(index, int)
+
+
+def assign_element(content: Any, container: Any, index: Any) -> None:
+    """`container[index] = content`."""
+    if type(index) is int or not _is_traced_integer(index) or type(container) is not list:
+        container[index] = content
+        return
+    index._check_index(len(container))
+    for k, old in enumerate(container):
+        container[k] = _select(index == k, content, old)
+
+
+def update_element(container: Any, index: Any, name: str, operand: Callable[[], Any]) -> None:
+    """`container[index] += operand` and its like."""
+    current = element(container, index)
+    assign_element(_INPLACE[name](current, operand()), container, index)
+
+
+# ---- functions ----------------------------------------------------------------------------------------------
+
+
+def _extreme(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def function(*arguments: Any, **options: Any) -> Any:
+        items = list(arguments[0]) if len(arguments) == 1 else list(arguments)
+        if not any(map(is_traced, items)):
+            return original(items, **options) if items or "default" in options else original(*arguments, **options)
+        if options.get("key") is not None:
+            raise TraceError(f"{user_location()}: {name} with key= cannot choose among traced numbers.")
+        best = items[0]
+        for item in items[1:]:
+            if is_traced(best) or is_traced(item):
+                traced = best if is_traced(best) else item._lifted(best)
+                best = getattr(traced, "maximum" if name == "max" else "minimum")(item)
+            else:
+                best = original(best, item)
+        return best
+
+    return function
+
+
+def to_float(*arguments: Any) -> Any:
+    """`float(x)`."""
+    if len(arguments) == 1 and is_traced(arguments[0]) and hasattr(arguments[0], "_as_float"):
+        return arguments[0]._as_float()
+    return float(*arguments)
+
+
+def to_integer(*arguments: Any, **options: Any) -> Any:
+    """`int(x)`."""
+    if len(arguments) == 1 and is_traced(arguments[0]) and hasattr(arguments[0], "_as_integer"):
+        return arguments[0]._as_integer()
+    return int(*arguments, **options)
+
+
+def rounded(number: Any, *digits: Any) -> Any:
+    """`round(x)`."""
+    if is_traced(number) and hasattr(number, "_as_integer"):
+        return number._as_integer()
+    return round(number, *digits)
+
+
+def type_of(thing: Any) -> Any:
+    """`type(x)`."""
+    if is_traced(thing):
+        return thing.__class__
+    return getattr(type(thing), "_mgjit_original", type(thing))  # of parameters that live in a kernel's memory
+
+
+def _of_number(name: str, original: Callable[..., Any], compute: Callable[..., Any]) -> Callable[..., Any]:
+    def function(*arguments: Any) -> Any:
+        return compute(*arguments) if any(map(is_traced, arguments)) else original(*arguments)
+
+    function.__name__ = name
+    return function
+
+
+def _unknown(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def refuse(*_: Any) -> Any:
+        raise TraceError(
+            f"{user_location()}: math.{name} of a traced number is not available. There are "
+            f"{', '.join(sorted(_MATHEMATICS))}; compute others outside of the step, or from these."
+        )
+
+    return _of_number(name, original, refuse)
+
+
+def _logarithm(x: Any, base: Any = None) -> Any:
+    of = math.log if not is_traced(x) else type(x).log
+    if base is None:
+        return of(x)
+    return of(x) / (math.log(base) if not is_traced(base) else base.log())
+
+
+def _product(items: Sequence[Any], *, start: Any = 1) -> Any:
+    for item in items:
+        start = start * item
+    return start
+
+
+_MATHEMATICS: dict[str, Callable[..., Any]] = {
+    "exp": lambda x: x.exp(),
+    "log": _logarithm,
+    "sqrt": lambda x: x.sqrt(),
+    "tanh": lambda x: x.tanh(),
+    "fabs": abs,
+    "pow": lambda x, y: x**y,
+    "isnan": lambda x: x != x,
+    "isinf": lambda x: abs(x) == math.inf,
+    "isfinite": lambda x: x - x == 0.0,
+}
+
+#: What is replaced, by the name of the replacement.
+REPLACEMENTS: dict[str, Any] = {"max": max, "min": min, "float": float, "int": int, "round": round, "type": type}
+REPLACEMENTS.update(impure.ORIGINALS)
+REPLACEMENTS.update({f"math_{name}": original for name, original in vars(math).items() if callable(original)})
+
+
+def _helpers() -> dict[str, Any]:
+    found: dict[str, Any] = {
+        **impure.HELPERS,
+        "max": _extreme("max", max), "min": _extreme("min", min),
+        "float": to_float, "int": to_integer, "round": rounded, "type": type_of,
+    }  # fmt: skip
+    for function in (choose, both, either, negation, truth, element, assign_element, update_element):
+        found[function.__name__] = function
+    for name, original in vars(math).items():
+        if name == "prod":
+            found["math_prod"] = _product
+        elif not callable(original):
+            found[f"math_{name}"] = original
+        elif name in _MATHEMATICS:
+            found[f"math_{name}"] = _of_number(name, original, _MATHEMATICS[name])
+        else:
+            found[f"math_{name}"] = _unknown(name, original)
+    return found
+
+
+#: Everything above, as attributes of one object.
+HELPERS = SimpleNamespace(**_helpers())

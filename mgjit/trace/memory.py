@@ -1,0 +1,494 @@
+"""The numbers that a step finds in the user's objects and changes there: kernel memory, found by tracing.
+
+A step over other people's classes reads `p.data`, assigns `m[i]`, increments `self.t`.  Nothing announces these, so
+they are found by looking at the objects themselves:
+
+1. Walk from the variables that the step captures, and from its arguments, to every number that its code could
+   assign: attributes of a name that some function of the user's assigns, elements of lists, and variables.
+2. Put a traced number in each of these places.  Reading one is then a leaf, without any record.
+3. The step runs.  What it assigns stays in the objects: traced numbers replace one another.
+4. Look again.  A place that holds something else was assigned: record a store.  A list or variable that holds a
+   traced object now is what a kernel cannot repeat: a LeakError names it.  What the step does besides with things
+   that are not traced (a flag, a log) it does once, while it is traced, and a warning says so.
+5. Put back what was there, whatever happened.
+
+Of nodes of an autograd graph (autograd/node_class.py), `backward()` is replaced by one that is taken symbolically.
+Numbers of nodes, and of objects of which there are many, become PARAMETER and GRADIENT leaves, and later move into the
+kernel's memory (runtime/live.py).  All others are elements of one State that is filled before each call, and emptied
+into their places after it (runtime/copies.py).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any, NoReturn
+
+from ..autograd.node_class import node_class
+from ..autograd.replaced import ReplacedBackward, classes_of_nodes
+from ..autograd.symbolic import SymbolicBackward
+from ..call.plan import ArgumentPlan
+from ..draws.interception import followed
+from ..engine.state import State, zero_array
+from ..errors import LeakError, SideEffectWarning, TraceError, user_stacklevel
+from ..record import opcodes as ops
+from ..record.counters import Counted
+from ..record.leaks import is_traced
+from ..record.recorder import FOREIGN_BASE, Recorder
+from ..record.values import TracedTypes
+from ..runtime.copies import Copied
+from ..runtime.live import Field, Home, Parameter
+from ..source.impure import Iterators
+from ..world.places import Attribute, Place
+from ..world.walk import NOTHING, Found, content_of, is_number, walk
+from ..world.watched import Watched, holds_traced
+
+#: Objects of a class with numbers are moved into the kernel's memory from this many on, and copied below.
+_MANY = 16
+
+
+class Again(BaseException):
+    """The trace is to be made once more, with what has been learned."""
+
+
+@dataclass
+class Knowledge:
+    """What traces of a step have found out about places, for later ones.
+
+    Attributes:
+        variable: keys of the places of lists whose numbers the step assigns, though its code does not show it.
+        gradients: keys of the fields in which None was, and the step puts numbers.
+        used: keys of the places of counters whose value the step uses.
+        fixed: keys of the places whose numbers are used as lengths, indices or keys: they shape the trace.
+        fixed_arguments: names of the arguments that are used so.
+        no_flow: why `backward()` is recorded operation by operation; empty when it is not.
+    """
+
+    variable: set[Any] = field(default_factory=set)
+    gradients: set[Any] = field(default_factory=set)
+    used: set[Any] = field(default_factory=set)
+    fixed: set[Any] = field(default_factory=set)
+    fixed_arguments: set[str] = field(default_factory=set)
+    no_flow: str = ""
+
+
+@dataclass
+class HeapPlan:
+    """What became of the places.
+
+    Attributes:
+        state: where copied numbers are; None when there are none.
+        copied: what is copied before and after each call.
+        valid_once: whether places that held None or ints hold floats from the first call on, and the step can tell.
+        fixed: places whose numbers have shaped the trace, and the numbers: guards must watch them.
+        backward: how the backward passes of other people's classes were taken, for people; empty where there are none.
+        looked_after: (id of the holder, name) of the places that are memory of the kernel, or copied: guards must not
+            watch them.
+        grown: identities of containers that the step changes only while it is traced, which a warning says.
+    """
+
+    state: State | None = None
+    copied: list[Copied] = field(default_factory=list)
+    valid_once: bool = False
+    fixed: list[tuple[Place, Any]] = field(default_factory=list)
+    backward: str = ""
+    looked_after: set[tuple[int, Any]] = field(default_factory=set)
+    grown: set[int] = field(default_factory=set)
+
+
+class Heap:
+    """The numbers around one trace.
+
+    Args:
+        functions: what the step can call.
+        roots: further objects that it is given, each with its name.
+        knowledge: of earlier traces.
+        location: `file:line` of the step, for messages.
+    """
+
+    def __init__(
+        self, functions: list[FunctionType], roots: Iterable[tuple[str, Any]], knowledge: Knowledge, location: str
+    ) -> None:
+        self._knowledge, self._location = knowledge, location
+        self._found: Found = walk(functions, roots, knowledge.variable)
+        self._fields: list[tuple[Field, Any, Any, Any, int]] = []  # field, object, content, traced number, leaf
+        self._copied: list[tuple[Copied, list[Any], list[Any], int]] = []  # contents, traced numbers, leaf of the first
+        self._parameters: list[Parameter] = []
+        self._state: State | None = None
+        self._fixed: list[tuple[Place, Any]] = []
+        self._draws: list[tuple[Place, Any, Any]] = []  # where a method was, it, and what is there instead
+        self._is_over = False
+        self._iterators = Iterators(self._found.iterators)
+        self._lasting: list[Watched] = []  # what the step has changed besides numbers
+        self._reached: set[int] = set()  # leaves of gradients that backward passes add to, while the step runs
+        self._memory: dict[int, tuple[int, Any]] = {}  # by object: the leaf of its data, and its gradient
+        self._backward = ReplacedBackward([] if knowledge.no_flow else classes_of_nodes(self._found), self.give_up)
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether some `backward()` is taken symbolically."""
+        return bool(self._backward.classes)
+
+    def knows(self, thing: Any) -> bool:
+        """Whether an object with numbers existed before the step."""
+        return id(thing) in self._found.known
+
+    @property
+    def draws(self) -> list[Place]:
+        """Where the user keeps methods of generators that are written in C."""
+        return self._found.draws
+
+    # ---- 2: putting traced numbers there ----------------------------------------------------------
+
+    def enter(self, recorder: Recorder, types: TracedTypes) -> None:
+        """Put a traced number in every place; `restore` must follow."""
+        self._recorder, self._types = recorder, types
+        for place in self._found.draws:
+            bound = place.read()
+            self._draws.append((place, bound, followed(bound)))
+            place.write(self._draws[-1][2])
+        scalars, known = list(self._found.scalars), self._knowledge.fixed
+        symbolic = SymbolicBackward(recorder, types, self._memory_of, self.knows, self.give_up)
+        self._reached = symbolic.reached
+        self._backward.enter(recorder, types, symbolic)
+        for things, found in self._found.objects:
+            fields = [f for f in found if Attribute(things[0], f).kind not in known]
+            scalars += [Attribute(thing, f) for f in found if f not in fields for thing in things]
+            gradients = [f for f in fields if Attribute(things[0], f).kind in self._knowledge.gradients]
+            moved = any(type(content_of(f, thing)) is Home for f in fields for thing in things)
+            many = len(things) >= _MANY or moved or gradients
+            node = node_class(type(things[0]))
+            if node is not None and node in self._backward.classes:
+                many = True
+                fields.sort(key=lambda f: (f.name != node.data.name, f.name != node.gradient.name))
+            elif many:
+                fields[1:] = sorted(fields[1:], key=lambda f: f not in gradients)
+            pairs = _pairs(things, fields) if many else []
+            for pair in pairs:
+                are_nodes = pair is pairs[0] and node in self._backward.classes
+                self._enter_parameters(things, pair, tuple(f.name for pair in pairs for f in pair), are_nodes)
+            copied = fields[sum(map(len, pairs)) :]
+            for place in [Attribute(thing, f) for thing in things for f in copied]:
+                content = content_of(place.field, place.holder)
+                if is_number(content):
+                    scalars.append(place)
+                elif content is not NOTHING:
+                    self._found.watched.append(Watched(place, content))
+        if known:
+            self._fixed = [(place, place.read()) for place in scalars if place.kind in known]
+            scalars = [place for place in scalars if place.kind not in known]
+        self._enter_copied(scalars)
+        self._iterators.halt()
+
+    def _enter_parameters(
+        self, things: list[Any], fields: tuple[Field, ...], live: tuple[str, ...], are_nodes: bool
+    ) -> None:
+        for thing in things:
+            contents = [content_of(f, thing) for f in fields]
+            homes = [content for content in contents if type(content) is Home]
+            if not homes:
+                index = FOREIGN_BASE + len(self._parameters)
+                self._parameters.append(Parameter(thing, fields, ops.leaf(ops.PARAMETER, index), live))
+            for f, content, kind in zip(fields, contents, (ops.PARAMETER, ops.GRADIENT)):
+                if type(content) is Home:
+                    bound_kind = ops.PARAMETER if content.array is content.storage.data else ops.GRADIENT
+                    leaf = ops.leaf(bound_kind, self._recorder.bound_base(content.storage) + content.index)
+                    self._put(f, thing, content, leaf, are_nodes)
+                elif not homes and (is_number(content) or content is None):
+                    self._put(f, thing, content, ops.leaf(kind, index), are_nodes)
+
+    def _put(self, f: Field, thing: Any, content: Any, leaf: int, of_node: bool) -> None:
+        may_be_reached = of_node and ops.leaf_kind(leaf) == ops.GRADIENT
+        number_of = self._types.leaf_number if may_be_reached else self._types.number_at
+        number = None if content is None else number_of(leaf, type(content) is int)
+        f.write(thing, number)
+        self._fields.append((f, thing, content, number, leaf))
+
+    def _describe_backward(self) -> str:
+        reason = self._knowledge.no_flow
+        recorded = f"slower path: backward() is recorded operation by operation, because {reason}"
+        return recorded if reason else self._backward.describe()
+
+    def give_up(self, reason: str) -> NoReturn:
+        """Let the trace be made again, with every operation of `backward()` recorded.
+
+        Raises:
+            Again: always.
+        """
+        self._knowledge.no_flow = reason
+        raise Again
+
+    def _memory_of(self, thing: Any) -> tuple[int, Any] | None:
+        if not self._memory:
+            for _, owner, _, number, leaf in self._fields:
+                kind = ops.leaf_kind(leaf)
+                known = self._memory.get(id(owner), (0, None))
+                if kind == ops.PARAMETER and not known[0]:  # data and gradient come first
+                    self._memory[id(owner)] = (leaf, known[1])
+                elif kind == ops.GRADIENT and known[1] is None:
+                    self._memory[id(owner)] = (known[0], number)
+        return self._memory.get(id(thing))
+
+    def _enter_copied(self, scalars: list[Place]) -> None:
+        places = [(place, [place.read()], 0) for place in scalars]
+        places += [(place, list(content), len(content)) for place, content in self._found.lists]
+        initial = [number for _, contents, _ in places for number in contents]
+        if not initial:
+            return
+        self._state = State(())
+        self._state._buffer = zero_array(len(initial), self._recorder.precision)  # the kernel's from the beginning
+        leaf = self._recorder.state(self._state)
+        offset = 0
+        for place, contents, size in places:
+            numbers = [
+                self._types.number_at(leaf - offset - k, type(content) is int) for k, content in enumerate(contents)
+            ]
+            if place in self._found.counters and place.key not in self._knowledge.used:
+                numbers = [self._counted(place, contents[0])]
+            if size:
+                place.read()[:] = numbers
+            else:
+                place.write(numbers[0])
+            self._copied.append((Copied(place, offset, size), contents, numbers, leaf - offset))
+            offset += len(contents)
+
+    def _counted(self, place: Place, start: int) -> Counted:
+        def used() -> None:
+            if not self._is_over:
+                self._knowledge.used.add(place.key)
+                raise Again
+
+        return Counted(start, start, used)
+
+    # ---- 3: while it runs -------------------------------------------------------------------------
+
+    def asked_for(self, operand: int, plan: ArgumentPlan, also_arguments: bool = True) -> None:
+        """The step asks for a number itself: it has to be fixed for this trace, if it can be.
+
+        Args:
+            operand: where it comes from.
+            plan: of the arguments.
+            also_arguments: whether it may be fixed when it comes from arguments: each value is then a trace.
+
+        Raises:
+            Again: the numbers it comes from are known to be fixed now.
+        """
+        knowledge, places = self._knowledge, self._places()
+        for leaf in self._recorder.leaves_behind(operand):
+            name = plan.name_of_number(ops.leaf_index(leaf)) if ops.leaf_kind(leaf) == ops.INPUT else None
+            if name is not None:
+                if not also_arguments:
+                    return
+                knowledge.fixed_arguments.add(name)
+            elif leaf in places:
+                knowledge.fixed.add(places[leaf].kind)
+            else:
+                return
+        raise Again
+
+    def refuse_copies(self, changed: set[str], plan: ArgumentPlan) -> None:
+        """Arguments that the step changes in place are not to be copied, but known by their identity.
+
+        Raises:
+            Again: there are such arguments.
+        """
+        if not changed <= plan.fixed:
+            self._knowledge.fixed_arguments |= changed | plan.aliases(changed)
+            raise Again
+
+    def _places(self) -> dict[int, Place]:
+        """Single numbers that may be fixed, by leaf."""
+        found = {leaf: Attribute(thing, f) for f, thing, content, _, leaf in self._fields if type(content) is int}
+        scalars = {leaf: copied.place for copied, contents, _, leaf in self._copied if not copied.size}
+        return {**found, **scalars}
+
+    # ---- 4: looking again -------------------------------------------------------------------------
+
+    def settle(self) -> HeapPlan:
+        """Record what the step has assigned.
+
+        Raises:
+            LeakError: it left something behind that a kernel cannot repeat.
+            Again: it assigned numbers in places that were not known to change.
+        """
+        self._put_back_draws()
+        plan = HeapPlan(self._state, backward=self._describe_backward())
+        self._note_moved_integers()
+        as_integers = self._recorder.leaves_used_as_integers()
+        stores: list[tuple[int, Any]] = []
+        for f, thing, content, number, leaf in self._fields:
+            now = f.read(thing)
+            is_kept = now is number and leaf not in self._reached
+            if not is_kept and not self._types.is_current(now, leaf):
+                stores.append((leaf, self._number(now, Attribute(thing, f))))
+                plan.valid_once |= content is None
+            plan.valid_once |= type(content) is int and leaf in as_integers
+        for entry in self._copied:
+            self._settle_copied(*entry, stores, plan)
+        self._look_at_others()
+        self._look_at_fixed(plan)
+        self._record(stores)
+        self._drop_unused(plan)
+        plan.grown = {id(watched.holder()) for watched in self._lasting}
+        self._warn()
+        return plan
+
+    def _settle_copied(
+        self,
+        copied: Copied,
+        contents: list[Any],
+        numbers: list[Any],
+        leaf: int,
+        stores: list[tuple[int, Any]],
+        plan: HeapPlan,
+    ) -> None:
+        content = copied.place.read()
+        if copied.size and (type(content) is not list or len(content) != copied.size):
+            raise self._leak(copied.place, content)
+        now = content if copied.size else [content]
+        copied.replaced = bool(copied.size) and content is not self._found.identity(copied.place)
+        changed = [(k, new) for k, (new, old) in enumerate(zip(now, numbers)) if new is not old]
+        copied.assigned = bool(changed) or copied.replaced
+        given = {k for k, old in enumerate(contents) if type(old) is int}
+        copied.given_integers = frozenset(copied.offset + k for k in given if self._is_integer(now[k]))
+        if copied.assigned:
+            copied.integers = frozenset(copied.offset + k for k, new in enumerate(now) if self._is_integer(new))
+        stores += [(leaf - k, self._number(new, copied.place)) for k, new in changed]
+        as_integers = self._recorder.used_as_integers
+        plan.valid_once |= any(
+            type(contents[k]) is int and not self._is_integer(new) and leaf - k in as_integers for k, new in changed
+        )
+
+    def _note_moved_integers(self) -> None:
+        """An int that is assigned to another place, as it is, makes that an int: `self.before = self.now`."""
+        now = [(f.read(thing), number) for f, thing, _, number, _ in self._fields]
+        for copied, _, numbers, _ in self._copied:
+            content = copied.place.read()
+            now += zip(content if copied.size and type(content) is list else [content], numbers)
+        moved = [new for new, number in now if new is not number and is_traced(new) and isinstance(new, int)]
+        self._recorder.used_as_integers.update(map(self._types.number_operand, moved))
+
+    def _number(self, content: Any, place: Place) -> Any:
+        if type(content) is Counted:
+            leaf = next(leaf for copied, _, numbers, leaf in self._copied if content.is_of(numbers[0]))
+            return self._types.number_at(leaf, True) + content.growth()
+        if is_number(content) or (is_traced(content) and isinstance(content, (int, float))):
+            return content
+        raise self._leak(place, content)
+
+    def _leak(self, place: Place, content: Any) -> LeakError:
+        if self.is_symbolic:
+            self.give_up(f"it may leave gradients in {place.describe()}")
+        if content is None:
+            what = "None where a number was"
+        else:
+            what = "a traced value" if is_traced(content) else f"a {type(content).__name__} with traced values"
+        return LeakError(
+            f"{self._location}: the step leaves {what} in {place.describe()}. Traced values live only while the step "
+            "is being traced, and a compiled call assigns nothing but numbers, where numbers were before: return the "
+            "number and keep it outside of the step, or put a number there at first."
+        )
+
+    def _is_integer(self, content: Any) -> bool:
+        return isinstance(content, int)
+
+    def _look_at_others(self) -> None:
+        """Nothing else that the walk met may hold traced values now; other changes stay, once."""
+        for watched in self._found.watched:
+            ours = {place.name for place in self._found.scalars if place.holder is watched.holder()}
+            new = watched.changes(ours)
+            if not new:
+                continue
+            if watched.are_numbers() and watched.place.key not in self._knowledge.variable:
+                self._knowledge.variable.add(watched.place.key)
+                raise Again
+            if watched.was_nothing() and watched.place.kind not in self._knowledge.gradients:
+                self._knowledge.gradients.add(watched.place.kind)
+                raise Again
+            if any(map(holds_traced, new)):
+                raise self._leak(watched.place, next(filter(holds_traced, new)))
+            self._lasting.append(watched)
+
+    def _look_at_fixed(self, plan: HeapPlan) -> None:
+        for place, before in self._fixed:
+            if place.read() is not before:
+                raise TraceError(
+                    f"{self._location}: {place.describe()} is used as a length, an index or a key, and the step also "
+                    "changes it, so that each call would be another step. Count outside of the step, and pass the "
+                    "number as an argument; or use it in arithmetic only."
+                )
+        plan.fixed = self._fixed
+
+    def _warn(self) -> None:
+        places = [*(watched.place for watched in self._lasting), *self._iterators.advanced()]
+        if places:
+            what = ", ".join(dict.fromkeys(place.describe() for place in places))
+            warnings.warn(
+                f"the step changes {what} besides numbers. That happens when it is traced, and not in compiled calls.",
+                SideEffectWarning,
+                stacklevel=user_stacklevel(),
+            )
+
+    def _record(self, stores: list[tuple[int, Any]]) -> None:
+        """All stores at the end."""
+        self._recorder.store_all([(leaf, self._types.number_operand(number)) for leaf, number in stores])
+
+    def _drop_unused(self, plan: HeapPlan) -> None:
+        """Only what the step uses becomes memory of the kernel."""
+        recorder = self._recorder
+        used: set[int] = set()
+        if self._parameters or self._copied:
+            used.update(recorder.a, recorder.b, recorder.third.values(), recorder.looked_up(), recorder.read_late())
+        shift = 1 << ops.KIND_SHIFT
+        recorder.new_parameters += [p for p in self._parameters if p._leaf in used or p._leaf - shift in used]
+        plan.looked_after = {f.key(thing) for f, thing, *_ in self._fields}
+        plan.looked_after |= {copied.place.key for copied, *_ in self._copied}
+        plan.looked_after |= {(id(content), None) for _, content in self._found.lists}
+        plan.copied = [
+            copied
+            for copied, _, numbers, leaf in self._copied
+            if copied.assigned or any(leaf - k in used for k in range(len(numbers)))
+        ]
+
+    def _put_back_draws(self) -> None:
+        for place, bound, instead in self._draws:
+            if place.read() is instead:
+                place.write(bound)
+
+    # ---- 5: putting back --------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Put back what was there before `enter`."""
+        self._is_over = True
+        self._iterators.restore()
+        self._backward.restore()
+        self._put_back_draws()
+        for f, thing, content, _, _ in self._fields:
+            f.write(thing, content)
+        for copied, contents, _, _ in self._copied:
+            if copied.size:
+                original = self._found.identity(copied.place)
+                original[:] = contents
+                if copied.place.read() is not original:
+                    copied.place.write(original)
+            else:
+                copied.place.write(contents[0])
+        for place, before in self._fixed:
+            place.write(before)
+        for watched in self._found.watched:
+            if watched not in self._lasting:
+                watched.restore()
+
+
+def _pairs(things: list[Any], fields: list[Field]) -> list[tuple[Field, ...]]:
+    """Fields that can live in memory, two by two: data and gradient, then others that hold numbers in all objects."""
+    numbers = [f for f in fields[2:] if all(_is_number_or_home(content_of(f, thing)) for thing in things)]
+    fields[2:] = [*numbers, *(f for f in fields[2:] if f not in numbers)]
+    live = [*fields[:2], *numbers]
+    return [tuple(live[k : k + 2]) for k in range(0, len(live), 2)]
+
+
+def _is_number_or_home(content: Any) -> bool:
+    return is_number(content) or type(content) is Home

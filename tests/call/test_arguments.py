@@ -1,0 +1,235 @@
+"""The parts of arguments: what each packs, what it does not take, what a trace sees in its place."""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict, namedtuple
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from mgjit import Value
+from mgjit.call.arguments import (
+    BufferNode,
+    DataclassNode,
+    Frame,
+    MappingNode,
+    Node,
+    NumberNode,
+    NumbersNode,
+    SequenceNode,
+    StaticNode,
+    TracedArray,
+    ValueNode,
+    buffer_layout,
+    check_exact,
+    is_exact,
+)
+from mgjit.engine.precision import FLOAT32
+from mgjit.errors import ArgumentError, ArgumentValueError, TraceError
+
+Point = namedtuple("Point", "x y")
+LIMIT = 2**53
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A dataclass that refuses assignment."""
+
+    a: Any
+    b: Any = None
+
+
+def packed(node: Node, argument: Any, size: int = 4) -> list[float] | None:
+    """The packed numbers, None when the argument does not fit."""
+    frame = Frame(size, 2, 2)
+    return list(frame.packed) if node.pack(argument, frame) else None
+
+
+def make(place: int, integer: bool) -> tuple[int, bool]:
+    """Stands for the number of a trace."""
+    return place, integer
+
+
+def test_01_numbers() -> None:
+    """Integers are apart from floats, bools from both; subclasses count as what they are."""
+
+    class Half(float):
+        pass
+
+    class Whole(int):
+        pass
+
+    real, integer = NumberNode(1, "x", False), NumberNode(2, "x", True)
+    assert packed(real, -0.5) == packed(real, Half(-0.5)) == [0, -0.5, 0, 0]
+    assert packed(integer, 7) == packed(integer, Whole(7)) == [0, 0, 7, 0]
+    for node, others in ((real, [1, True, "1", None, [1.0], 1j, Whole(1)]), (integer, [1.0, False, Half(1.0)])):
+        assert all(packed(node, other) is None for other in others)
+    assert (real.traced(make), integer.traced(make)) == ((1, False), (2, True))
+    assert (real.describe(), integer.describe()) == ("number", "integer")
+
+
+def test_02_integers_that_are_too_large() -> None:
+    """The limit itself is exact; one more is an error, not another structure."""
+    node = NumberNode(0, "x", True)
+    for number in (LIMIT, -LIMIT):
+        assert packed(node, number) == [number, 0, 0, 0]
+        with pytest.raises(ArgumentValueError, match="argument x has the integer"):
+            packed(node, number + (1 if number > 0 else -1))
+    assert is_exact([LIMIT, -LIMIT])
+    assert not is_exact([0, LIMIT + 1])
+    assert not is_exact([-LIMIT - 1])
+    check_exact([1e300, LIMIT], "x")
+    assert packed(NumbersNode(0, (2,), (list,), True), [1, LIMIT + 1]) is None
+
+
+def test_03_scalars_of_arrays() -> None:
+    """Things of shape () are asked for their item."""
+
+    class Scalar:
+        shape = ()
+
+        def __init__(self, content: Any) -> None:
+            self.item = lambda: content
+
+    assert packed(NumberNode(0, "x", False), Scalar(2.5)) == [2.5, 0, 0, 0]
+    assert packed(NumberNode(0, "x", True), Scalar(2)) == [2, 0, 0, 0]
+    assert packed(NumberNode(0, "x", False), Scalar(True)) is None
+    assert packed(NumberNode(0, "x", False), Scalar("a")) is None
+
+
+def test_04_blocks_of_numbers() -> None:
+    """Nested lists of one shape, in order; kinds and lengths are structure."""
+    node = NumbersNode(1, (3, 2), (list, tuple), False)
+    assert packed(node, [(1.0, 2), (3.0, 4.0), (5.0, 6.0)], 8) == [0, 1, 2, 3, 4, 5, 6, 0]
+    for other in (
+        ((1.0, 2.0),) * 3,
+        [(1.0, 2.0)] * 2,
+        [(1.0, 2.0), (1.0,), (1.0, 2.0, 3.0)],
+        [(1.0, "a")] * 3,
+        [1.0] * 3,
+    ):
+        assert packed(node, other, 8) is None
+    assert node.traced(make) == [tuple((1 + 2 * row + k, False) for k in (0, 1)) for row in range(3)]
+    assert node.describe() == "3 x 2 numbers"
+    integers = NumbersNode(0, (2,), (tuple,), True)
+    assert packed(integers, (1, 2)) == [1, 2, 0, 0]
+    assert packed(integers, (1, 2.0)) is None
+    assert packed(integers, (1, True)) is None
+    assert integers.describe() == "2 integers"
+
+
+def test_05_buffers() -> None:
+    """Passed by address; format and length are structure."""
+    node = BufferNode(1, 5, array("f", [1, 2, 3]), "x")
+    frame = Frame(0, 2, 0)
+    later = array("f", [4, 5, 6])
+    assert node.pack(later, frame)
+    assert frame.buffers[1] is later
+    for other in (array("d", [1, 2, 3]), array("f", [1]), [1.0, 2.0, 3.0], b"abc"):
+        assert not node.pack(other, frame)
+    assert node.traced(make) == [(5, False), (6, False), (7, False)]
+    assert node.describe() == "array of 3 'f'"
+    plain = BufferNode(0, 0, b"abc", "x")
+    assert plain.traced(make) == ((0, True), (1, True), (2, True))
+    assert plain.pack(b"xyz", frame)
+    assert not plain.pack(bytearray(b"xyz"), frame)
+    assert not plain.pack(b"xy", frame)
+
+
+def test_06_buffers_with_gaps() -> None:
+    """A view that is not contiguous is copied."""
+    node = BufferNode(0, 0, memoryview(b"abcd")[::2], "x")
+    frame = Frame(0, 1, 0)
+    assert node.pack(memoryview(b"wxyz")[1::2], frame)
+    assert bytes(frame.buffers[0]) == b"xz"
+
+
+def test_07_formats() -> None:
+    """Native numbers only; characters are small integers."""
+    assert buffer_layout(memoryview(b"ab").cast("c"), "x") == ("B", (2,))
+    assert buffer_layout(memoryview(bytes(48)).cast("d", [2, 3]), "x") == ("d", (2, 3))
+    for wrong, message in (("text", "no usable buffer"), (memoryview(bytes(16)).cast("P"), "format 'P'")):
+        with pytest.raises(ArgumentError, match=message):
+            buffer_layout(wrong, "x")
+
+
+def test_08_structures() -> None:
+    """Sequences, named tuples, dicts and dataclasses, part by part; everything about them is structure."""
+    parts: list[Node] = [NumberNode(0, "x", False), NumberNode(1, "x", False)]
+    named: dict[str, Node] = dict(zip("ab", parts))
+    cases: list[tuple[Node, Any, list[Any]]] = [
+        (SequenceNode(list, parts), [1.0, 2.0], [(1.0, 2.0), [1.0], [1.0, "a"], None]),
+        (SequenceNode(Point, parts), Point(1.0, 2.0), [(1.0, 2.0), Point(1.0, 2)]),
+        (MappingNode(named), {"a": 1.0, "b": 2.0}, [{"b": 2.0, "a": 1.0}, {"a": 1.0}, OrderedDict(a=1.0, b=2.0)]),
+        (DataclassNode(Sample(1.0, 2.0), named), Sample(1.0, 2.0), [Sample(1.0), Point(1.0, 2.0), {"a": 1.0}]),
+    ]  # fmt: skip
+    for node, fits, others in cases:
+        assert packed(node, fits) == [1, 2, 0, 0]
+        assert all(packed(node, other) is None for other in others)
+        assert [part for _, part in node.children()] == parts
+        seen = node.traced(make)
+        assert type(seen) is type(fits)
+        found = seen.values() if isinstance(seen, dict) else getattr(seen, "__dict__", {}).values() or seen
+        assert list(found) == [(0, False), (1, False)]
+    names = [[name for name, _ in node.children()] for node, _, _ in cases]
+    assert names == [["[0]", "[1]"], ["[0]", "[1]"], ["['a']", "['b']"], [".a", ".b"]]
+
+
+def test_09_values() -> None:
+    """Known by identity, or by slot; the same one twice stays the same one twice."""
+    value, other = Value(1.0), Value(1.0)
+    frame = Frame(0, 0, 2)
+    known = ValueNode(value, None)
+    assert known.pack(value, frame)
+    assert not known.pack(other, frame)
+    slot, again = ValueNode(value, 1), ValueNode(value, 1, again=True)
+    assert slot.pack(other, frame)
+    assert frame.values == [None, other]
+    assert again.pack(other, frame)
+    assert not again.pack(value, frame)
+    assert not slot.pack(1.0, frame)
+    assert known.traced(make) is slot.traced(make) is value
+    assert slot.describe() == "a Value"
+
+
+def test_10_static_things() -> None:
+    """Plain ones are compared by value and type, others by identity."""
+    for node, same, others in (
+        (StaticNode("text"), "te" + "xt", ["other", b"text"]),
+        (StaticNode(True), True, [1, 1.0, False]),
+        (StaticNode(range(3)), range(3), [range(4), [0, 1, 2]]),
+        (StaticNode(frozenset([1])), frozenset([1]), [{1}, frozenset()]),
+    ):
+        assert node.pack(same, Frame(0, 0, 0))
+        assert not any(node.pack(other, Frame(0, 0, 0)) for other in others)
+        assert node.traced(make) is node.argument
+    thing = object()
+    assert StaticNode(thing).pack(thing, Frame(0, 0, 0))
+    assert not StaticNode(thing).pack(object(), Frame(0, 0, 0))
+    assert StaticNode("x" * 100).describe() == "'" + "x" * 59
+
+
+def test_11_arrays_in_a_trace() -> None:
+    """Nested lists with a shape and several indices; whole-array arithmetic is refused with a hint."""
+    made: Any = BufferNode(0, 0, memoryview(bytes(48)).cast("d", [2, 3]), "x").traced(lambda place, integer: place)
+    assert type(made) is TracedArray
+    assert type(made[0]) is TracedArray
+    assert made.shape == (2, 3)
+    assert made[1, 2] == made[1][2] == 5
+    for attempt in (lambda: made + 1, lambda: 2 * made, lambda: -made, lambda: made @ made, lambda: made.sum):
+        with pytest.raises(TraceError, match=r"test_arguments\.py:\d+: arithmetic on a whole array"):
+            attempt()
+    assert not hasattr(made, "__array_interface__")
+
+
+def test_numbers_of_a_float32_step() -> None:
+    """Packed as float32: rounded, infinite beyond the largest; the limit of integers stays."""
+    frame = Frame(5, 0, 0, FLOAT32)
+    assert NumberNode(0, "x", False).pack(0.1, frame)
+    assert NumberNode(1, "x", True).pack(2**24 + 1, frame)
+    assert NumbersNode(2, (3,), (list,), False, FLOAT32).pack([1e39, -0.0, 1e-46], frame)
+    assert list(map(str, frame.packed)) == ["0.10000000149011612", "16777216.0", "inf", "-0.0", "0.0"]
+    with pytest.raises(ArgumentValueError):
+        NumberNode(1, "x", True).pack(LIMIT + 1, frame)

@@ -1,0 +1,195 @@
+"""What is around a step: noted, compared, and how often."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import pytest
+
+from mgjit.errors import RetraceWarning
+from mgjit.world import surroundings
+from mgjit.world.surroundings import Surroundings
+
+
+class Part:
+    """An object in a list."""
+
+    scale = 2.0
+
+    def times(self, x: float) -> float:
+        """Something to replace."""
+        return x * self.scale
+
+
+def around(parts: list[Part], more: Any) -> Any:
+    """A function that captures both."""
+
+    def step(x: float) -> float:
+        return sum(part.times(x) for part in parts) + len(more)
+
+    return step
+
+
+def settled(step: Any) -> Surroundings:
+    found = Surroundings(step, ())
+    found.settle((), ())
+    return found
+
+
+def test_01_differences_are_named() -> None:
+    """Elements, entries, attributes, methods, code and defaults, each with its path."""
+    parts, more = [Part(), Part()], {"a": 1.0}
+    step = around(parts, more)
+    changes: list[tuple[Any, Any, str]] = [
+        (lambda: parts.append(Part()), parts.pop, "parts has more or fewer elements"),
+        (parts.reverse, parts.reverse, "an element of the captured parts"),
+        (lambda: more.update(b=2.0), lambda: more.pop("b"), "more has more or fewer"),
+        (lambda: more.update(a=2.0), lambda: more.update(a=1.0), "numbers in the captured more"),
+        (lambda: setattr(parts[0], "scale", 3.0), lambda: delattr(parts[0], "scale"), "parts[0].scale has been set"),
+        (lambda: setattr(Part, "scale", 3.0), lambda: setattr(Part, "scale", 2.0), "Part.scale was 2.0, is 3.0"),
+    ]
+    found = settled(step)
+    assert found.difference() == ""
+    for change, undo, text in changes:
+        change()
+        assert text in found.difference()
+        undo()
+        assert found.difference() == ""
+
+
+def test_02_equal_numbers_are_no_difference() -> None:
+    """Another object with the same number; a zero of the other sign is one."""
+    more = [float("1.5"), 0.0, "text"]
+    found = settled(around([], more))
+    more[0] = float("1.5")
+    assert found.difference() == ""
+    more[1] = -0.0
+    assert "more" in found.difference()
+
+
+def test_03_the_conditions_are_the_same() -> None:
+    """Around steps with little data, as expressions."""
+    space = types.SimpleNamespace(rate=1.0)
+    found = settled(lambda x: x * space.rate)
+    names: dict[str, Any] = {}
+
+    def name_of(thing: Any) -> str:
+        names[f"n{len(names)}"] = thing
+        return f"n{len(names) - 1}"
+
+    conditions = found.conditions(name_of, lambda cell: name_of(cell.cell_contents), ())
+    assert len(conditions) > 1
+    assert all(eval(condition, names) for condition in conditions)  # noqa: S307
+    space.rate = 2.0
+    assert not all(eval(condition, names) for condition in conditions)  # noqa: S307
+
+
+def test_04_what_is_noticed_late_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the first calls, much data is compared less often; a difference then comes with a warning."""
+    times = iter(range(1000))
+    monkeypatch.setattr(surroundings, "perf_counter", lambda: float(next(times)))
+    parts = [Part() for _ in range(50)]
+    found = settled(around(parts, []))
+    assert found.difference() == ""
+    parts.reverse()
+    assert found.difference() == ""
+    with pytest.warns(RetraceWarning, match="have not noticed"):
+        assert next(filter(None, (found.difference() for _ in range(40)))) != ""
+
+
+def test_05_what_is_looked_after_elsewhere() -> None:
+    """Numbers that live in a kernel's memory do not count; the length of their list does."""
+    numbers = [1.0, 2.0]
+    found = Surroundings(around([], numbers), ())
+    found.settle({(id(numbers), None)}, ())
+    numbers[0] = 5.0
+    assert found.difference() == ""
+    numbers.append(3.0)
+    assert "length" in found.difference()
+
+
+def test_06_quick_calls_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two looks at the clock where calls follow each other quickly, and only there."""
+    clock = [0.0]
+    monkeypatch.setattr(surroundings, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(surroundings, "_FIRST_CALLS", 0)
+    parts = [Part() for _ in range(50)]
+    found = settled(around(parts, []))
+    cells: list[Any] = []
+    names: dict[str, Any] = {}
+
+    def name_of(thing: Any) -> str:
+        names[f"n{len(names)}"] = thing
+        return f"n{len(names) - 1}"
+
+    def variable_of(cell: Any) -> str:
+        cells.append(cell)
+        return "left"
+
+    (condition,) = found.conditions(name_of, variable_of, ())
+    looks: list[float] = []
+    (asked,) = names
+    ask = names[asked]
+
+    def look() -> bool:
+        looks.append(clock[0])
+        return bool(ask())
+
+    names[asked] = look
+
+    def calls(count: int, seconds: float) -> int:
+        """How many of them looked at the clock."""
+        before = len(looks)
+        for _ in range(count):
+            clock[0] += seconds
+            names["left"] = cells[0].cell_contents
+            assert eval(condition, names)  # noqa: S307
+            if names["left"] >= 0:
+                cells[0].cell_contents = names["left"]
+        return len(looks) - before
+
+    assert calls(100, 1.0) == 100
+    found._next = float("inf")
+    assert calls(100, 1.0) == 100
+    assert calls(160, 1e-6) <= 12
+    calls(16, 1.0)
+    assert calls(100, 1.0) == 100
+
+
+class Slotted:
+    """An object that need not have its attribute."""
+
+    __slots__ = ("scale",)
+
+    def __init__(self, *scale: float) -> None:
+        for number in scale:
+            self.scale = number
+
+
+def test_07_objects_of_one_class() -> None:
+    """Are noted together: some lack the attribute, lie in several places, or are looked after elsewhere."""
+    parts = [Slotted(k + 0.5) for k in range(20)]
+    parts += [Slotted(), parts[3]]
+    owners = [Part(), Part()]
+    owners[1].scale = 4.0
+
+    def step(x: float) -> float:
+        return sum(part.scale for part in parts) + sum(owner.scale for owner in owners) * x
+
+    found = Surroundings(step, ())
+    found.settle({(id(parts[5]), "scale"), (id(vars(owners[1])), "scale")}, ())
+    assert found.difference() == ""
+    parts[5].scale, owners[1].scale = 6.0, 7.0
+    assert found.difference() == ""
+    changes: list[tuple[Any, Any, str]] = [
+        (lambda: setattr(parts[6], "scale", 1.0), lambda: setattr(parts[6], "scale", 6.5), "parts[6].scale was 6.5"),
+        (lambda: setattr(parts[20], "scale", 1.0), lambda: delattr(parts[20], "scale"), "parts[20].scale has been set"),
+        (lambda: delattr(parts[0], "scale"), lambda: setattr(parts[0], "scale", 0.5), "parts[0].scale is gone"),
+        (lambda: setattr(owners[0], "scale", 1.0), lambda: delattr(owners[0], "scale"), "owners[0].scale has been set"),
+    ]
+    for change, undo, text in changes:
+        change()
+        assert text in found.difference()
+        undo()
+        assert found.difference() == ""
