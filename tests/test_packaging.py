@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import inspect
 import re
 import shutil
 import subprocess
@@ -27,6 +28,11 @@ def setup_cfg() -> configparser.ConfigParser:
 @pytest.fixture(scope="module")
 def readme() -> str:
     return (ROOT / "README.md").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def reference() -> str:
+    return (ROOT / "docs" / "reference.md").read_text("utf-8")
 
 
 def commands(readme: str) -> list[str]:
@@ -61,16 +67,54 @@ def test_the_readme_has_two_set_up_commands(readme: str) -> None:
     assert tests.endswith("-m pytest")
 
 
-def test_the_readme_links_to_files_that_exist(readme: str) -> None:
-    links = [link for link in re.findall(r"\]\(([^)]+)\)", readme) if "://" not in link]
-    assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/reference.md", "docs/steps.md")
 
 
-def test_the_readme_names_every_environment_variable(readme: str) -> None:
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_lead_to_files_and_headings_that_exist(name: str) -> None:
+    document = ROOT / name
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", document.read_text("utf-8")) if "://" not in link]
+    missing = []
+    for link in links:
+        path, _, anchor = link.partition("#")
+        target = (document.parent / path).resolve() if path else document
+        if not target.exists() or (anchor and anchor not in _anchors(target)):
+            missing.append(link)
+    assert missing == []
+
+
+def _anchors(document: Path) -> set[str]:
+    """The anchors that GitHub gives the headings of a document."""
+    headings = re.findall(r"^#+ (.*)$", document.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_documents_name_files_that_exist(name: str) -> None:
+    """A file is named by its path, by its path inside of mgjit, or by its last part."""
+    known = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py")}
+    named = set(re.findall(r"`([\w/]+\.py)`", (ROOT / name).read_text("utf-8")))
+    assert sorted(file for file in named if not any(f"/{path}".endswith(f"/{file}") for path in known)) == []
+
+
+def test_the_reference_names_every_environment_variable(reference: str) -> None:
     """A variable of the code that no user can know of is a bug, and so is one that does nothing."""
     code = "\n".join(path.read_text("utf-8") for path in (ROOT / "mgjit").rglob("*.py"))
-    assert set(re.findall(r"\bMGJIT_[A-Z_]+", readme)) == set(re.findall(r"[\"'](MGJIT_[A-Z_]+)[\"']", code))
+    assert set(re.findall(r"\bMGJIT_[A-Z_]+", reference)) == set(re.findall(r"[\"'](MGJIT_[A-Z_]+)[\"']", code))
+
+
+def test_the_reference_has_every_option_and_its_default(reference: str) -> None:
+    section = reference.partition("## `@mgjit.compile`")[2].partition("\n## ")[0]
+    documented = dict(re.findall(r"^\| `(\w+)` \| `(.*?)` \|", section, re.MULTILINE))
+    parameters = inspect.signature(mgjit.compile).parameters.values()
+    expected = {p.name: repr(p.default).replace("'", '"') for p in parameters if p.kind is p.KEYWORD_ONLY}
+    assert documented == expected
+
+
+def test_the_reference_has_every_error_and_every_public_name(reference: str) -> None:
+    errors = {name for name, found in vars(mgjit.errors).items() if inspect.isclass(found) and name.endswith("Error")}
+    assert errors <= set(re.findall(r"`(\w+)`", reference))
+    assert {name for name in mgjit.__all__ if not re.search(rf"\b{name}\b", reference)} <= {"__version__"}
 
 
 def test_the_readme_example_is_complete(readme: str) -> None:

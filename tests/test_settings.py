@@ -29,9 +29,9 @@ def test_01_every_variable_is_registered_once_and_documented() -> None:
 
 
 def test_01_the_table_for_users_is_the_registry() -> None:
-    """README.md has the same names, meanings and defaults, in the same order."""
-    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
-    rows = [line for line in readme.splitlines() if line.startswith("| `MGJIT_")]
+    """docs/reference.md has the same names, meanings and defaults, in the same order."""
+    reference = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
+    rows = [line for line in reference.read_text(encoding="utf-8").splitlines() if line.startswith("| `MGJIT_")]
     assert rows == [f"| `{setting.name}` | {setting.meaning} | {setting.default} |" for setting in settings.SETTINGS]
 
 
