@@ -24,7 +24,8 @@ from ..record.leaks import is_traced, leaked, refuse_hidden
 from ..record.recorder import Recorder
 from ..record.values import TracedTypes
 from ..runtime.live import Field, field_of
-from ..world.functions import attributes, is_of_user
+from ..world.functions import attributes
+from ..world.ownership import is_of_user
 
 #: So many numbers are taken out of the outputs together.
 _ROW = 4

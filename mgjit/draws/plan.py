@@ -19,7 +19,8 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from ..engine.state import zero_array
-from ..world.functions import captured, is_of_user
+from ..world.functions import captured
+from ..world.ownership import is_of_user
 
 T = TypeVar("T")
 

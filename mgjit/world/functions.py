@@ -13,24 +13,14 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
-import sys
-import sysconfig
 from collections.abc import Collection, Iterable, Iterator
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from .code import codes
+from .ownership import is_module_of_python, is_of_user
 from .places import Entry, Place, Root, Variable
 
-_LIBRARY = tuple(
-    os.path.realpath(path) + os.sep for path in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")} if path
-)
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_INSTALLED = ("site-packages", "dist-packages")
-#: Libraries whose Python code never computes with the numbers of a step one by one.
-_FOREIGN = frozenset({"mgjit", "numpy", "scipy", "torch", "jax", "pandas", "matplotlib", "tqdm", "pytest", "_pytest"})
-_BUILT_IN = os.path.join(_LIBRARY[0], "built in")
 _SAMPLES = 8
 
 
@@ -61,30 +51,6 @@ def reachable_functions(function: Any, objects: Iterable[Any] = ()) -> list[Func
     return list(found.values())
 
 
-def is_of_user(thing: Any) -> bool:
-    """Whether a function or class is neither Python's own nor of a library that is only called."""
-    module = getattr(thing, "__module__", None) or "builtins"
-    if module.partition(".")[0] in _FOREIGN:
-        return False
-    if isinstance(thing, type):
-        file = getattr(sys.modules.get(module), "__file__", None)
-        return module == "__main__" or (file is not None and not _is_in_library(file))
-    code: Any = getattr(thing, "__code__", None)  # PyPy's built-in functions have code without names
-    return hasattr(code, "co_names") and not _is_in_library(code.co_filename) and not _is_ours(code.co_filename)
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_in_library(filename: str) -> bool:
-    path = os.path.realpath(filename)
-    return path.startswith(_LIBRARY) and not any(part in path for part in _INSTALLED)
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_ours(filename: str) -> bool:
-    """Whether a file is one of the package, or stands for code that the package has generated."""
-    return os.path.abspath(filename).startswith(_PACKAGE)
-
-
 def captured(function: FunctionType) -> Iterator[Place]:
     """Where the names in the code of a function lie: globals, attributes of modules, closure variables, defaults."""
     names = {name for code in codes(function.__code__) for name in code.co_names}
@@ -93,7 +59,7 @@ def captured(function: FunctionType) -> Iterator[Place]:
         meant = namespace[name]
         if not isinstance(meant, ModuleType):
             yield Entry(namespace, name, f"the variable {name}")
-        elif not _is_in_library(getattr(meant, "__file__", None) or _BUILT_IN):
+        elif not is_module_of_python(meant):
             entries = vars(meant)
             yield from (Entry(entries, inner, f"{name}.{inner}") for inner in sorted(names & entries.keys()))
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):

@@ -38,7 +38,8 @@ from ..errors import RetraceWarning, user_stacklevel
 from ..record.progress import tracing_threads
 from .code import codes, global_names
 from .facts import MISSING, Column, Facts
-from .functions import is_of_user, samples
+from .functions import samples
+from .ownership import is_of_user
 
 #: What cannot lead anywhere.
 _ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None), range, slice, type(Ellipsis)})

@@ -21,8 +21,9 @@ from ..engine.state import State
 from ..engine.value import Value
 from ..runtime.live import Field, Home, field_of, slot
 from .code import names_beside_stores, stored_attributes, stored_variables
-from .functions import captured, is_of_user
+from .functions import captured
 from .guard import LONGEST_LIST
+from .ownership import is_of_user
 from .places import Attribute, ClassAttribute, Element, Entry, Place, Root
 from .watched import Watched
 

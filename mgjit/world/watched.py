@@ -7,7 +7,8 @@ from operator import is_
 from typing import Any
 
 from ..record.leaks import Symbol, is_traced, is_traced_number
-from .functions import attributes, is_of_user
+from .functions import attributes
+from .ownership import is_of_user
 from .places import Attribute, ClassAttribute, Element, Place
 
 #: How deep traced values are looked for in what a step leaves behind.

@@ -1,0 +1,194 @@
+"""What is the user's code: everything that is not Python's own, a library's compiled code, a known library, or mgjit.
+
+The user's code is what a trace looks into and rewrites.  Pure-Python packages count as the user's wherever they are
+installed: somebody's autograd engine in site-packages is part of the program.
+
+1. A function belongs to the file that it was compiled from.  Code without a file (a cell of a notebook, a line of the
+   REPL, a string given to `exec`) belongs to the module whose variables it sees, and without one it is the user's.
+2. A class that a module holds under its own name belongs to that module.
+3. Any other class belongs to whoever wrote its functions; and one that has only data, to the module that it names.
+   `__module__` alone says little: a class made by `exec` calls itself one of `builtins`, and a class may have an
+   attribute of that name that is no string.
+
+Nothing here runs code of the user's: attributes are looked up as `inspect.getattr_static` does.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.machinery
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    FunctionType,
+    MethodDescriptorType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+#: Libraries with Python code that never computes with the numbers of a step one by one.
+_FOREIGN = frozenset(
+    {
+        "mgjit", "numpy", "scipy", "torch", "jax", "jaxlib", "tensorflow", "cupy", "numba", "pandas", "sklearn",
+        "matplotlib", "tqdm", "pytest", "_pytest", "IPython", "ipykernel", "traitlets",
+    }
+)  # fmt: skip
+_INSTALLED = ("site-packages", "dist-packages")
+_LIBRARY_PATHS = sorted({os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")})
+#: Where the standard library is: folders, and the archive that stands for the first of them.
+_LIBRARY = tuple(
+    place + os.sep
+    for path in _LIBRARY_PATHS
+    for place in (path, os.path.join(os.path.dirname(path), "python{}{}.zip".format(*sys.version_info)))
+)
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_COMPILED = tuple(importlib.machinery.EXTENSION_SUFFIXES)
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: neither a static type of C, nor built into PyPy
+
+
+def is_of_user(thing: Any) -> bool:
+    """Whether a function or class is the user's; False for everything that is neither."""
+    if issubclass(type(thing), FunctionType):  # `isinstance` would believe what is in `__class__`, as of `list[int]`
+        return _owner(thing) is True
+    return issubclass(type(thing), type) and _is_class_of_user(thing)
+
+
+def is_module_of_user(module: ModuleType) -> bool:
+    """Whether the functions and classes that a module makes are the user's."""
+    names = vars(module)
+    name = names.get("__name__")
+    if name == "__main__":  # whatever has been started: a script, a notebook, a REPL
+        return True
+    if isinstance(name, str) and name.partition(".")[0] in _FOREIGN:
+        return False
+    file = names.get("__file__")
+    if isinstance(file, str):
+        return not file.endswith(_COMPILED) and is_file_of_user(file)
+    origin = getattr(names.get("__spec__"), "origin", None)
+    return origin not in ("built-in", "frozen") and name not in sys.builtin_module_names
+
+
+def is_module_of_python(module: ModuleType) -> bool:
+    """Whether a module is one of the standard library."""
+    file = vars(module).get("__file__")
+    return is_in_library(file) if isinstance(file, str) else not is_module_of_user(module)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_file_of_user(filename: str) -> bool:
+    """Whether code from this file is the user's."""
+    if filename.startswith("<frozen ") or os.path.abspath(filename).startswith(_PACKAGE) or is_in_library(filename):
+        return False
+    parts = os.path.realpath(filename).split(os.sep)
+    folders = [k for k, part in enumerate(parts) if part in _INSTALLED]
+    return not folders or os.path.splitext(parts[folders[-1] + 1])[0] not in _FOREIGN
+
+
+@functools.lru_cache(maxsize=4096)
+def is_in_library(filename: str) -> bool:
+    """Whether a file is one of the standard library."""
+    path = os.path.realpath(filename)
+    return path.startswith(_LIBRARY) and not any(part in path.split(os.sep) for part in _INSTALLED)
+
+
+# ---- 1: functions ---------------------------------------------------------------------------------------------
+
+
+def _owner(function: FunctionType) -> bool | None:
+    """Whether a function is the user's; None when nothing says so but the module that its code was generated for."""
+    code, names = function.__code__, function.__globals__
+    if not hasattr(code, "co_names") or not is_file_of_user(code.co_filename):  # PyPy's own have code without names
+        return False
+    name = names.get("__name__")
+    module = sys.modules.get(name) if isinstance(name, str) else None
+    if code.co_filename.startswith("<") and module is not None and _variables(module) is names:
+        return True if is_module_of_user(module) else None  # such as the methods of a dataclass
+    return not isinstance(name, str) or name.partition(".")[0] not in _FOREIGN
+
+
+# ---- 2 and 3: classes -----------------------------------------------------------------------------------------
+
+
+def _is_class_of_user(kind: type) -> bool:
+    entries = _entries(kind)
+    if not kind.__flags__ & _HEAP_TYPE or _is_made_in_c(kind, entries):
+        return False
+    name = entries.get("__module__")
+    module = sys.modules.get(name) if isinstance(name, str) else None
+    if module is not None and _found_at(module, kind.__qualname__) is kind:
+        return is_module_of_user(module)
+    owners = {_owner(function) for function in _functions(entries)}
+    if True in owners:
+        return True
+    if not isinstance(module, ModuleType):
+        return not isinstance(name, str) or name.partition(".")[0] not in _FOREIGN
+    if False not in owners and "<locals>" not in kind.__qualname__ and is_module_of_python(module):
+        return True  # it is not where it says: `exec`, `type(...)` and `make_dataclass` name whatever made it
+    return is_module_of_user(module)
+
+
+def _is_made_in_c(kind: type, entries: Mapping[str, Any]) -> bool:
+    """Whether a class has a method, or a constructor, that is its own and written in C."""
+    for member in entries.values():
+        if type(member) is BuiltinFunctionType and member.__self__ is kind:
+            return True
+        if type(member) in _METHODS_IN_C and member.__objclass__ is kind:
+            return True
+    return False
+
+
+#: On PyPy they are functions like any other, and the flag of heap types says enough.
+_METHODS_IN_C = frozenset({WrapperDescriptorType, MethodDescriptorType, ClassMethodDescriptorType}) - {
+    FunctionType,
+    classmethod,
+}
+
+
+def _functions(entries: Mapping[str, Any]) -> Iterator[FunctionType]:
+    """The functions in a class, also those in descriptors and under decorators."""
+    pending = list(entries.values())
+    seen: set[int] = set()
+    while pending:
+        thing = pending.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, FunctionType):
+            if "__wrapped__" in vars(thing):  # a decorator's, such as that of the `__repr__` of a dataclass
+                pending.append(vars(thing)["__wrapped__"])
+            else:
+                yield thing
+        elif type(thing) in (staticmethod, classmethod):
+            pending.append(thing.__func__)
+        elif type(thing) is property:
+            pending += [thing.fget, thing.fset, thing.fdel]
+        elif type(thing) is functools.cached_property or type(thing) is functools.partialmethod:
+            pending.append(thing.func)
+
+
+def _entries(kind: type) -> Mapping[str, Any]:
+    """What is in a class itself, whatever its metaclass answers."""
+    return type.__dict__["__dict__"].__get__(kind)  # type: ignore[no-any-return]
+
+
+def _variables(module: Any) -> Any:
+    """The variables of what is in `sys.modules`, which may be an object of any class."""
+    return _VARIABLES.__get__(module) if isinstance(module, ModuleType) else None
+
+
+_VARIABLES: Any = vars(ModuleType)["__dict__"]
+
+
+def _found_at(module: Any, path: str) -> Any:
+    """What is in a module under a path such as `Outer.Inner`."""
+    found: Any = module
+    names = _variables(module) or {}
+    for part in path.split("."):
+        found = names.get(part)
+        names = _entries(found) if issubclass(type(found), type) else {}
+    return found
