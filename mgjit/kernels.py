@@ -25,11 +25,12 @@ from .collection import without_garbage_collection
 from .draws.plan import DrawPlan
 from .engine.precision import FLOAT64, Precision
 from .engine.value import Value
-from .errors import ArgumentError, RetraceLimitError, RetraceWarning, user_location, user_stacklevel
+from .errors import ArgumentError, BackendWarning, RetraceLimitError, RetraceWarning, user_location, user_stacklevel
 from .lowering import Lowering
 from .passes.cost import Processor
 from .passes.memory import InputRegion
 from .passes.pipeline import lower
+from .record.leaks import PlainCall
 from .runtime.buffers import Move, ParameterStorage, storage_of
 from .runtime.copies import Copies
 from .runtime.kernel import Kernel
@@ -43,6 +44,8 @@ from .world.guard import Guard
 #: A step that is called so many times for each structure of arguments, such as the lengths of sequences, is used as it
 #: is meant to be, however many there are.
 _CALLS_OF_A_FAMILY = 4
+#: Arguments that had to run as plain Python are traced again after so many calls, then after this times as many.
+_PLAIN_CALLS = 8
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,19 @@ class StepOptions:
     limit: int = 64
     warn_after: int = 10
     lock: bool = True
+
+
+@dataclass
+class PlainStructure:
+    """Arguments of one structure, with which the step runs as plain Python.
+
+    Attributes:
+        reason: why. traces: how many have found that. calls: how many such calls there have been.
+    """
+
+    reason: str
+    traces: int = 1
+    calls: int = 0
 
 
 class Kernels:
@@ -86,6 +102,7 @@ class Kernels:
         self._slot_structures: set[Hashable] = set()
         self._knowledge = Knowledge()
         self._has_warned = False
+        self._plain: dict[Hashable, PlainStructure] = {}
 
     def __len__(self) -> int:
         return len(self._kernels)
@@ -145,8 +162,13 @@ class Kernels:
                 self._knowledge.variable.add(("list", id(known.guard.changed)))
         elif self.last is not None:
             reason = self.last.plan.first_difference(plan)
+        self._stay_plain(plan.key)
         self._refuse_too_many(len(self._kernels) - (known is not None), reason)
-        kernel = self._make(plan, reason)
+        try:
+            kernel = self._make(plan, reason)
+        except PlainCall as plain:
+            self._note_plain(plan.key, str(plain))
+            raise
         if known is not None:
             self.forget(known)
         self._kernels[plan.key] = kernel
@@ -170,6 +192,32 @@ class Kernels:
         return any(
             storage is not None and storage in k.parameters for storage in storages for k in self._kernels.values()
         )
+
+    def _stay_plain(self, key: Hashable) -> None:
+        """Arguments that had to run as plain Python do so for some calls, before another trace is worth its time.
+
+        Raises:
+            PlainCall: they do so now.
+        """
+        known = self._plain.get(key)
+        if known is None:
+            traces = sum(plain.traces for plain in self._plain.values())
+            if self.stats.plain_calls + 1 >= 2**traces:
+                return
+            reason = next(reversed(self._plain.values())).reason  # structures that are new in every call
+        else:
+            known.calls += 1
+            if known.calls >= _PLAIN_CALLS**known.traces:
+                return
+            reason = known.reason
+        raise PlainCall(reason)
+
+    def _note_plain(self, key: Hashable, reason: str) -> None:
+        known = self._plain.setdefault(key, PlainStructure(reason, 0))
+        known.reason, known.traces = reason, known.traces + 1
+        if reason not in self.stats.plain_reasons:
+            self.stats.plain_reasons.append(reason)
+            warnings.warn(f"{self._name} runs as plain Python: {reason}", BackendWarning, stacklevel=user_stacklevel())
 
     def _refuse_too_many(self, known: int, reason: str) -> None:
         if known >= self._options.limit:

@@ -49,4 +49,5 @@ class Lowering:
         lines += [f"slower path: {note}" for note in lowered.notes]
         lines += [f"could be faster: {hint}" for hint in self.hints]
         lines += [f"traced again: {reason}" for reason in self.stats.retraces]
+        lines += [f"runs as plain Python: {reason}" for reason in self.stats.plain_reasons]
         return "\n".join(lines)

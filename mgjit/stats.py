@@ -37,6 +37,7 @@ class Stats:
         trace_seconds: running the user's function once. roll_seconds: all passes and code generation.
         compile_seconds: the C compiler.
         cache: "hit", "miss" or "off". backend: "c" or "python". compiler: its command line.
+        plain_calls: calls that ran as plain Python. plain_reasons: why, each reason once.
         kernels: one description for each argument structure.
         retraces: why the step was traced again, in words.
         members: the kernels with what each has cost; `table()` prints them.
@@ -54,6 +55,8 @@ class Stats:
     cache: str = "off"
     backend: str = ""
     compiler: str = ""
+    plain_calls: int = 0
+    plain_reasons: list[str] = field(default_factory=list)
     kernels: list[str] = field(default_factory=list)
     retraces: list[str] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)

@@ -23,9 +23,10 @@ from . import settings
 from .call.columns import pack_rows, read_columns
 from .call.plan import bind
 from .call.results import collect_results
-from .errors import ArgumentError, PhaseError, RetraceWarning, user_location, user_stacklevel
+from .errors import ArgumentError, PhaseError, RetraceWarning, UnsupportedError, user_location, user_stacklevel
 from .kernels import Kernels, StepOptions
 from .lowering import Lowering
+from .record.leaks import PlainCall
 from .record.progress import is_tracing, tracing_threads
 from .runtime.buffers import Moved
 from .runtime.fastcall import fast_call, is_short, is_worth_it
@@ -108,7 +109,12 @@ class CompiledStep(Generic[P, R]):
         if member is not None and member is not self._chosen and member.fast_calls:
             # It comes back here when the arguments are not quite what it was made for.
             return self._choose_call(member)(*args)
-        return self._turn.run(self._perform, "step", args, kwargs)
+        try:
+            return self._turn.run(self._perform, "step", args, kwargs)
+        except PlainCall:
+            pass  # called below, where an exception of the user's has no context of ours
+        self.stats.plain_calls += 1
+        return self._function(*args, **kwargs)
 
     def _perform(self, phase: str, args: Any, kwargs: Any) -> Any:
         """Run a phase of the kernel for these arguments, in a turn."""
@@ -150,7 +156,7 @@ class CompiledStep(Generic[P, R]):
         What only a later phase computes is nan in the result.
         """
         self._refuse_in_trace("forward")
-        return self._turn.run(self._perform, "forward", args, kwargs)  # type: ignore[no-any-return]
+        return self._turn.run(self._with_kernel, "forward", lambda: self._perform("forward", args, kwargs))  # type: ignore[no-any-return]
 
     def backward(self) -> None:
         """Only the backward phase, with the arguments of the last `.forward(...)`: sets the gradients."""
@@ -194,7 +200,11 @@ class CompiledStep(Generic[P, R]):
         if not table.length:
             return array("d") if self._kernels.last is None else self._kernels.last.result.columns(array("d"), 1, 0)
         while True:
-            kernel = self._kernels.fitting(table.row(0))
+            try:
+                kernel = self._kernels.fitting(table.row(0))
+            except PlainCall:
+                with reporting(table.length, self.__name__, progress) as report:
+                    return collect_results([self._run(row, report) for row in table.rows()])
             rows = pack_rows(kernel.plan, kernel.frame, table)
             kernel.check_rows(rows)
             with reporting(table.length, self.__name__, progress) as report:
@@ -207,7 +217,11 @@ class CompiledStep(Generic[P, R]):
 
     def _run(self, arguments: Sequence[Any], report: Callable[[int], Any]) -> Any:
         """One row as a call of its own."""
-        result = self._perform("step", arguments, {})
+        try:
+            result = self._perform("step", arguments, {})
+        except PlainCall:
+            self.stats.plain_calls += 1
+            result = self._kernels.undecorated(arguments)
         report(1)
         return result
 
@@ -232,6 +246,20 @@ class CompiledStep(Generic[P, R]):
                 f"Call {self.__name__}(...) itself there: it becomes part of the trace."
             )
 
+    def _with_kernel(self, phase: str, work: Callable[[], Any]) -> Any:
+        """What is possible only where there is a kernel.
+
+        Raises:
+            UnsupportedError: with these arguments the step runs as plain Python.
+        """
+        try:
+            return work()
+        except PlainCall as plain:
+            raise UnsupportedError(
+                f"{user_location()}: .{phase}() needs a kernel, and with these arguments {self.__name__} runs as plain "
+                f"Python: {plain}. Call {self.__name__}(...) itself."
+            ) from None
+
     def _bound(self, args: Any, kwargs: Any) -> tuple[Any, ...]:
         bound = bind(self._signature, args, kwargs, self.__name__)
         bound.apply_defaults()
@@ -242,7 +270,10 @@ class CompiledStep(Generic[P, R]):
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
         """Trace and lower the step for these arguments without building or running it."""
         self._refuse_in_trace("lower")
-        return self._turn.run(lambda: self._kernels.lower(self._bound(args, kwargs)))
+        lowering: Lowering = self._turn.run(
+            self._with_kernel, "lower", lambda: self._kernels.lower(self._bound(args, kwargs))
+        )
+        return lowering
 
     # ---- as a method, a copy, a pickle ------------------------------------------------------------------
 

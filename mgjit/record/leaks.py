@@ -15,6 +15,14 @@ class Traced:
     __slots__ = ()
 
 
+class PlainCall(BaseException):
+    """This call runs as plain Python, for the reason in the text.
+
+    It is raised before a call has had any effect, mostly by a trace.  Whatever the trace has changed is put back,
+    and then the undecorated function is called.
+    """
+
+
 class TracedView(Traced):
     """Base of what stands for a row or object that a traced index chooses."""
 

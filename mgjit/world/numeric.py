@@ -1,0 +1,53 @@
+"""What counts as a number in the user's objects, and which plain float or int has the same value.
+
+A number is whatever computes as a float64 or as an int does: floats, ints, subclasses of them that leave arithmetic
+alone, and numpy's float64 and integer scalars.  Bools are flags, and numpy's other scalars round in their own way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: What arithmetic calls; a subclass that overrides one of these computes in its own way.
+_ARITHMETIC = (
+    *(f"__{name}__" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")),
+    *(f"__r{name}__" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")),
+    *("__neg__", "__pos__", "__abs__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__", "__float__"),
+)
+
+#: The plain type that each type of numbers met so far stands for; None for types that are no numbers.
+_plain_types: dict[type, type | None] = {float: float, int: int, bool: None}
+
+
+def is_number(thing: Any) -> bool:
+    """Whether something computes as a plain float or int does."""
+    kind = type(thing)
+    if kind not in _plain_types:
+        _plain_types[kind] = _plain_type(kind)
+    return _plain_types[kind] is not None
+
+
+def plain_number(thing: Any) -> float | int:
+    """The float or int with the value of a number, or of a bool.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if type(thing) is bool:
+        return int(thing)
+    if not is_number(thing):
+        raise TypeError(f"{type(thing).__name__} does not compute as a float or int does")
+    made: float | int = (_plain_types[type(thing)] or float)(thing)
+    return made
+
+
+def _plain_type(kind: type) -> type | None:
+    if kind.__module__ == "numpy":
+        if kind.__name__ == "float64":
+            return float
+        return int if any(base.__name__ == "integer" for base in kind.__mro__) else None
+    for plain in (float, int):
+        if issubclass(kind, plain) and not issubclass(kind, bool):
+            has_own = any(getattr(kind, name, None) is not getattr(plain, name, None) for name in _ARITHMETIC)
+            return None if has_own else plain
+    return None
