@@ -1,4 +1,4 @@
-"""What an entry says about itself: nothing depends on it, and people want to know it."""
+"""Facts about an entry for people to read (`python -m mgjit cache list -v`); nothing depends on them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from ..toolchain.build import Built
 
 NAME = "about"
-"""Where it is in the metadata of an entry."""
+"""Its key in the metadata of an entry."""
 
 
 def about(step: str, parts: Mapping[str, str], built: Built) -> dict[str, Any]:
-    """When, by whom, with what, and of what parts the key is made.
+    """When, by which mgjit and with which compiler the entry was made, and the parts of its key.
 
     Args:
-        step: a name for people.
-        parts: those of the key.
+        step: a readable name of the step.
+        parts: the parts of the key.
         built: how the binary was made.
     """
     processor = features.cpu_features()

@@ -1,12 +1,12 @@
-"""Which directories the store may use: whoever can write to one runs code in this process.
+"""Which directories the store may use: whoever can write to one can run code in this process.
 
 1. `resolve` follows a path component by component, as the system does.  Every directory and link on the way must
    belong to this user or to the owner of the machine, and nobody else may be able to replace what is in it: it is
-   not writable by others, or it is sticky, as /tmp.  The last one, which holds the libraries, is stricter: only
-   this user (or root) owns it, and only the owner may write to it.
+   not writable by others, or it is sticky, as /tmp is.  The rules for the last one, which holds the libraries, are
+   stricter: it belongs to this user (or root), and only its owner may write to it.
 2. `Directory` is a candidate that passed: its real path, so that no link can be changed afterwards, and whether it
-   can be written to.  `refusal` is asked again at each use: it costs one call.
-3. Libraries cannot be loaded from a file system that is mounted noexec: such a directory is no candidate either.
+   is writable.  `refusal` checks it again at each use, which costs one call.
+3. Libraries cannot be loaded from a file system that is mounted noexec, so such a directory is refused too.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def resolve(path: str, *, shared: bool = False) -> str:
     """The real path of a directory that nobody else controls.
 
     Args:
-        path: its name, perhaps with links.
+        path: its name, which may contain links.
         shared: whether others may put files of their own there, as in /tmp, as long as they cannot replace ours.
 
     Raises:
         Refused: somebody else could change what is in it.
         FileNotFoundError: it does not exist.
-        OSError: it cannot be looked at.
+        OSError: it cannot be inspected.
     """
     current, rest = _split(os.path.abspath(path))
     links = 0
@@ -67,7 +67,7 @@ def resolve(path: str, *, shared: bool = False) -> str:
 
 
 def can_hold_private(path: str) -> bool:
-    """Whether a private directory can be made there that nobody can replace."""
+    """Whether a private directory can be made there that nobody else can replace."""
     try:
         resolve(path, shared=True)
     except OSError:
@@ -76,12 +76,12 @@ def can_hold_private(path: str) -> bool:
 
 
 def refusal(path: str) -> str | None:
-    """Why a directory must not be used (any more), or None; the path is one of `resolve`."""
+    """Why a directory must not be used (any more), or None; the path comes from `resolve`."""
     return refusal_of(files.lstat(path))
 
 
 def refusal_of(found: os.stat_result) -> str | None:
-    """Why a directory in this state must not hold libraries, or None."""
+    """Why a directory with this status must not hold libraries, or None."""
     if not stat.S_ISDIR(found.st_mode):
         return "it is not a directory"
     if not hasattr(os, "geteuid"):
@@ -100,11 +100,11 @@ def _swappable(found: os.stat_result, root: os.stat_result, *, is_link: bool) ->
         return "it is not a directory"
     if not hasattr(os, "geteuid"):
         return None
-    if found.st_uid not in (os.geteuid(), 0, root.st_uid):  # in a container, root may be seen under another number
+    if found.st_uid not in (os.geteuid(), 0, root.st_uid):  # in a container, root may appear under another uid
         return f"it belongs to user {found.st_uid}, who could replace what is in it"
     if is_link or found.st_mode & stat.S_ISVTX:
         return None
-    # Where each user has a group of the same number, with no other member, new directories are group-writable.
+    # Where each user has a private group with the same number, new directories are group-writable.
     private_group = found.st_gid == os.getegid() == os.geteuid()
     if found.st_mode & (0o002 if private_group else 0o022):
         return f"others may replace what is in it (mode {stat.S_IMODE(found.st_mode):04o}); chmod go-w makes it usable"
@@ -117,7 +117,7 @@ def _require(reason: str | None, place: str) -> None:
 
 
 def _split(path: str) -> tuple[str, list[str]]:
-    """The root of an absolute path, and its further names, the last one first."""
+    """The root of an absolute path, and its other components, last one first."""
     drive, rest = os.path.splitdrive(path)
     separators = rest.replace(os.altsep, os.sep) if os.altsep else rest
     names = [name for name in separators.split(os.sep) if name not in ("", os.curdir)]
@@ -125,7 +125,7 @@ def _split(path: str) -> tuple[str, list[str]]:
 
 
 def make(path: str) -> None:
-    """Make a directory, and those above it, for this user alone."""
+    """Make a directory, and its missing parents, accessible to this user only."""
     missing = []
     while not _exists(path):
         missing.append(path)
@@ -148,7 +148,7 @@ class Directory:
 
     Attributes:
         name: as it was asked for. path: its real path.
-        writable: whether entries may be written; no longer so after an error of the disk.
+        writable: whether entries may be written; false after a disk error.
     """
 
     def __init__(self, name: str) -> None:
@@ -159,7 +159,7 @@ class Directory:
     @classmethod
     @files.uninterrupted
     def open(cls, name: str, *, make: bool = True) -> Directory:
-        """The directory, made if it does not exist.  OSError: the reason why it cannot be used."""
+        """Open the directory, making it if necessary.  Raises OSError with the reason if it cannot be used."""
         directory = cls(name)
         if make:
             directory.make()
@@ -172,7 +172,7 @@ class Directory:
 
     @files.uninterrupted
     def make(self) -> None:
-        """Make the directory (again) if it is gone, and look who controls it."""
+        """Make the directory (again) if it does not exist, and check who controls it."""
         try:
             self.path = resolve(self.name)
         except FileNotFoundError:
@@ -181,7 +181,7 @@ class Directory:
 
     @files.uninterrupted
     def check(self) -> None:
-        """Refused when somebody else controls it by now, FileNotFoundError when it is gone."""
+        """Raise Refused if somebody else controls it by now, FileNotFoundError if it no longer exists."""
         reason = refusal(self.path)
         if reason is not None:
             raise Refused(errno.EACCES, reason)
@@ -193,13 +193,13 @@ class Directory:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What would become of one candidate now.
+    """A candidate directory, and whether it would be used now.
 
     Attributes:
         name: as it was asked for.
-        state: "used", "read-only", "missing" (it will be made), "refused", or "spare": a better one is used.
+        state: "used", "read-only", "missing" (it will be made), "refused", or "spare" (a better one is used).
         reason: why it is refused, or empty.
-        directory: the one that exists and is used or read.
+        directory: the opened directory, if it exists and is used or read.
     """
 
     name: str
@@ -209,7 +209,7 @@ class Candidate:
 
 
 def survey(names: Sequence[str | os.PathLike[str]]) -> list[Candidate]:
-    """The state of each candidate, in their order; nothing is made."""
+    """The state of each candidate, in order, without making any directory."""
     found: list[Candidate] = []
     for name in map(os.path.abspath, names):
         taken = any(candidate.state in ("used", "missing") for candidate in found)
@@ -229,7 +229,7 @@ def _candidate(name: str) -> Candidate:
 
 
 def _why_not_made(name: str) -> str:
-    """Why a missing directory cannot be made; empty when it can, as far as can be said without trying."""
+    """Why a missing directory cannot be made; empty if it can, as far as can be told without trying."""
     while not _exists(name):
         name = os.path.dirname(name)
     try:

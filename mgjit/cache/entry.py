@@ -1,4 +1,4 @@
-"""The file of one entry: what it holds, and how it is checked before anything in it is believed.
+"""The file of one entry: its format, and how it is checked before anything in it is used.
 
     shared object | metadata (JSON) | C source | footer
 
@@ -6,15 +6,14 @@ That very file is what the dynamic loader opens: loaders of ELF and Mach-O map w
 describe and ignore what follows.  So a binary and its metadata cannot come from two builds, and there is no
 second copy to write for loading.
 
-1. The footer has a fixed size: magic, format version, the three sizes, and xxh3_128 (with a seed of its own)
-   over the key and everything before it.
-2. `read_entry` opens a regular file that belongs to this user, and reads it whole, if it has a size that is possible.
-   The sizes in the footer must add up to that of the file before they are used, and the checksum must be right
-   before anything is believed.
-3. What can be read and is wrong is a `ContentError`; what cannot be read stays the OSError that it is.
-4. `publish` writes a temporary file of unpredictable name beside the final one, syncs it, and links it to the final
-   name.  A name that exists already is a success: names are hashes of what made the content.  Nothing is ever
-   overwritten, because a loader that has the old file mapped would read the new one.
+1. The footer has a fixed size: magic, format version, the three sizes, and xxh3_128 (with its own seed) over the key
+   and everything before it.
+2. `read_entry` opens a regular file that belongs to this user, and reads it whole if its size is plausible.  The
+   sizes in the footer must add up to that of the file, and the checksum must match, before anything is used.
+3. Bad content is a `ContentError`; a file that cannot be read is an OSError.
+4. `publish` writes a temporary file with an unpredictable name beside the final one, syncs it, and links it to the
+   final name.  If the name exists already, that is a success: names are hashes of what made the content.  Nothing is
+   ever overwritten, because a process that has the old file mapped would see the new contents.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Entry:
 
 
 class ContentError(Exception):
-    """The bytes of an entry are not what was written."""
+    """The bytes of an entry are not those that were written."""
 
 
 def encode(key: str, entry: Entry) -> bytes:
@@ -68,12 +67,16 @@ def encode(key: str, entry: Entry) -> bytes:
 
 @files.uninterrupted
 def read_entry(path: str, key: str, *, use: bool = True) -> Entry:
-    """Read and check one file.  OSError: could not read.  ContentError: read, and wrong.
+    """Read and check the file of an entry.
 
     Args:
         path: of the file.
-        key: of the entry that it should be.
-        use: whether this counts as use of the entry, for the sweep.
+        key: of the entry that it should contain.
+        use: whether this counts as a use of the entry, for the sweep.
+
+    Raises:
+        OSError: it cannot be read.
+        ContentError: its content is damaged.
     """
     with _opened(path) as (descriptor, size):
         content = memoryview(files.read_all(descriptor, size))
@@ -81,14 +84,14 @@ def read_entry(path: str, key: str, *, use: bool = True) -> Entry:
         raise ContentError("the file ends early")
     entry = _decode(key, content)
     if use:
-        with contextlib.suppress(OSError):  # a read-only disk may refuse
+        with contextlib.suppress(OSError):  # the disk may be read-only
             files.utime(path)
     return entry
 
 
 @files.uninterrupted
 def read_metadata(path: str) -> dict[str, Any]:
-    """Only the metadata of an entry, unchecked: to show, not to believe.  Errors as for `read_entry`."""
+    """The metadata of an entry, unchecked: for display only.  Raises as `read_entry`."""
     with _opened(path) as (descriptor, size):
         files.seek(descriptor, size - FOOTER_SIZE)
         binary_size, metadata_size, _ = _sizes(files.read_all(descriptor, _HEAD.size), size)
@@ -98,7 +101,7 @@ def read_metadata(path: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[tuple[int, int]]:
-    """The descriptor of an entry's file, and its size, which an entry can have."""
+    """The descriptor of an entry's file, and its size, which has been checked to be plausible."""
     try:
         descriptor = files.open(path, files.READ)
     except OSError as reason:
@@ -112,7 +115,7 @@ def _opened(path: str) -> Iterator[tuple[int, int]]:
 
 
 def _size(found: os.stat_result) -> int:
-    """The size of an entry's file, if the file is one that may be read."""
+    """The size of an entry's file, after checking that it may be read."""
     if not stat.S_ISREG(found.st_mode):
         raise ContentError("it is not a regular file")
     if hasattr(os, "geteuid") and (found.st_uid not in (os.geteuid(), 0) or found.st_mode & 0o022):
@@ -123,7 +126,7 @@ def _size(found: os.stat_result) -> int:
 
 
 def _sizes(head: bytes | memoryview, file_size: int) -> tuple[int, int, int]:
-    """The three sizes of an entry, once they are known to fit the file."""
+    """The three sizes of an entry, after checking that they add up to that of the file."""
     if len(head) != _HEAD.size:
         raise ContentError("the file ends early")
     magic, version, *sizes = _HEAD.unpack(head)
@@ -135,7 +138,7 @@ def _sizes(head: bytes | memoryview, file_size: int) -> tuple[int, int, int]:
 
 
 def _digest(key: str, body: bytes | memoryview, head: bytes | memoryview) -> bytes:
-    """The checksum; it covers the key, so that a file under another entry's name is not believed."""
+    """The checksum; it covers the key, so that a file under another entry's name is rejected."""
     state = xxhash.xxh3_128(seed=SEED)
     for part in (key.encode("ascii"), body, head):
         state.update(part)
@@ -168,7 +171,7 @@ def _metadata(text: bytes) -> dict[str, Any]:
 
 @files.uninterrupted
 def publish(path: str, content: bytes) -> None:
-    """Make a file appear under its final name, complete, or not at all."""
+    """Make a file appear under its final name, either complete or not at all."""
     temporary = temporary_path(path)
     try:
         files.write_new(temporary, content, lasting=True)
@@ -179,5 +182,5 @@ def publish(path: str, content: bytes) -> None:
         except (OSError, NotImplementedError):  # no hard links here
             files.replace(temporary, path)
     finally:
-        with contextlib.suppress(OSError):  # a failed clean-up never fails a put
+        with contextlib.suppress(OSError):  # a failed clean-up does not make the put fail
             files.unlink(temporary)

@@ -1,10 +1,10 @@
-"""Every call of the file system that the disk store makes, under one name each.
+"""Every file system call that the disk store makes, one function each.
 
 The other modules of this package call `files.name(...)` and nothing of `os`, `shutil` or `pathlib` that touches a
-disk.  A test that replaces an attribute here therefore reaches every such call, to let it fail or to stop there.
+disk.  So a test that replaces an attribute here reaches every such call, to make it fail or to stop there.
 
-`uninterrupted` repeats an operation that a signal interrupted: Python does so by itself where the system says it
-in the usual way, and some network file systems say it in others.
+`uninterrupted` repeats an operation that was interrupted by a signal.  Python does so itself for EINTR, but some
+network file systems report interruptions by other errors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .. import scratch
 
 if sys.version_info >= (3, 10):
     from typing import ParamSpec
-else:  # as typing_extensions would, without needing it at run time
+else:  # a stand-in, so that typing_extensions is not needed at run time
     from .._typing import ParamSpec
 
 if sys.platform == "win32":
@@ -31,20 +31,20 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _BINARY = getattr(os, "O_BINARY", 0)
-#: For files that must be regular: neither a link is followed nor a pipe waited for.
+#: For files that must be regular: follows no link, and does not block on a pipe.
 READ = os.O_RDONLY | _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-#: For a file that must not exist yet.
+#: For a new file; fails if it exists.
 CREATE = os.O_WRONLY | _BINARY | os.O_CREAT | os.O_EXCL
-#: For lines at the end, each written by one call.
+#: For appending lines, each written by one call.
 APPEND = os.O_WRONLY | _BINARY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
-#: For the file of locks.
+#: For the lock file.
 UPDATE = os.O_RDWR | _BINARY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 
 _ATTEMPTS = 8
 
 
 def open(path: str, flags: int, mode: int = 0o600) -> int:
-    """A descriptor; the flags are the constants above."""
+    """Open a file; returns its descriptor.  The flags are the constants above."""
     return os.open(path, flags, mode)
 
 
@@ -54,12 +54,12 @@ def close(descriptor: int) -> None:
 
 
 def read(descriptor: int, size: int) -> bytes:
-    """Up to `size` bytes; empty at the end."""
+    """Read up to `size` bytes; empty at the end of the file."""
     return os.read(descriptor, size)
 
 
 def write(descriptor: int, content: bytes | memoryview) -> int:
-    """How many bytes were written."""
+    """Write; returns how many bytes were written."""
     return os.write(descriptor, content)
 
 
@@ -74,32 +74,32 @@ def fsync(descriptor: int) -> None:
 
 
 def fstat(descriptor: int) -> os.stat_result:
-    """The state of an open file."""
+    """The status of an open file."""
     return os.fstat(descriptor)
 
 
 def stat(path: str) -> os.stat_result:
-    """The state of what a path leads to."""
+    """The status of a file, following links."""
     return os.stat(path)
 
 
 def lstat(path: str) -> os.stat_result:
-    """The state of what a path names, a link itself."""
+    """The status of a file or link, without following it."""
     return os.lstat(path)
 
 
 def readlink(path: str) -> str:
-    """Where a link leads to."""
+    """The target of a link."""
     return os.readlink(path)
 
 
 def mount_flags(path: str) -> int:
-    """The ST_* flags of the mounted file system; 0 where the system does not tell."""
+    """The ST_* flags of the mounted file system; 0 where the system does not report them."""
     return os.statvfs(path).f_flag if hasattr(os, "statvfs") else 0
 
 
 def access(path: str, mode: int) -> bool:
-    """Whether this user may do that, as far as can be said without trying."""
+    """Whether this user has that permission, as far as can be told without trying."""
     return os.access(path, mode)
 
 
@@ -111,7 +111,7 @@ def link(source: str, target: str) -> None:
 
 
 def replace(source: str, target: str) -> None:
-    """Rename a file, over another one if there is one."""
+    """Rename a file, replacing any file of the new name."""
     os.replace(source, target)
 
 
@@ -121,12 +121,12 @@ def unlink(path: str) -> None:
 
 
 def utime(path: str) -> None:
-    """Make a file recently used."""
+    """Set a file's time of last use to now."""
     os.utime(path)
 
 
 def listdir(path: str) -> list[str]:
-    """The names in a directory, in no order."""
+    """The names in a directory, in no particular order."""
     return os.listdir(path)
 
 
@@ -136,17 +136,17 @@ def mkdir(path: str) -> None:
 
 
 def make_scratch(place: str) -> tuple[str, int | None]:
-    """A new private directory, and the descriptor that tells other processes that it is needed."""
+    """Make a private directory; returns its path and the descriptor whose lock tells others that it is in use."""
     return scratch.make(place)
 
 
 def remove_scratch(path: str, descriptor: int | None) -> None:
-    """Remove such a directory."""
+    """Remove a directory made by `make_scratch`."""
     scratch.remove(path, descriptor)
 
 
 def memory_file(name: str, lowest: int) -> int:
-    """The descriptor, `lowest` or above, of a new file that is in memory only; NotImplementedError: there are none."""
+    """The descriptor, `lowest` or above, of a new file in memory; NotImplementedError if the system has none."""
     if sys.platform == "win32" or not hasattr(os, "memfd_create"):
         raise NotImplementedError("this system has no files in memory")
     descriptor = os.memfd_create(name)
@@ -161,10 +161,10 @@ def memory_file(name: str, lowest: int) -> int:
 
 
 def lock(descriptor: int, position: int) -> bool:
-    """Lock one byte of an open file for this process, without waiting; False: another process has it.
+    """Lock one byte of an open file for this process, without waiting; False if another process holds it.
 
-    The byte need not exist.  The system unlocks it when the process ends, in whatever way.  OSError where a file
-    system has no locks.
+    The byte need not exist.  The system unlocks it when the process ends, in whatever way.  Raises OSError if the
+    file system has no locks.
     """
     if sys.platform == "win32":
         os.lseek(descriptor, position, os.SEEK_SET)
@@ -183,7 +183,7 @@ def lock(descriptor: int, position: int) -> bool:
 
 
 def unlock(descriptor: int, position: int) -> None:
-    """Give up a lock."""
+    """Release a lock."""
     if sys.platform == "win32":
         os.lseek(descriptor, position, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
@@ -192,7 +192,7 @@ def unlock(descriptor: int, position: int) -> None:
 
 
 def uninterrupted(operation: Callable[P, R]) -> Callable[P, R]:
-    """The operation, which is right to repeat, begun again when a signal ends it early."""
+    """Decorate an operation that may safely be repeated: it is restarted when a signal interrupts it."""
 
     @functools.wraps(operation)
     def repeated(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -207,7 +207,7 @@ def uninterrupted(operation: Callable[P, R]) -> Callable[P, R]:
 
 
 def read_all(descriptor: int, size: int) -> bytes:
-    """The next `size` bytes, or fewer where the file ends."""
+    """Read the next `size` bytes, or fewer if the file ends."""
     first = read(descriptor, size)
     if len(first) == size or not first:
         return first
@@ -222,14 +222,14 @@ def read_all(descriptor: int, size: int) -> bytes:
 
 
 def write_all(descriptor: int, content: bytes) -> None:
-    """Write everything: a call may take less than it is given."""
+    """Write everything: one call of `write` may write only part."""
     rest = memoryview(content)
     while rest:
         rest = rest[write(descriptor, rest) :]
 
 
 def write_new(path: str, content: bytes, *, lasting: bool) -> None:
-    """Write a new private file; a lasting one is on the disk when this returns."""
+    """Write a new private file; with `lasting`, it is synced to disk."""
     descriptor = open(path, CREATE)
     try:
         write_all(descriptor, content)

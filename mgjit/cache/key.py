@@ -1,4 +1,4 @@
-"""Keys of compiled steps: what is hashed, so that equal keys mean the same machine code would be made.
+"""Keys of compiled steps: a hash of everything that decides the machine code, so that equal keys mean equal code.
 
 1. `structure_hash` covers the canonical trace: operations, operands, constants, table layouts, sizes of all
    regions, formats of inputs, and the precision.  Values of parameters, inputs and state are not in a trace at all.
@@ -37,10 +37,10 @@ _GENERATOR = (
     "autograd", "build.py", "call", "codegen", "draws", "engine", "ir", "passes", "record", "runtime", "source",
     "toolchain", "trace", "world",
 )  # fmt: skip
-#: What has no influence on it.
+#: Packages that do not influence the code.
 _NO_GENERATOR = frozenset({"cache", "cli", "data"})
 
-#: Flags that say -m and mean every processor of the family.
+#: Flags that begin with -m and still produce code for every processor of the family.
 _PORTABLE = ("-m32", "-m64", "-msse2", "-mfpmath=sse", "-mcpu=baseline")
 
 
@@ -69,12 +69,12 @@ def structure_hash(trace: Trace, inputs: Sequence[InputRegion]) -> str:
 
 
 def key_parts(structure: str, compiler: str, flags: Sequence[str], **chosen: str) -> dict[str, str]:
-    """Everything that a disk entry depends on, by name.
+    """Everything that an entry depends on, by name.
 
     Args:
-        structure: of `structure_hash`, or another name for what is compiled.
+        structure: from `structure_hash`, or another name for what is compiled.
         compiler: the identity of the compiler.
-        flags: what it is given.
+        flags: its flags.
         chosen: further choices of the caller, such as the mode.
     """
     special = any(flag.startswith("-m") and flag not in _PORTABLE for flag in flags)
@@ -97,7 +97,7 @@ def entry_key(parts: Mapping[str, str]) -> str:
 
 @functools.cache
 def machine() -> str:
-    """System, kind of processor, size and order of bytes, and the C library, whose symbols have versions."""
+    """Operating system, architecture, word size, byte order, and the C library, whose symbols have versions."""
     bits = 8 * struct.calcsize("P")
     return f"{sys.platform} {platform.machine()} {bits} bits {sys.byteorder} endian {_c_library()}".rstrip()
 
@@ -115,7 +115,7 @@ def generator_version() -> str:
     digest = xxhash.xxh3_128()
     try:
         sources = list(_sources())
-    except (ImportError, PermissionError):  # this process may not read them any more: it has given up its rights
+    except (ImportError, PermissionError):  # the process has dropped its privileges and may no longer read them
         sources = []
     except OSError as reason:  # no more file descriptors, for example
         raise CompilerError(f"the sources of mgjit's code generator cannot be read: {reason}") from None
@@ -139,7 +139,7 @@ def _sources() -> Iterator[tuple[str, bytes]]:
         if os.path.isdir(root):
             yield from _in_directory(os.path.join(root, name), name)
         else:  # a zip file
-            from importlib import resources  # which takes longer to import than all of this takes
+            from importlib import resources  # its import takes longer than everything else here
 
             yield from _in_archive(resources.files(__package__.rpartition(".")[0]) / name, name)
 
@@ -149,7 +149,7 @@ def _is_package(root: str, name: str) -> bool:
 
 
 def _in_directory(path: str, name: str) -> Iterator[tuple[str, bytes]]:
-    """The Python files of a directory, with or without their sources, by raw calls: every process does this."""
+    """The .py and .pyc files of a directory, read with as few calls as possible: every process does this."""
     if os.path.isdir(path):
         for item in sorted(os.listdir(path)):
             if _is_python(item):
@@ -160,7 +160,7 @@ def _in_directory(path: str, name: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _in_archive(place: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
-    """The same for a directory inside an archive."""
+    """As `_in_directory`, for a directory in an archive."""
     if place.is_dir():
         for item in sorted(place.iterdir(), key=lambda item: item.name):
             if _is_python(item.name):

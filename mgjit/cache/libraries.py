@@ -1,9 +1,9 @@
-"""Files to load a library from when it cannot be loaded from the cache: this process's own, the best kind first.
+"""Temporary files to load a library from when it cannot be loaded from the cache, the best kind first.
 
-1. A file that exists in memory only, under the name `/proc/self/fd/N` (Linux).  A loader takes a name that it has
-   seen before for the library that it knows, so no N is used twice, also when somebody has closed all descriptors,
-   as daemons do.  Descriptors stay open, hence a limit to their number.
-2. A file in a private temporary directory, in each of the places where such directories can be.
+1. A file that exists in memory only, under the name `/proc/self/fd/N` (Linux).  A loader identifies a library by its
+   file name, so no N is used twice, not even after all descriptors were closed, as daemons do.  The descriptors stay
+   open, so their number is limited.
+2. A file in a private temporary directory, in each of the places where such directories can be made.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from . import files
 _MOST_IN_MEMORY = 100
 
 _in_memory = 0
-_lowest = 0  # above all descriptors that were used
-_directories: dict[tuple[int, str], tuple[str, int | None]] = {}  # by process and place
+_lowest = 0  # above every descriptor used so far
+_directories: dict[tuple[int, str], tuple[str, int | None]] = {}  # (process id, place) -> directory and its lock
 
 
 class Libraries:
@@ -30,7 +30,7 @@ class Libraries:
         self._paths: dict[tuple[str, int], str] = {}
 
     def next(self, key: str) -> None:
-        """The file that `path` gave did not load: it is of no use."""
+        """Give up the file that `path` returned, which did not load."""
         attempt = self._attempt.get(key, 0)
         self._attempt[key] = attempt + 1
         path = self._paths.pop((key, attempt), None)
@@ -38,7 +38,7 @@ class Libraries:
             _remove_file(path)
 
     def path(self, key: str, binary: bytes) -> str | None:
-        """A file with this library; None when nothing is left to try."""
+        """A file with this library; None if every kind has failed."""
         attempt = self._attempt.get(key, 0)
         places: list[str | None] = [None, *settings.scratch_directories()]
         while attempt < len(places):
@@ -61,7 +61,7 @@ class Libraries:
 def _memory_file(key: str, binary: bytes) -> str:
     global _in_memory, _lowest  # noqa: PLW0603 - the descriptors are the process's
     if _in_memory >= _MOST_IN_MEMORY:
-        raise NotImplementedError("there are enough files in memory")
+        raise NotImplementedError("the limit of files in memory is reached")
     descriptor = files.memory_file(f"mgjit-{key}", _lowest)
     _lowest = descriptor + 1
     path = f"/proc/self/fd/{descriptor}"
@@ -98,7 +98,7 @@ def _directory(place: str) -> str:
 
 
 def _remove_file(path: str) -> None:
-    """Remove a file, and its directory if there is no other one."""
+    """Remove a file, and its directory if that was the last file in it."""
     directory = os.path.dirname(path)
     with contextlib.suppress(OSError):
         files.unlink(path)
@@ -109,7 +109,7 @@ def _remove_file(path: str) -> None:
 
 
 def remove_directories() -> None:
-    """Remove what this very process made; a library that is still mapped stays usable."""
+    """Remove the directories made by this process (not by its parent); libraries that are mapped stay usable."""
     for (process, place), (path, descriptor) in list(_directories.items()):
         if process == os.getpid():
             del _directories[process, place]

@@ -1,17 +1,17 @@
-"""One builder a key: who comes second waits for the first one's entry instead of building it again.
+"""One builder per key: whoever comes second waits for the first one's entry instead of building it again.
 
-Only double work depends on it, never whether something is right: entries are published whole, and a name that
-exists already is a success.  So every failure here means to go on without the lock.
+The lock only saves work; correctness does not depend on it, because entries are published whole, and a name that
+exists already counts as success.  So after any failure here, the caller simply goes on without the lock.
 
-1. Threads of this process wait for each other by a lock in memory, for each key its own.
-2. Processes lock one byte of one file: its position comes from the key, so keys do not wait for each other, no
-   file is left behind for each of them, and the system unlocks what a killed process had.
-3. Both waits have an end, after which the caller builds as well: a process that was stopped holds up nobody.
-4. A forked child does not wait for a key that its parent was building at that moment.  The parent may be waiting for
-   the child: until it ends, the child keeps the pipes open that the parent had just opened to its compiler.
+1. Threads of this process use a lock in memory, one per key.
+2. Processes lock one byte of one shared file, at a position that comes from the key.  So different keys do not wait
+   for each other, no lock files accumulate, and the system releases the locks of a killed process.
+3. Both waits have a time limit, after which the caller builds as well: a suspended process holds up nobody.
+4. A forked child does not wait for a key that its parent was building at the time of the fork.  The parent may be
+   waiting for the child, which keeps the pipes open that the parent had just opened to its compiler.
 
-The locks are those of POSIX (`fcntl`), which belong to a process and which a compiler that it started does not
-inherit.  They end when the process closes *any* descriptor of the file: each has one, for as long as it lives.
+These are POSIX locks (`fcntl`): they belong to a process, and a compiler that it starts does not inherit them.  They
+are released when the process closes *any* descriptor of the file, so each process has one, for as long as it lives.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from . import files
 
 NAME = "locks"
 PATIENCE = 60.0
-"""Seconds, as long as a compiler may take: after that, waiting longer is no better than building."""
+"""Seconds to wait: as long as a compiler may take, because then waiting is no better than building."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05
-_POSITIONS = 1 << 30  # what every system can lock, also one with files of 32 bits
+_POSITIONS = 1 << 30  # positions that every system can lock, also one with 32-bit file offsets
 
-#: For good: if one were forgotten when it is unlocked, who comes then would not wait for those who still do.
+#: Never removed: if a lock were dropped on release, a new thread would make another one and not wait for this one.
 _threads: dict[tuple[int, str, str], threading.Lock] = {}
 _descriptors: dict[str, int] = {}
 
 
 @contextlib.contextmanager
 def one_builder(directory: str | None, key: str, patience: float = PATIENCE) -> Iterator[None]:
-    """Whoever is in here is the only one to build this key, as far as that can be told.
+    """A context in which, as far as possible, nobody else builds this key.
 
     Args:
-        directory: whose processes to exclude; None: only threads of this one.
+        directory: the cache directory whose users to exclude; None: only threads of this process.
         key: of the entry.
         patience: seconds to wait for others.
     """
     deadline = time.monotonic() + patience
-    name = (os.getpid(), directory or "", key)  # what a thread had when its process forked is none of the child's
+    name = (os.getpid(), directory or "", key)  # with the process id: a child does not hold the locks of its parent
     if _was_being_built(name):
         yield
         return
@@ -71,7 +71,7 @@ def one_builder(directory: str | None, key: str, patience: float = PATIENCE) -> 
 
 
 def _was_being_built(name: tuple[int, str, str]) -> bool:
-    """Whether a thread of the process that forked this one had the key at that moment."""
+    """Whether a thread of the parent held this key when it forked this process."""
     return any(other[0] != name[0] and other[1:] == name[1:] and held.locked() for other, held in [*_threads.items()])
 
 
@@ -80,7 +80,7 @@ def _position(key: str) -> int:
 
 
 def _locked(directory: str, key: str, deadline: float) -> int | None:
-    """The descriptor whose byte for this key is locked now; None: go on without."""
+    """Lock the byte of this key; returns the descriptor, or None if the caller should go on without the lock."""
     pause = _FIRST_PAUSE
     try:
         descriptor = _descriptor(directory)
@@ -104,7 +104,7 @@ def _try(descriptor: int, position: int) -> bool:
 
 @files.uninterrupted
 def _descriptor(directory: str) -> int:
-    """The file of locks, opened once; again after it was deleted."""
+    """The descriptor of the lock file, opened once, and again if the file was deleted."""
     path = os.path.join(directory, NAME)
     known = _descriptors.get(path)
     if known is not None and _is_still(path, known):
@@ -119,7 +119,7 @@ def _descriptor(directory: str) -> int:
 
 
 def _is_still(path: str, descriptor: int) -> bool:
-    """Whether a descriptor is that of the file of this name."""
+    """Whether a descriptor still belongs to the file of this name."""
     try:
         return os.path.samestat(files.stat(path), files.fstat(descriptor))
     except OSError:

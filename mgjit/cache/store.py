@@ -1,13 +1,13 @@
 """The disk store: compiled steps that outlive the process.
 
-1. Entries are looked for in the first directory that may be used (`directories.py`), one file each (`entry.py`).
-2. A *content* error deletes the entry, so that it is built again.  An *I/O* error deletes nothing: the directory
-   is only read from then on, and new entries go to the next one.  So do those of a directory that is read-only
-   from the start, which still serves hits.
+1. Entries are kept in the first directory that may be used (`directories.py`), one file each (`entry.py`).
+2. A *content* error deletes the entry, so that it is built again.  An *I/O* error deletes nothing: from then on the
+   directory is only read, and new entries go to the next one.  A directory that is read-only from the start is
+   treated in the same way: it still serves hits.
 3. A directory that another user could write to would run that user's code; it is not used at all.
-4. After the last directory comes memory: a library is then loaded from a file that has no name on any disk, or
-   from a private temporary directory.
-5. After a put, `sweep.py` keeps the directory within its limit; `usage.py` keeps what all processes did.
+4. If no directory is left, entries are kept in memory; a library is then loaded from a file in memory or in a private
+   temporary directory (`libraries.py`).
+5. After a put, `sweep.py` keeps the directory within its limit; `usage.py` counts hits and misses of all processes.
 6. Whatever fails, there is one warning, which names the first directory, the reason, and what is used instead.
 """
 
@@ -44,7 +44,7 @@ _KEY = re.compile(r"[0-9A-Za-z_-]{8,128}")
 
 
 def _renew_lock() -> None:
-    """In a forked child: a thread that does not exist there may have had the lock."""
+    """In a forked child: replace the lock, which may be held by a thread that does not exist here."""
     global _opening  # noqa: PLW0603 - a lock cannot be unlocked for another thread
     _opening = threading.Lock()
 
@@ -68,27 +68,27 @@ class Store:
         limit: int = SIZE_LIMIT,
         memory_only: bool = False,
     ) -> None:
-        """A store; nothing is touched before the first use.
+        """Make a store; no file is touched before the first use.
 
         Args:
-            directory: where entries belong.
-            instead: directories for when that one cannot be used, the best first.
+            directory: where entries are kept.
+            instead: directories to fall back to, best first.
             limit: the most bytes to keep there.
-            memory_only: whether to use no directory.
+            memory_only: keep entries in this process only.
         """
         if directory is None and not memory_only:
             raise ValueError("a store needs a directory, or memory_only=True")
         self.directory = None if memory_only or directory is None else Path(os.path.abspath(directory))
         self.limit = limit
         self.counters = Usage()
-        self.problem: str | None = None  # why not everything goes to `directory`
+        self.problem: str | None = None  # why entries are not kept in `directory`
         self._candidates = [] if self.directory is None else [str(self.directory), *map(os.path.abspath, instead)]
         self._directories: list[Directory] = []  # those that may be read; only the last one is written to
         self._memory: dict[str, Entry] = {}
         self._places: dict[str, str] = {}  # key -> the library's file on disk
         self._libraries = Libraries()
         self._recorded = Usage()
-        self._cleaned: set[str] = set()  # directories without files of dead processes
+        self._cleaned: set[str] = set()  # directories whose abandoned files were removed
         self._process = os.getpid()  # a forked child does not report what its parent did
 
     def get(self, key: str, *, again: bool = False) -> Entry | None:
@@ -96,7 +96,7 @@ class Store:
 
         Args:
             key: which entry.
-            again: whether this is a second look for the same purpose, which is no second miss.
+            again: whether this repeats an earlier look-up, so that a miss is not counted twice.
         """
         entry = self._find(key)
         if entry is not None or not again:
@@ -105,9 +105,9 @@ class Store:
 
     @contextlib.contextmanager
     def building(self, key: str) -> Iterator[None]:
-        """Surrounds the building of an entry: whoever comes second waits, and should look again first.
+        """A context for building an entry: other builders of the same key wait, then should look it up again first.
 
-        Threads and processes with the same directory wait, with an end; nothing that is right depends on it.
+        This holds for threads, and for processes with the same directory, up to a time limit; it only saves work.
         """
         _require_key(key)
         found = self._usable()
@@ -115,7 +115,7 @@ class Store:
             yield
 
     def put(self, key: str, entry: Entry) -> Path | None:
-        """Keep an entry; the path is the library's, ready to load; None: there is nowhere to put it."""
+        """Keep an entry.  Returns the path of its library, ready to load, or None if there is nowhere to put it."""
         _require_key(key)
         self.counters.count("puts", key)
         content = encode(key, entry)
@@ -136,7 +136,7 @@ class Store:
         return self.library_path(key)
 
     def library_path(self, key: str) -> Path | None:
-        """The file to load for a key that `get` or `put` has just handled; None when there is none."""
+        """The file to load for a key that was just passed to `get` or `put`; None if there is none."""
         _require_key(key)
         if key in self._memory:
             path = self._libraries.path(key, self._memory[key].binary)
@@ -151,9 +151,9 @@ class Store:
         return Path(path)
 
     def load_failed(self, key: str, reason: str) -> Path | None:
-        """Tell that the library did not load: another place to load it from.
+        """Report that the library did not load; returns another file to load it from.
 
-        Each call moves on to the next one; None when all have failed.
+        Each call moves on to the next kind of file; None if all have failed.
         """
         entry = self._find(key)
         if entry is None:
@@ -182,7 +182,7 @@ class Store:
         return sum(size for _, size, _ in self.files())
 
     def remove(self, key: str) -> None:
-        """Forget an entry, on disk as well."""
+        """Remove an entry, also from disk."""
         _require_key(key)
         self._memory.pop(key, None)
         for directory in self._usable():
@@ -190,14 +190,14 @@ class Store:
                 files.unlink(directory.file(key + SUFFIX))
 
     def clear(self) -> int:
-        """Forget all entries; how many there were."""
+        """Remove all entries; returns how many there were."""
         keys = self.keys()
         for key in keys:
             self.remove(key)
         return len(keys)
 
     def sweep(self, limit: int | None = None) -> tuple[int, int]:
-        """When there are more than `limit` bytes, delete the entries used longest ago, down to 80 % of it.
+        """If there are more than `limit` bytes, delete the least recently used entries, down to 80 % of it.
 
         Returns:
             How many entries were deleted, and their bytes.
@@ -210,7 +210,7 @@ class Store:
         return removed, size
 
     def record(self) -> None:
-        """Add what this process did to the counts that the directory keeps, as at its end."""
+        """Append the counts of this process to the directory's, which otherwise happens when the process ends."""
         news = copy.deepcopy(self.counters)
         news.merge(self._recorded, -1)
         if not news.is_empty() and self._is_writable() and os.getpid() == self._process:
@@ -224,7 +224,7 @@ class Store:
         """The directories that may be read: candidates are opened until one of them can be written to."""
         refused: list[tuple[str, OSError]] = []
         if not self._is_writable():
-            with _opening:  # one thread opens a candidate, the others must not take the next one meanwhile
+            with _opening:  # while one thread opens a candidate, the others must not move on to the next one
                 while self._candidates and not self._is_writable():
                     name = self._candidates[0]
                     try:
@@ -241,14 +241,14 @@ class Store:
         return bool(found) and found[-1].writable
 
     def _writable(self) -> Directory | None:
-        """Where entries are put; what stands before it is reported now, because it is missed now."""
+        """The directory for new entries; if a better one is read-only, this is the time to warn about it."""
         found = self._usable()
         if found and self.problem is None and (not found[0].writable):
             self._report(found[0].name, OSError(errno.EROFS, "it cannot be written to"))
         return found[-1] if found and found[-1].writable else None
 
     def _abandon(self, directory: Directory, reason: OSError) -> None:
-        """Somebody else controls a directory: from now on it is not even read."""
+        """Stop using a directory, even for reading, because somebody else controls it."""
         self._directories = [other for other in self._directories if other is not directory]
         self._report(directory.name, reason)
 
@@ -257,7 +257,7 @@ class Store:
         self._report(directory.name, reason)
 
     def _report(self, name: str, reason: OSError) -> None:
-        """Say once why a directory is not used, and what is used instead."""
+        """Warn, once, why a directory is not used, and what is used instead."""
         text = reason.strerror or str(reason)
         settings.LOGGER.info("the cache directory %s cannot be used: %s", name, text)
         if self.problem is None:
@@ -275,7 +275,7 @@ class Store:
     # -- one entry -------------------------------------------------------------------------------------
 
     def _find(self, key: str) -> Entry | None:
-        """The entry of a key, uncounted."""
+        """The entry of a key, without counting a hit or a miss."""
         _require_key(key)
         if key in self._memory:
             return self._memory[key]
@@ -298,7 +298,7 @@ class Store:
         return None
 
     def _delete(self, key: str, path: str, reason: ContentError) -> None:
-        """A damaged entry is deleted, so that a good one can be put there."""
+        """Delete a damaged entry, so that a good one can take its place."""
         self.counters.count("corrupt", key)
         settings.LOGGER.info("cache entry %s is damaged and deleted: %s", path, reason)
         with contextlib.suppress(OSError):
@@ -343,7 +343,7 @@ def open_store() -> Store:
 
 
 def _absolute(directories: Sequence[Path]) -> tuple[str, ...]:
-    """What they mean now; without the relative ones if there is no current directory any more."""
+    """The absolute paths; relative ones are left out if the current directory no longer exists."""
     found = []
     for directory in directories:
         with contextlib.suppress(FileNotFoundError):

@@ -1,13 +1,12 @@
-"""Keeping a directory within its limit, without looking through it at every put.
+"""Keep a directory within its size limit, without listing it at every put.
 
-The file `ledger` says how many bytes there are: its first line is the time and the total of the last sweep, and
-each put of any process appends a line with its size.
+The file `ledger` tracks the total size: its first line is the time and the total of the last sweep, and each put of
+any process appends a line with its size.
 
-1. `account` adds a line after a put, and sweeps when the total exceeds the limit, or the last sweep was an hour ago.
-2. `sweep` deletes the entries used longest ago, by the time of their files, down to 80 % of the limit, and begins a
-   new ledger.  A line that is added in that moment may be lost; the next sweep counts again.
-3. `remove_abandoned` deletes temporary files of processes that are no more: those that have ended, on this machine,
-   or whatever is older than an hour.
+1. `account` adds a line after a put, and sweeps if the total exceeds the limit or the last sweep was an hour ago.
+2. `sweep` deletes the least recently used entries, by the time of their files, down to 80 % of the limit, and begins
+   a new ledger.  A line that is added at that moment may be lost; the next sweep counts again.
+3. `remove_abandoned` deletes temporary files of processes of this machine that have ended, and any older than an hour.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _LONGEST_LEDGER = 1 << 20
 
 @functools.cache
 def _machine() -> str:
-    """Where the numbers of processes mean the same: this machine since it was started, this container."""
+    """Identifies where process ids are unique: this machine since it was booted, and this container."""
     try:
         descriptor = files.open("/proc/sys/kernel/random/boot_id", files.READ)
         try:
@@ -44,14 +43,14 @@ def _machine() -> str:
 
 
 def temporary_path(path: str) -> str:
-    """A new name beside a file, from which can be seen whose it is."""
+    """A new file name beside `path` that says which process made it."""
     directory, name = os.path.split(path)
     owner = f"{os.getpid()}.{_machine()}"
     return os.path.join(directory, f".{name[:40]}.{owner}.{os.urandom(8).hex()}{TEMPORARY}")
 
 
 def account(directory: str, size: int, limit: int, suffix: str) -> None:
-    """Count `size` bytes that were put, and sweep if it is time.  A failure is no failure of the put."""
+    """Count `size` bytes that were put, and sweep if it is time.  Errors are ignored: the put itself has succeeded."""
     with contextlib.suppress(OSError):
         _append(os.path.join(directory, LEDGER), f"{size}\n")
         swept, total = _read_ledger(os.path.join(directory, LEDGER))
@@ -60,7 +59,7 @@ def account(directory: str, size: int, limit: int, suffix: str) -> None:
 
 
 def sweep(directory: str, limit: int, suffix: str) -> tuple[int, int]:
-    """Delete what was used longest ago if there is more than `limit`: entries and bytes that were deleted."""
+    """Delete the least recently used entries if there are more than `limit` bytes; returns (entries, bytes) deleted."""
     remove_abandoned(directory)
     found = entries(directory, suffix)
     total = sum(size for _, size, _ in found)
@@ -82,7 +81,7 @@ def sweep(directory: str, limit: int, suffix: str) -> tuple[int, int]:
 
 
 def entries(directory: str, suffix: str) -> list[tuple[float, int, str]]:
-    """Time of last use, size and path of the files that end so."""
+    """Time of last use, size and path of the files with this suffix."""
     found = []
     for name in files.listdir(directory):
         if name.endswith(suffix):
@@ -94,7 +93,7 @@ def entries(directory: str, suffix: str) -> list[tuple[float, int, str]]:
 
 
 def remove_abandoned(directory: str) -> int:
-    """Delete the temporary files of processes that are no more; how many there were."""
+    """Delete the temporary files of processes that have ended; returns how many there were."""
     removed = 0
     with contextlib.suppress(OSError):
         for name in files.listdir(directory):
@@ -114,7 +113,7 @@ def _is_abandoned(name: str, written: float) -> bool:
     if os.name != "posix" or len(words) < 5 or words[-3] != _machine() or not words[-4].isdigit():
         return False
     try:
-        os.kill(int(words[-4]), 0)  # signal 0 only asks
+        os.kill(int(words[-4]), 0)  # signal 0 only tests whether the process exists
     except ProcessLookupError:
         return True
     except OSError:
@@ -133,7 +132,7 @@ def _append(path: str, line: str) -> None:
 
 @files.uninterrupted
 def _read_ledger(path: str) -> tuple[float, int]:
-    """Time of the last sweep, and bytes by now; zeros if the ledger cannot be understood."""
+    """Time of the last sweep, and total bytes now; zeros if the ledger cannot be parsed."""
     descriptor = files.open(path, files.READ)
     try:
         lines = files.read_all(descriptor, _LONGEST_LEDGER).split()

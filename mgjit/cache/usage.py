@@ -1,9 +1,8 @@
-"""What all processes together did with a directory: hits, misses, puts and damaged entries, and hits of each entry.
+"""Usage counts of a cache directory, summed over all processes: hits, misses, puts, damaged entries, hits per entry.
 
-1. A process counts in memory and appends one line (JSON) to the file `usage` when it ends: no hit writes anything.
-2. `read` adds the lines up.  A line that cannot be understood is left out: these are counts, and nothing depends on
-   them.
-3. When the file has grown, `compact` takes it away, under a name of its own, and appends the sum of its lines.
+1. A process counts in memory and appends one line (JSON) to the file `usage` when it ends, so a hit writes nothing.
+2. `read` adds the lines up.  A line that cannot be parsed is skipped, because nothing depends on these counts.
+3. When the file has grown, `compact` renames it away and appends the sum of its lines to a new one.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _READ_LIMIT = 64 * 1024 * 1024
 
 @dataclass
 class Usage:
-    """What was done: counts of events, and the hits of each key."""
+    """Counts of events, and the hits of each key."""
 
     hits: int = 0
     misses: int = 0
@@ -36,32 +35,32 @@ class Usage:
     hits_of: Counter[str] = field(default_factory=Counter)
 
     def count(self, event: str, key: str) -> None:
-        """Count one event; threads may do so at once."""
+        """Count one event (thread-safe)."""
         with _counting:
             setattr(self, event, getattr(self, event) + 1)
             if event == "hits":
                 self.hits_of[key] += 1
 
     def merge(self, other: Usage, sign: int = 1) -> None:
-        """Add the counts of another one, or take them away."""
+        """Add the counts of another Usage, or subtract them (`sign=-1`)."""
         for event in EVENTS:
             setattr(self, event, getattr(self, event) + sign * getattr(other, event))
         for key, count in other.hits_of.items():
             self.hits_of[key] += sign * count
 
     def is_empty(self) -> bool:
-        """Whether nothing was done."""
+        """Whether nothing was counted."""
         return not any(getattr(self, event) for event in EVENTS)
 
     def line(self) -> bytes:
-        """As one line of the file."""
+        """These counts as one line of the file."""
         events = {event: getattr(self, event) for event in EVENTS}
         hits = {key: count for key, count in self.hits_of.items() if count}
         return json.dumps([events, hits], separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def _renew_lock() -> None:
-    """In a forked child: a thread that does not exist there may have had the lock."""
+    """In a forked child: replace the lock, which may be held by a thread that does not exist here."""
     global _counting  # noqa: PLW0603 - a lock cannot be unlocked for another thread
     _counting = threading.Lock()
 
@@ -72,14 +71,14 @@ if hasattr(os, "register_at_fork"):
 
 
 def append(directory: str, usage: Usage) -> None:
-    """Add the counts of a process."""
+    """Append the counts of a process."""
     path = os.path.join(directory, NAME)
     if _append(path, usage.line()) > _MUCH:
         compact(directory)
 
 
 def read(directory: str) -> Usage:
-    """The counts of all processes that have ended."""
+    """The total counts of all processes that have ended."""
     try:
         return _read(os.path.join(directory, NAME))
     except OSError:
@@ -87,7 +86,7 @@ def read(directory: str) -> Usage:
 
 
 def compact(directory: str, known: frozenset[str] | None = None) -> None:
-    """Make one line of all; with `known`, only hits of these keys are kept."""
+    """Replace all lines by their sum; with `known`, keep only the hits of these keys."""
     path = os.path.join(directory, NAME)
     taken = temporary_path(path)
     with contextlib.suppress(OSError):
@@ -101,7 +100,7 @@ def compact(directory: str, known: frozenset[str] | None = None) -> None:
 
 @files.uninterrupted
 def _append(path: str, line: bytes) -> int:
-    """The size of the file with this line, which one call writes."""
+    """Append a line in one write; returns the new size of the file."""
     descriptor = files.open(path, files.APPEND)
     try:
         files.write(descriptor, line)
