@@ -40,8 +40,8 @@ import mgjit  # noqa: E402 - found through the line above
 from bench import workloads  # noqa: E402
 from bench.mnist import interpreter, pin_to_one_core  # noqa: E402
 from mgjit import kernels  # noqa: E402
-from mgjit.collection import without_garbage_collection  # noqa: E402
 from mgjit.errors import MgjitError  # noqa: E402
+from mgjit.garbage import without_garbage_collection  # noqa: E402
 from mgjit.trace import bytecode, capture, rewriting  # noqa: E402
 from mgjit.trace.memory import Heap  # noqa: E402
 from mgjit.world.guard import Guard  # noqa: E402

@@ -1,16 +1,17 @@
-"""Work that leaves nothing half done, whatever is raised where.
+"""Work that never leaves anything half done, whatever exception is raised where.
 
 Ctrl-C, a handler of SIGTERM or a MemoryError may raise between any two lines of Python, also in an `__enter__`, in an
 `__exit__` and at the first line of a `finally`.  Three rules keep that harmless:
 
-1. What a call changes is prepared first, where nobody sees it, and then shown by a few assignments that can be
-   repeated: `settle`.
-2. `settled(work, settle)` runs `settle` after `work`; when something is raised, in `settle` itself as well, it does so
-   once more.  `settle` finds out for itself how far `work` has come.
-3. Locks are taken by `with lock:` and nothing else: that is C, and no signal is delivered between taking and entering.
+1. What a call changes is prepared first, where nobody sees it, and then made visible by a few assignments that can be
+   repeated: the cleanup.
+2. `with_cleanup(work, cleanup)` calls `cleanup` after `work`, and once more if an exception is raised anywhere, even
+   in `cleanup` itself.  `cleanup` must be repeatable, and must find out for itself how far `work` got.
+3. Locks are taken by `with lock:` and nothing else: that is C, and no signal is delivered between taking the lock and
+   entering the block.
 
-A fork copies what other threads have under way and the locks they hold, and not the threads.  The child settles the
-one for them and opens the others, as far as they come from `new_lock`.
+A fork copies the unfinished work of other threads and the locks that they hold, but not the threads.  The child runs
+the cleanups for them, and releases their locks if they come from `new_lock`.
 """
 
 from __future__ import annotations
@@ -24,37 +25,37 @@ from weakref import WeakSet
 
 T = TypeVar("T")
 
-#: What is under way: by number, the thread and its `settle`.
+#: Work that is under way: by number, its thread and its cleanup.
 _under_way: dict[int, tuple[int, Callable[[], Any]]] = {}
 _numbers = count()
 _locks: WeakSet[Any] = WeakSet()
-#: What settles something itself, in the child of a fork.
-_settlers: WeakSet[Any] = WeakSet()
+#: Objects whose `recover` is called in the child of a fork.
+_recovering: WeakSet[Any] = WeakSet()
 
 
-def settled(work: Callable[[], T], settle: Callable[[], Any]) -> T:
-    """`work()`, and afterwards `settle()`, also when anything is raised anywhere in between.
+def with_cleanup(work: Callable[[], T], cleanup: Callable[[], Any]) -> T:
+    """Return `work()`, and call `cleanup()` afterwards, also if an exception is raised anywhere in between.
 
     Args:
-        settle: may be called more than once, also when `work` has not begun.
+        cleanup: may be called more than once, and even if `work` has not begun.
     """
     number = next(_numbers)
     try:
         try:
-            _under_way[number] = (get_ident(), settle)
+            _under_way[number] = (get_ident(), cleanup)
             return work()
         finally:
-            settle()
+            cleanup()
             _under_way.pop(number, None)
     except BaseException:
-        settle()
+        cleanup()
         _under_way.pop(number, None)
         raise
 
 
-def settle_after_fork(thing: Any) -> None:
-    """Let `thing.settle()` be called in the child of a fork, which may come at any time."""
-    _settlers.add(thing)
+def recover_after_fork(thing: Any) -> None:
+    """Have `thing.recover()` called in the child of a fork, which may happen at any time."""
+    _recovering.add(thing)
 
 
 def new_lock() -> Any:
@@ -70,12 +71,12 @@ def _forget_other_threads() -> None:
         if not lock._is_owned():
             lock._at_fork_reinit()
     for number in sorted(_under_way, reverse=True):
-        thread, settle = _under_way[number]
+        thread, cleanup = _under_way[number]
         if thread != me:
             del _under_way[number]
-            settle()
-    for thing in _settlers:
-        thing.settle()
+            cleanup()
+    for thing in _recovering:
+        thing.recover()
 
 
 if hasattr(os, "register_at_fork"):

@@ -21,11 +21,11 @@ from typing import Any
 from .build import Options, build
 from .call.columns import bound_arguments
 from .call.plan import ArgumentPlan, plan_arguments
-from .collection import without_garbage_collection
 from .draws.plan import DrawPlan
 from .engine.precision import FLOAT64, Precision
 from .engine.value import Value
 from .errors import ArgumentError, BackendWarning, RetraceLimitError, RetraceWarning, user_location, user_stacklevel
+from .garbage import without_garbage_collection
 from .lowering import Lowering
 from .passes.cost import Processor
 from .passes.memory import InputRegion

@@ -1,4 +1,4 @@
-"""Work that is settled whatever happens, locks that survive a fork."""
+"""Work that is cleaned up after whatever happens, locks that survive a fork."""
 
 from __future__ import annotations
 
@@ -8,48 +8,48 @@ from typing import Any
 
 import pytest
 
-from mgjit.interruption import new_lock, settled
+from mgjit.interruption import new_lock, with_cleanup
 
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
 
 def test_01_in_order() -> None:
-    """The result is that of the work; settled once, afterwards."""
+    """The result is that of the work; the cleanup runs once, afterwards."""
     order: list[str] = []
 
     def work() -> int:
         order.append("work")
         return 3
 
-    assert settled(work, lambda: order.append("settle")) == 3
-    assert order == ["work", "settle"]
+    assert with_cleanup(work, lambda: order.append("clean up")) == 3
+    assert order == ["work", "clean up"]
 
 
 def test_02_after_an_exception() -> None:
     """Which passes through, an error or not."""
     for kind in (KeyError, KeyboardInterrupt, SystemExit):
-        settlements: list[int] = []
+        cleanups: list[int] = []
 
         def work(kind: type[BaseException] = kind) -> None:
             raise kind("the user's")
 
         with pytest.raises(kind):
-            settled(work, lambda done=settlements: done.append(1))
-        assert settlements
+            with_cleanup(work, lambda done=cleanups: done.append(1))
+        assert cleanups
 
 
-def test_03_interrupted_while_it_settles() -> None:
-    """It settles again."""
-    settlements: list[int] = []
+def test_03_interrupted_while_cleaning_up() -> None:
+    """The cleanup runs again."""
+    cleanups: list[int] = []
 
-    def settle() -> None:
-        settlements.append(1)
-        if len(settlements) == 1:
+    def clean_up() -> None:
+        cleanups.append(1)
+        if len(cleanups) == 1:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        settled(lambda: None, settle)
-    assert len(settlements) == 2
+        with_cleanup(lambda: None, clean_up)
+    assert len(cleanups) == 2
 
 
 def in_child(work: Any) -> int:
@@ -63,7 +63,7 @@ def in_child(work: Any) -> int:
 
 @FORKS
 def test_04_fork() -> None:
-    """The child settles what another thread has under way and opens its lock; what the forking thread has stays."""
+    """The child cleans up for other threads and opens their locks; those of the forking thread stay."""
     lock, own = new_lock(), new_lock()
     inside, over = threading.Event(), threading.Event()
     here: list[str] = []
@@ -74,7 +74,7 @@ def test_04_fork() -> None:
 
     def holding() -> None:
         with lock:
-            settled(elsewhere, lambda: here.append("other"))
+            with_cleanup(elsewhere, lambda: here.append("other"))
 
     def after_fork() -> bool:
         with lock:
@@ -84,7 +84,7 @@ def test_04_fork() -> None:
     thread.start()
     inside.wait()
     with own:
-        code = settled(lambda: in_child(after_fork), lambda: here.append("own"))
+        code = with_cleanup(lambda: in_child(after_fork), lambda: here.append("own"))
     assert here == ["own"]
     over.set()
     thread.join()

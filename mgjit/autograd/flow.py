@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from ..interruption import settled
+from ..interruption import with_cleanup
 from ..record.leaks import Symbol, is_traced_number
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def observe(root: Any, classes: Iterable[NodeClass], run: Callable[[], Any]) -> 
 
     before = NoFlow.count
     try:
-        settled(watched, restore)
+        with_cleanup(watched, restore)
     except Exception as reason:  # of the user's code, which has met what it does not know
         raise NoFlow(f"{type(reason).__name__}: {reason}") from None
     if NoFlow.count != before:

@@ -24,7 +24,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any, Callable, TypeVar
 
 from ..errors import RandomnessError, user_location
-from ..interruption import settled
+from ..interruption import with_cleanup
 from ..world.code import codes
 from ..world.places import Entry, Place
 from .plan import followers, is_bound_draw, restore_state, state_of
@@ -231,7 +231,7 @@ def with_draws(drawing: Drawing | None, location: str, reachable: Iterable[Any],
         return bool(drawn)
 
     try:
-        result = settled(watched, restore)
+        result = with_cleanup(watched, restore)
     except BaseException:
         put_back()
         raise

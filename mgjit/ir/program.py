@@ -22,8 +22,8 @@ from typing import NamedTuple, Union
 from ..engine.precision import FLOAT64, Precision
 
 
-class Rows(NamedTuple):
-    """`count` rows of an array, `pitch` elements apart from `place` on, of which the first `used` are anybody's."""
+class PaddedRows(NamedTuple):
+    """`count` rows of an array from `place` on, `pitch` elements apart: the first `used` are data, the rest padding."""
 
     place: int
     used: int
@@ -42,17 +42,17 @@ class Array:
         format: of an input, the struct code of the elements, which are converted when read; all other arrays
             have numbers of the Program's precision.
         shape: the loop counts a scratch array was made for.
-        rows: stretches of the array with room behind each row that nobody uses.
+        padded_rows: the stretches of the array whose rows have padding behind them.
     """
 
-    __slots__ = ("format", "name", "region", "rows", "shape", "size", "space")
+    __slots__ = ("format", "name", "padded_rows", "region", "shape", "size", "space")
 
     def __init__(
         self, name: str, space: str, size: int, region: int = 0, format: str = "d", shape: tuple[int, ...] = ()
     ) -> None:
         self.name, self.space, self.size, self.region = name, space, size, region
         self.format, self.shape = format, shape
-        self.rows: tuple[Rows, ...] = ()
+        self.padded_rows: tuple[PaddedRows, ...] = ()
 
     def __repr__(self) -> str:
         return f"{self.name}[{self.size}]"

@@ -207,7 +207,7 @@ def _has_room(use: Use, vector: Loop, lanes: int) -> bool:
             and vector.count == rows.used
             and end <= rows.pitch
             and not any(c % rows.pitch for c in steps.values())
-            for rows in use.reference.array.rows
+            for rows in use.reference.array.padded_rows
         )
     )
 

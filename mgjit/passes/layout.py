@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..ir.program import Array, Load, Loop, Node, Program, Reference, Rows, Statement, walk
+from ..ir.program import Array, Load, Loop, Node, PaddedRows, Program, Reference, Statement, walk
 from ..record.opcodes import GRADIENT, PARAMETER, STATE, leaf_index, leaf_kind
 from ..record.recorder import Trace
 from .rewrite import operand_arrays
@@ -73,14 +73,14 @@ class ParameterLayout:
         block, row, column = self.find(index)
         return block.position(row, column)
 
-    def rows(self) -> tuple[Rows, ...]:
+    def padded_rows(self) -> tuple[PaddedRows, ...]:
         """The rows of the storage: those of transposed blocks, and every other block as one row."""
         found = []
         for block, end in zip(self.blocks, (*(block.place for block in self.blocks[1:]), self.size)):
             if block.column_stride > 1:
-                found.append(Rows(block.place, block.rows, block.column_stride, block.columns))
+                found.append(PaddedRows(block.place, block.rows, block.column_stride, block.columns))
             else:
-                found.append(Rows(block.place, block.rows * block.columns, end - block.place, 1))
+                found.append(PaddedRows(block.place, block.rows * block.columns, end - block.place, 1))
         return tuple(found)
 
     def to_json(self) -> list[Any]:

@@ -65,7 +65,7 @@ class Memory:
     def _parameter_arrays(self, name: str, space: str, regions: Sequence[tuple[int, int]]) -> list[tuple[int, Array]]:
         arrays = _arrays(name, space, regions)
         if self.layout is not None:
-            arrays[0][1].size, arrays[0][1].rows = self.layout.size, self.layout.rows()
+            arrays[0][1].size, arrays[0][1].padded_rows = self.layout.size, self.layout.padded_rows()
         return arrays
 
     def place(self, kind: int, low: int, high: int) -> tuple[Array, int] | None:

@@ -17,7 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..ir.program import Array, Index, Load, Loop, Node, Operand, Reference, Rows, Statement, Term, statements, walk
+from ..ir.program import (
+    Array,
+    Index,
+    Load,
+    Loop,
+    Node,
+    Operand,
+    PaddedRows,
+    Reference,
+    Statement,
+    Term,
+    statements,
+    walk,
+)
 from .cost import pattern
 from .rewrite import rewrite_operands
 from .substitute import Substitution
@@ -84,13 +97,13 @@ class Packer:
         self._counter[0] += 1
         shape = (*(loop.count for loop in others), vector.count)
         array = Array(f"packed{self._counter[0]}", "scratch", rows * pitch, shape=shape)
-        array.rows = (Rows(0, vector.count, pitch, rows),)
+        array.padded_rows = (PaddedRows(0, vector.count, pitch, rows),)
         return array
 
 
 def _element(array: Array, others: Sequence[Loop], vector: Loop) -> Reference:
     terms: list[Term] = [(vector, 1)]
-    stride = array.rows[0].pitch
+    stride = array.padded_rows[0].pitch
     for loop in reversed(others):
         terms.append((loop, stride))
         stride *= loop.count

@@ -5,8 +5,8 @@
 1. An array that was made over loops has rows as long as the last of them; rows of more than half a vector that do
    not end with a vector are made longer.
 2. Every access must be plain and stay inside one row: its steps are multiples of the row, or end in the row.
-3. What the array then has room for is noted in `Array.rows`; so is that of parameters (passes/layout.py).  Vectors
-   that go beyond the end of a row compute numbers that nobody reads (passes/vectorise.py).
+3. `Array.padded_rows` notes where the padding is, as passes/layout.py does for parameters.  Vectors that go beyond the
+   end of a row compute numbers that nobody reads (passes/vectorise.py).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ..ir.program import (
     Index,
     Load,
     Operand,
+    PaddedRows,
     Program,
     Reference,
-    Rows,
     Statement,
     Target,
     TargetChoice,
@@ -51,7 +51,7 @@ def pad(program: Program, lanes: int) -> None:
         for array, longer in pitch.items():
             length, rows = array.shape[-1], array.size // array.shape[-1]
             array.size = rows * longer
-            array.rows = (Rows(0, length, longer, rows),)
+            array.padded_rows = (PaddedRows(0, length, longer, rows),)
 
 
 def _note(statement: Statement, indices: defaultdict[Array, set[Index | None]]) -> None:

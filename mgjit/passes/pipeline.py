@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from ..collection import without_garbage_collection
+from ..garbage import without_garbage_collection
 from ..ir.program import Loop, Program, count_statements, walk
 from ..ir.verify import verify
 from ..record.opcodes import PARAMETER

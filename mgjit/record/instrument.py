@@ -13,7 +13,7 @@ from typing import Any, Callable, TypeVar
 
 from ..engine import hook
 from ..engine.state import State
-from ..interruption import settled
+from ..interruption import with_cleanup
 from . import opcodes as ops
 from .leaks import LeakedValue
 from .recorder import Recorder
@@ -57,7 +57,7 @@ def recorded(recorder: Recorder, types: TracedTypes, work: Callable[[], T]) -> T
         for value in recorder.local_values:
             value.__class__ = LeakedValue
 
-    return settled(record, stop)
+    return with_cleanup(record, stop)
 
 
 def _arithmetic(types: TracedTypes) -> dict[str, Callable[..., Any]]:

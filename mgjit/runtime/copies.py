@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, user_location
-from ..interruption import settle_after_fork
+from ..interruption import recover_after_fork
 from .buffers import Moved
 from .live import Home
 from .placewriter import EXACT, copying_functions
@@ -104,7 +104,7 @@ class Copies:
         self._kept: list[bytes] = []
         self.owed = [-1]
         self.fill, self.show = copying_functions(self._buffer, parts, self._kept)
-        settle_after_fork(self)
+        recover_after_fork(self)
 
     def copy_in(self) -> None:
         """Fill the state.
@@ -113,11 +113,11 @@ class Copies:
             ArgumentError: something there is no number any more; nothing was changed.
             Moved: a number lives in the memory of another kernel by now.
         """
-        self.settle()
+        self.recover()
         if not self.fill():
             self._fill_slowly()
 
-    def settle(self) -> None:
+    def recover(self) -> None:
         """Show what is owed; may be called at any time, and again."""
         before = self.owed[0]
         if before >= 0:

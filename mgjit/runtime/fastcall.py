@@ -400,9 +400,9 @@ class _Writer:
             return [*draws, call, f"return {result}"]
         owed, show = self.name_of(copies.owed), self.name_of(copies.show)
         lines = [f"{owed}[0] = {self.name_of(counter)}[0]", call, f"{show}()", f"{owed}[0] = -1"]
-        settling = [f"    {self.name_of(copies.settle)}()", "    raise"]
+        recovering = [f"    {self.name_of(copies.recover)}()", "    raise"]
         for _ in range(2):
-            lines = [*_inside("try:", lines), f"except {self.name_of(BaseException)}:", *settling]
+            lines = [*_inside("try:", lines), f"except {self.name_of(BaseException)}:", *recovering]
         return _inside(f"if {owed}[0] < 0 and {self.name_of(copies.fill)}():", [*draws, *lines, f"return {result}"])
 
     def _head(self, parameters: Sequence[Parameter]) -> str:

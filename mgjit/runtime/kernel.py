@@ -29,7 +29,7 @@ from ..codegen.python import load_python
 from ..draws.plan import DrawPlan
 from ..engine.state import zero_array
 from ..errors import IndexRangeError
-from ..interruption import settled
+from ..interruption import with_cleanup
 from ..passes.layout import ParameterLayout
 from ..passes.pipeline import Lowered
 from ..record.recorder import IndexCheck
@@ -209,7 +209,7 @@ class Kernel:
             try:
                 run(buffers)
             except BaseException:
-                settled(undo, undo)
+                with_cleanup(undo, undo)
                 raise
 
         return run_or_undo
@@ -250,7 +250,7 @@ class Kernel:
             Moved: this kernel was to move parameters or state that another one has moved since.
         """
         if self.move is None:
-            settled(work, lambda: show() if has_run() else None)
+            with_cleanup(work, lambda: show() if has_run() else None)
             return
         move = self.move
 
@@ -262,7 +262,7 @@ class Kernel:
 
         with moving:
             move.fill()
-            settled(work, show_moved)
+            with_cleanup(work, show_moved)
 
     def accept(self) -> None:
         """Take the arguments that are in the frame: check indices, pass buffers, copy Values in.

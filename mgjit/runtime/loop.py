@@ -23,7 +23,7 @@ from typing import Any, Callable, Protocol
 
 from ..call.columns import Rows
 from ..engine.state import zero_array
-from ..interruption import settled
+from ..interruption import with_cleanup
 from . import ffi
 from .kernel import Kernel, flat_view
 
@@ -146,7 +146,7 @@ def run_rows(kernel: Kernel, rows: Rows, report: Callable[[int], Any], count: ar
             kernel.copy_out()
         count[0] = before + runner.done
 
-    settled(work, show)
+    with_cleanup(work, show)
     return kernel.result.columns(outputs, width, rows.count)
 
 

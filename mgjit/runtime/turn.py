@@ -13,7 +13,7 @@ from __future__ import annotations
 from array import array
 from typing import Any, Callable, TypeVar
 
-from ..interruption import new_lock, settled
+from ..interruption import new_lock, with_cleanup
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Turn:
             self.gate[0] = int(is_inside or self.has_long_calls)
 
         with self.lock:
-            return settled(closed, leave)
+            return with_cleanup(closed, leave)
 
     def expect_long_calls(self) -> None:
         """Close the gate for good; to be called in a turn."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
 from typing import TypeVar
 
-from ..interruption import settled
+from ..interruption import with_cleanup
 from .rewriting import NAME_OF_HELPERS, rewritten
 from .semantics import HELPERS
 
@@ -34,4 +34,4 @@ def with_captured_functions(functions: Iterable[FunctionType], work: Callable[[]
         for function, original in changed:
             function.__code__ = original
 
-    return settled(run, put_back)
+    return with_cleanup(run, put_back)

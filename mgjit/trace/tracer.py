@@ -20,13 +20,13 @@ from ..autograd.flow import NoFlow
 from ..call.arguments import contents
 from ..call.plan import ArgumentPlan
 from ..call.results import ResultTree, describe_result
-from ..collection import without_garbage_collection
 from ..draws.interception import followed, places_in_module, with_draws
 from ..draws.plan import DrawPlan
 from ..draws.recorded import Drawing
 from ..engine.precision import Precision
 from ..errors import PrecisionError, user_location
-from ..interruption import new_lock, settled
+from ..garbage import without_garbage_collection
+from ..interruption import new_lock, with_cleanup
 from ..record.instrument import recorded
 from ..record.progress import tracing_threads
 from ..record.recorder import Recorder, Trace
@@ -115,7 +115,7 @@ def trace_call(
             if heap is not None:
                 heap.restore()
 
-        return settled(lambda: with_captured_functions(functions, run), restore)
+        return with_cleanup(lambda: with_captured_functions(functions, run), restore)
 
     def announced() -> tuple[ResultTree, HeapPlan]:
         tracing_threads[me] = plan.precision
@@ -125,7 +125,7 @@ def trace_call(
         return with_draws(drawing, location, [*reachable, *plan.static_objects()], traced)
 
     def traced() -> tuple[ResultTree, HeapPlan]:
-        return settled(announced, lambda: tracing_threads.pop(me, None))
+        return with_cleanup(announced, lambda: tracing_threads.pop(me, None))
 
     with _trace_lock:
         if slots is not None:

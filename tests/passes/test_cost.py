@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mgjit.ir.program import Array, Choice, Constant, Loop, Node, Register, Rows, Statement, TargetChoice
+from mgjit.ir.program import Array, Choice, Constant, Loop, Node, PaddedRows, Register, Statement, TargetChoice
 from mgjit.passes.cost import Plan, Processor, best_plan, pattern, pieces, vectors_of
 from tests.handmade import around, at, define, load, update
 from tests.lowering import SCALAR, WIDE
@@ -126,7 +126,7 @@ def padded_nest(used: int, pitch: int, operation: str = "relu") -> Loop:
     """A loop over one row of arrays with room behind it."""
     source, target = Array("u", "scratch", pitch, shape=(used,)), Array("v", "scratch", pitch, shape=(used,))
     for array in (source, target):
-        array.rows = (Rows(0, used, pitch, 1),)
+        array.padded_rows = (PaddedRows(0, used, pitch, 1),)
     j = Loop(used, [])
     return around(j, define(at(target, (j, 1)), operation, load(source, (j, 1))))
 
@@ -158,7 +158,7 @@ def test_10_room_is_needed_by_all() -> None:
     assert isinstance(statement, Statement)
     source = next(s for s in statement.operands).reference.array  # type: ignore[union-attr]
     source.size = 40
-    source.rows = (Rows(0, 13, 16, 2),)
+    source.padded_rows = (PaddedRows(0, 13, 16, 2),)
     statement.operands = (load(source, (j, 1), base=16),)
     assert plan_of(j).padded
     statement.operands = (load(source, (j, 1), base=1),)

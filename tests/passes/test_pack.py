@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mgjit.ir.printer import print_program
-from mgjit.ir.program import Array, Load, Loop, Node, Program, Rows, Statement
+from mgjit.ir.program import Array, Load, Loop, Node, PaddedRows, Program, Statement
 from mgjit.passes.pack import Packer
 from tests.handmade import around, at, define, load, same_bits
 
@@ -49,7 +49,7 @@ def test_01_as_in_the_docstring() -> None:
         "            %1 = t[5*i + j] = multiply(packed1[8*i + j], x[i])\n"
     )
     array = first_operand(statement).reference.array
-    assert (array.size, array.shape, array.rows) == (24, (3, 5), (Rows(0, 5, 8, 3),))
+    assert (array.size, array.shape, array.padded_rows) == (24, (3, 5), (PaddedRows(0, 5, 8, 3),))
 
 
 def test_02_the_same_pattern_again() -> None:

@@ -14,9 +14,9 @@ from mgjit.ir.program import (
     Mixed,
     Node,
     Operand,
+    PaddedRows,
     Program,
     Reference,
-    Rows,
     TableEntry,
     TargetChoice,
 )
@@ -44,7 +44,7 @@ def padded(t: Array, *nodes: Node, lanes: int = 8) -> bool:
     program = Program([fill(t), *nodes])
     program.tables.extend([3, 0, 11, 25])
     same_bits(program, lambda changed: pad(changed, lanes))
-    return bool(t.rows)
+    return bool(t.padded_rows)
 
 
 def test_01_rows_of_whole_vectors() -> None:
@@ -54,7 +54,7 @@ def test_01_rows_of_whole_vectors() -> None:
     read = define(at(S, (i, 10), (j, 1)), "copy", load(t, (i, 10), (j, 1)))
     assert padded(t, around(i, around(j, read)))
     assert t.size == 64
-    assert t.rows == (Rows(0, 10, 16, 4),)
+    assert t.padded_rows == (PaddedRows(0, 10, 16, 4),)
     assert read.operands == (load(t, (i, 16), (j, 1)),)
 
 
@@ -134,7 +134,7 @@ def test_06_other_arrays() -> None:
         i = Loop(40, [])
         program = Program([around(i, define(at(array, (i, 1)), "copy", load(X, (i, 1))))])
         same_bits(program, lambda changed: pad(changed, 8))
-        assert (array.size, array.rows) == (40, ())
+        assert (array.size, array.padded_rows) == (40, ())
 
 
 def test_07_one_row_is_a_row() -> None:
@@ -146,7 +146,7 @@ def test_07_one_row_is_a_row() -> None:
         around(j, define(at(S, (j, 1)), "copy", load(t, (j, 1)))),
     ]
     same_bits(Program(list(nodes)), lambda changed: pad(changed, 4))
-    assert (t.size, t.rows) == (12, (Rows(0, 10, 12, 1),))
+    assert (t.size, t.padded_rows) == (12, (PaddedRows(0, 10, 12, 1),))
 
 
 @pytest.mark.parametrize("lanes", [2, 4, 8, 16])

@@ -135,8 +135,8 @@ def test_04_room_behind_rows() -> None:
         target = at(t, *place) if number == 0 else at(u, *place) if number == 1 else at(S, *place)
         nodes.append(around(i, around(j, define(target, "negate", source))))
     program = scheduled(*nodes, room=True)
-    assert t.rows
-    assert t.rows[0].pitch == 16
+    assert t.padded_rows
+    assert t.padded_rows[0].pitch == 16
     inner = [node.count for node in walk([program.forward[1]]) if isinstance(node, Loop) and node.lanes]
     assert set(inner) == {8}
     rest = [node.count for node in walk([program.forward[-1]]) if isinstance(node, Loop) and node.lanes]

@@ -194,15 +194,15 @@ def test_07_what_is_owed() -> None:
     copies.copy_in()
     state[0] = 9.0
     copies.owed[0] = 5
-    copies.settle()  # the call has not come to the code
+    copies.recover()  # the call has not come to the code
     assert holder["it"] == [1.0, 2.0]
     copies.owed[0] = 5
     counter[0] = 6
-    copies.settle()
+    copies.recover()
     assert holder["it"] == [9.0, 2.0]
     state[0] = 10.0
     counter[0] = 7  # another kernel of the step
-    copies.settle()
+    copies.recover()
     assert holder["it"] == [9.0, 2.0]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from typing import Callable, TypeVar
 
-from .interruption import settled
+from .interruption import with_cleanup
 
 T = TypeVar("T")
 
@@ -22,4 +22,4 @@ def without_garbage_collection(work: Callable[[], T]) -> T:
         if enabled:
             gc.enable()
 
-    return settled(uncollected, restore)
+    return with_cleanup(uncollected, restore)

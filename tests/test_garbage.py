@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mgjit.collection import without_garbage_collection
+from mgjit.garbage import without_garbage_collection
 
 
 @pytest.fixture(autouse=True)
