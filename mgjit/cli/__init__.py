@@ -1,1 +1,1 @@
-"""The command line: `python -m mgjit demo | doctor`."""
+"""The command line: `python -m mgjit demo | doctor | cache`."""

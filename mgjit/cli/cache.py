@@ -1,14 +1,14 @@
-"""Look into the disk cache, check it, and make it smaller.
+"""Inspect the disk cache, verify it, and delete entries.
 
-    python -m mgjit cache info              where it is, how large, what all processes did with it
+    python -m mgjit cache info              where it is, how large, hits and misses of all processes
     python -m mgjit cache list -v           every entry, and what its key is made of
     python -m mgjit cache verify --json     check every byte of every entry
-    python -m mgjit cache gc --limit 200M   delete what was used longest ago
+    python -m mgjit cache gc --limit 200M   delete the least recently used entries
     python -m mgjit cache clear --yes       delete everything
 
-It is the cache that a process started here would use: MGJIT_CACHE_DIR counts.
-The exit code is 0, or 1 when `verify` has found an entry that is damaged or cannot be read, or when `clear` was not
-confirmed or could not delete all; 2 is an error.
+These commands use the same cache as a program started in this environment would (MGJIT_CACHE_DIR is respected).
+The exit code is 0; 1 if `verify` found an entry that is damaged or cannot be read, or if `clear` was not confirmed or
+could not delete everything; 2 for an error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mgjit.cache.entry import ContentError, read_entry, read_metadata
 from mgjit.cache.store import SUFFIX
 from mgjit.cli.text import STATES, age_text, printable, size_text
 
-SUMMARY = "look into the disk cache, check it, and make it smaller"
+SUMMARY = "inspect the disk cache, verify it, delete entries"
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Found:
     key: str
     path: str
     size: int
-    used: float  # a time, as all of them
+    used: float  # time of last use, as by time.time()
 
     def about(self) -> dict[str, Any]:
-        """What the entry says about itself; empty if it cannot be read."""
+        """What the entry records about itself (cache/about.py); empty if it cannot be read."""
         try:
             said = read_metadata(self.path).get(about.NAME)
         except (OSError, ContentError):
@@ -52,16 +52,16 @@ class Found:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The commands of `cache`, and their options."""
+    """Add the commands of `cache` and their options."""
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--json", action="store_true", help="print JSON, for programs")
     commands = parser.add_subparsers(title="commands", dest="action", metavar="COMMAND", required=True)
     for name, action, text in (
-        ("info", info, "where it is, how large, and what all processes did with it"),
+        ("info", info, "where it is, how large, hits and misses of all processes"),
         ("list", list_entries, "every entry, the last used first"),
         ("verify", verify, "check every byte of every entry"),
         ("clear", clear, "delete all entries"),
-        ("gc", collect, "keep the limit now: delete what was used longest ago"),
+        ("gc", collect, "enforce the size limit now: delete the least recently used entries"),
     ):
         command = commands.add_parser(
             name,
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
         command.set_defaults(action=action)
         if name == "list":
-            command.add_argument("-v", "--verbose", action="store_true", help="with what each key is made of")
+            command.add_argument("-v", "--verbose", action="store_true", help="show what each key is made of")
         if name == "verify":
             command.add_argument("--delete", action="store_true", help="delete damaged entries")
         if name == "clear":
@@ -170,7 +170,7 @@ def verify(arguments: argparse.Namespace) -> int:
         try:
             read_entry(entry.path, entry.key, use=False)
         except FileNotFoundError:
-            continue  # deleted meanwhile
+            continue  # deleted in the meantime
         except OSError as error:
             unreadable.append((entry, error.strerror or str(error)))
         except ContentError as error:
@@ -190,9 +190,9 @@ def verify(arguments: argparse.Namespace) -> int:
         for entry, reason in rows:
             print(printable(f"{entry.path}: {kind}: {reason}{'; deleted' if entry in deleted else ''}"))
     good = len(entries) - len(damaged) - len(unreadable)
-    print(f"{good:,} of {len(entries):,} entries are as they were written.")
+    print(f"{good:,} of {len(entries):,} entries are intact.")
     if len(damaged) > len(deleted):
-        print("Damaged entries are never loaded; they are built again when they are needed. --delete deletes them.")
+        print("Damaged entries are never loaded; they are rebuilt when needed. --delete deletes them.")
     return 1 if damaged or unreadable else 0
 
 
@@ -250,7 +250,7 @@ def _candidates() -> list[Candidate]:
 
 
 def _directories() -> list[str]:
-    """The directories that a process would read, as far as they exist."""
+    """The directories that a process would read, if they exist."""
     return [one.directory.path for one in _candidates() if one.directory is not None]
 
 
@@ -284,7 +284,7 @@ def _delete(path: str) -> bool:
 
 
 def _details(entry: Found, said: dict[str, Any], hits: int, now: float) -> Iterator[tuple[str, str]]:
-    """The rows of one entry in `list -v`: what it is, and the parts of its key."""
+    """The lines for one entry in `list -v`: what it is, and the parts of its key."""
     yield "step", str(said.get("step", "unknown: the entry is damaged, or was not written by mgjit"))
     yield "file", entry.path
     yield "size", size_text(entry.size)

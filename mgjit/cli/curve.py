@@ -27,7 +27,7 @@ def can_print(text: str, encoding: str | None) -> bool:
 def columns(values: Sequence[float], width: int) -> list[float]:
     """At most `width` numbers: the means of equal stretches of `values`.
 
-    A mean takes the finite values only; a stretch without any is NaN, and shows as a gap.
+    Means are of the finite values only; a stretch without any is NaN, and shows as a gap.
     """
     count = min(width, len(values))
     result = []
@@ -52,7 +52,7 @@ def render(values: Sequence[float], *, width: int = 64, height: int = 8, encodin
     if not finite:
         return "(no finite value to draw)"
     low, high = min(0.0, *finite), max(0.0, *finite)
-    half_span = (high / 2 - low / 2) or 1.0  # halves: the span of the largest floats is no float
+    half_span = (high / 2 - low / 2) or 1.0  # halves, because the difference of the largest floats overflows
     blocks = can_print(_EIGHTHS, encoding)
     steps = 8 if blocks else 1
     levels = [round((v / 2 - low / 2) / half_span * height * steps) if math.isfinite(v) else 0 for v in means]

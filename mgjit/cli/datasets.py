@@ -21,7 +21,7 @@ _UNSIGNED_BYTE = 8
 
 
 class DatasetError(MgjitError, ValueError):
-    """A file of images or labels is missing, damaged, or does not fit its partner."""
+    """A file of images or labels is missing or damaged, or the two do not match."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a demo trains and tests on; `scale` is the largest value a pixel can have."""
+    """Data to train and test on; `scale` is the largest value that a pixel can have."""
 
     name: str
     train: Split
@@ -50,7 +50,7 @@ class Dataset:
 
     @property
     def pixels(self) -> int:
-        """Number of pixels of an image."""
+        """Number of pixels per image."""
         return len(self.train.images[0])
 
 
@@ -116,13 +116,13 @@ def digits() -> Dataset:
 
 
 def mnist(folder: Path) -> Dataset:
-    """MNIST from a folder of IDX files, gz or not.
+    """MNIST from a folder of IDX files, gzipped or not.
 
-    With the train files and the t10k files: as published.  With one of the two pairs alone: its first
-    four fifths to train (8,000 of the 10,000 of t10k), the rest to test.
+    With both the train and the t10k files, the split is the published one.  With only one of the two pairs, its first
+    four fifths are for training (8,000 of the 10,000 of t10k), the rest for testing.
 
     Raises:
-        DatasetError: the folder is not there, or has neither pair, or a file is damaged.
+        DatasetError: the folder does not exist or has neither pair, or a file is damaged.
     """
     if not folder.is_dir():
         raise DatasetError(f"{folder} is not a folder; --path names the folder with the MNIST files")

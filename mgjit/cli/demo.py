@@ -1,8 +1,8 @@
 """Train a small network on handwritten digits, first interpreted, then compiled.
 
-The training step is plain scalar Python (see `make_step`).  A few steps run undecorated, on a copy of
-the network, and are timed; then the same step runs compiled, from the same start, and every loss,
-parameter and gradient of these steps is compared bit for bit.
+The training step is plain scalar Python (see `make_step`).  A few steps run undecorated, on a copy of the network,
+and are timed; then the same step runs compiled, from the same initial state, and every loss, parameter and gradient
+of these steps is compared bit for bit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mgjit import nn, settings
 from mgjit.cli import curve, datasets
 from mgjit.errors import MgjitError
 
-SUMMARY = "train a digits classifier and see what the compiler makes of it"
+SUMMARY = "train a digits classifier, interpreted and compiled, and compare"
 
 # (interpreted steps, epochs) unless the command line says otherwise: seconds of waiting either way.
 _SIZES = {"digits": (5, 20), "mnist": (2, 3)}
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the demo; 1 when a compiled number differs from an interpreted one."""
+    """Run the demo; returns 1 if a compiled number differs from an interpreted one."""
     if settings.disabled():
         raise DemoError("MGJIT_DISABLE is set, so nothing would be compiled; unset it to see the demo")
     if arguments.plot is not None:
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def make_step(model: nn.MLP, scale: int) -> Step:
-    """The training step as a user would write it, on one network; what the demo compiles."""
+    """The training step that the demo compiles, written as a user would write it."""
 
     def train_step(pixels: bytes, label: int, lr: float) -> Any:
         scores = model([p / scale for p in pixels])
@@ -126,7 +126,7 @@ def make_predict(model: nn.MLP, scale: int) -> Callable[[bytes], Any]:
 
 
 def accuracy(predict: Callable[[bytes], Any], split: datasets.Split) -> float:
-    """The part of the images whose highest score is their label's."""
+    """The fraction of images whose label has the highest score."""
     right = 0
     for pixels, label in zip(split.images, split.labels):
         scores = [score.data for score in predict(pixels)]
@@ -135,7 +135,7 @@ def accuracy(predict: Callable[[bytes], Any], split: datasets.Split) -> float:
 
 
 def bits(numbers: Iterable[float]) -> list[str]:
-    """The numbers as text that two floats share only when they are the same (-0.0 is not 0.0)."""
+    """The numbers as text that is equal only for identical floats (-0.0 is not 0.0)."""
     return [float(number).hex() for number in numbers]
 
 
@@ -183,7 +183,7 @@ def _train(
 ) -> float:
     """Train, add the loss of each image to `losses`, and return the seconds spent in steps.
 
-    `losses` comes with those of the first images of the first epoch, whose steps have been made.
+    `losses` already holds those of the first images of the first epoch, whose steps were run before.
     """
     count, done, seconds = len(data.train), len(losses), 0.0
     bar = tqdm(total=epochs * count, initial=done, unit=" images", ascii=not _unicode(sys.stderr), disable=None)
@@ -208,7 +208,7 @@ def _train(
 
 
 def _timed(step: Step, rows: Sequence[tuple[bytes, int]], lr: float) -> tuple[list[float], list[float]]:
-    """The loss and the seconds of each step."""
+    """Run a step for each row; returns the loss and the seconds of each."""
     losses, seconds = [], []
     for pixels, label in rows:
         start = time.perf_counter()
@@ -223,7 +223,7 @@ def _state(model: nn.MLP) -> list[str]:
 
 
 def _reports(epoch: int, epochs: int) -> bool:
-    """About five lines for a training of any length, the last epoch among them."""
+    """Whether to print a line for this epoch: about five lines in all, the last epoch among them."""
     every = -(-epochs // 5)
     return (epochs - 1 - epoch) % every == 0
 

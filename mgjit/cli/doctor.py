@@ -1,6 +1,6 @@
-"""Tell what mgjit finds on this machine: Python, C compilers, the disk cache, and why something is not used.
+"""Report what mgjit finds on this machine: Python, C compilers, the disk cache, and why something is not used.
 
-The exit code is 0 when steps run as compiled C, and 1 when only the Python backend is left.
+The exit code is 0 if steps run as compiled C, and 1 if only the Python backend is available.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mgjit.cli.text import STATES, printable, size_text
 from mgjit.runtime import ffi
 from mgjit.toolchain import compilers
 
-SUMMARY = "tell what is found on this machine, and what is not used"
+SUMMARY = "report what is found on this machine, and why something is not used"
 
 # name, whether mgjit works without it
 _DEPENDENCIES = (
@@ -39,7 +39,7 @@ _DEPENDENCIES = (
     ("graphviz", True),
 )
 
-# What decides how wide the vectors of generated code can be, of the many flags a processor has.
+# The processor flags that decide how wide the vectors of generated code can be.
 _FEATURES = ("sse2", "sse4_2", "avx", "avx2", "fma", "avx512f", "neon", "asimd", "sve")
 
 Row = tuple[str, str]
@@ -83,13 +83,13 @@ def python() -> Iterator[Row]:
     yield "version", f"{platform.python_implementation()} {platform.python_version()}, {sys.executable}"
     yield "platform", platform.platform()
     if ffi.PYPY:
-        yield "calls C by", "cffi, which PyPy has built in: its JIT makes such a call in nanoseconds"
+        yield "calls C by", "cffi, which is built into PyPy: its JIT makes such a call in nanoseconds"
     else:
-        yield "calls C by", "ctypes: the cheapest call on CPython with one pre-built argument"
+        yield "calls C by", "ctypes, with a prepared argument: the cheapest call on CPython"
 
 
 def packages() -> Iterator[Row]:
-    """The versions of what mgjit needs and of what it can use."""
+    """The versions of required and optional packages."""
     for name, optional in _DEPENDENCIES:
         try:
             yield name, metadata.version(name)
@@ -98,7 +98,7 @@ def packages() -> Iterator[Row]:
 
 
 def processor(info: Path = Path("/proc/cpuinfo")) -> Iterator[Row]:
-    """The processor and those of its features that matter for generated code."""
+    """The processor, and its features that matter for generated code."""
     fields: dict[str, str] = {}
     try:
         for line in info.read_text("utf-8", "replace").splitlines():
@@ -115,7 +115,7 @@ def processor(info: Path = Path("/proc/cpuinfo")) -> Iterator[Row]:
 
 
 def survey() -> tuple[str | None, list[Row]]:
-    """The compiler that steps are compiled with, and what became of each that was looked for."""
+    """The compiler that steps are compiled with, and the status of each known one."""
     chosen: str | None = None
     rows = []
     for compiler, verdict in compilers.survey():
@@ -129,7 +129,7 @@ def survey() -> tuple[str | None, list[Row]]:
 
 
 def cache() -> Iterator[Row]:
-    """Where the disk cache may be, which place is used and why, and what is in it."""
+    """Where the disk cache can be, which place is used and why, and what it holds."""
     for number, candidate in enumerate(survey_directories(settings.cache_directories())):
         yield f"place {number + 1}", f"{candidate.name}: {_verdict(candidate)}"
         if candidate.directory is not None:
@@ -155,7 +155,7 @@ def variables() -> Iterator[Row]:
 
 
 def _why_not_writable(directory: str) -> str | None:
-    """A file is really written: permissions do not tell of a full or a read-only disk."""
+    """Why no file can be written, found by writing one: permissions do not reveal a full or read-only disk."""
     try:
         with tempfile.TemporaryFile(dir=directory) as file:
             file.write(b"mgjit")

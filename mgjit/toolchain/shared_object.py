@@ -1,7 +1,7 @@
-"""What a compiler left: is it a shared object, is all of it there, and would it ask for an executable stack?
+"""Check a compiler's output: is it a shared object, is it complete, and would it ask for an executable stack?
 
-A loader maps the parts that the header names.  Of a file that ends before them it maps pages that are not there, and
-the process that touches one is killed: so the parts are looked for in the file before anything is mapped.
+A loader maps the segments that the header names.  If the file ends before them, it maps pages that do not exist, and
+the process is killed when it touches one.  So the segments are checked before anything is mapped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MACH_O = (b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 
 
 def is_shared_object(binary: bytes) -> bool:
-    """Whether the bytes are a shared object: of ELF with every part in the file, or by their first bytes."""
+    """Whether the bytes are a shared object: for ELF, a complete one; other formats are recognised by their magic."""
     if len(binary) < 64:
         return False
     if binary[:4] == b"\x7fELF":
@@ -26,7 +26,7 @@ def _is_elf_library(binary: bytes) -> bool:
     try:
         (kind,) = struct.unpack_from(_order(binary) + "H", binary, 16)
         segments = _segments(binary)
-    except (struct.error, OverflowError):  # a table that is not in the file
+    except (struct.error, OverflowError):  # a table beyond the end of the file
         return False
     kinds = {segment[0] for segment in segments}
     mapped = [segment for segment in segments if segment[0] in (_LOAD, _DYNAMIC)]
@@ -39,7 +39,7 @@ def _order(binary: bytes) -> str:
 
 
 def _segments(binary: bytes) -> list[tuple[int, int, int]]:
-    """Kind, position in the file and size there of each entry of the program header table."""
+    """Type, file offset and file size of each entry of the program header table."""
     order, wide = _order(binary), binary[4] == 2
     (start,) = struct.unpack_from(order + ("Q" if wide else "I"), binary, 32 if wide else 28)
     size, count = struct.unpack_from(order + "HH", binary, 54 if wide else 42)
@@ -54,11 +54,11 @@ def _segments(binary: bytes) -> list[tuple[int, int, int]]:
 
 
 def without_executable_stack(binary: bytes) -> bytes:
-    """The same ELF library with a PT_GNU_STACK header that says "data only", if it has none.
+    """The same ELF library, with a PT_GNU_STACK header added if it has none, so that its stack is not executable.
 
-    tcc writes no such header.  To a loader that means "needs an executable stack": glibc makes the stack of
-    the whole process executable, and from 2.41 on refuses to load the library.  The header table is copied
-    to the end of the file, where there is room for one more; loaders accept it anywhere.
+    tcc writes no such header, which to a loader means "needs an executable stack": glibc makes the stack of the whole
+    process executable, and from 2.41 on refuses to load the library.  The header table is copied to the end of the
+    file, where there is room for another entry; loaders accept it anywhere.
     """
     if binary[:4] != b"\x7fELF" or binary[4] != 2:
         return binary
