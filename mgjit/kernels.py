@@ -215,6 +215,10 @@ class Kernels:
     def _note_plain(self, key: Hashable, reason: str) -> None:
         known = self._plain.setdefault(key, PlainStructure(reason, 0))
         known.reason, known.traces = reason, known.traces + 1
+
+    def note_plain_call(self, reason: str) -> None:
+        """Count a call that is about to run as plain Python, and say why, each reason once."""
+        self.stats.plain_calls += 1
         if reason not in self.stats.plain_reasons:
             self.stats.plain_reasons.append(reason)
             warnings.warn(f"{self._name} runs as plain Python: {reason}", BackendWarning, stacklevel=user_stacklevel())
@@ -255,8 +259,9 @@ class Kernels:
         if copies is not None:
             guard.ask(copies.difference)
         kernel = Kernel(
-            code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies, traced.draws
-        )
+            code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies,
+            traced.draws, traced.writes,
+        )  # fmt: skip
         self._note(code.facts, seconds, plan, reason)
         return kernel
 

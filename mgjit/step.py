@@ -111,9 +111,9 @@ class CompiledStep(Generic[P, R]):
             return self._choose_call(member)(*args)
         try:
             return self._turn.run(self._perform, "step", args, kwargs)
-        except PlainCall:
-            pass  # called below, where an exception of the user's has no context of ours
-        self.stats.plain_calls += 1
+        except PlainCall as plain:
+            reason = str(plain)  # called below, where an exception of the user's has no context of ours
+        self._kernels.note_plain_call(reason)
         return self._function(*args, **kwargs)
 
     def _perform(self, phase: str, args: Any, kwargs: Any) -> Any:
@@ -208,7 +208,7 @@ class CompiledStep(Generic[P, R]):
             rows = pack_rows(kernel.plan, kernel.frame, table)
             kernel.check_rows(rows)
             with reporting(table.length, self.__name__, progress) as report:
-                if rows.separate or kernel.guard.expired:  # which is for one call only
+                if rows.separate or kernel.guard.expired or kernel.writes:  # rows may be one buffer
                     return collect_results([self._run(row, report) for row in table.rows()])
                 try:
                     return run_rows(kernel, rows, report, self.stats.counter)
@@ -219,8 +219,8 @@ class CompiledStep(Generic[P, R]):
         """One row as a call of its own."""
         try:
             result = self._perform("step", arguments, {})
-        except PlainCall:
-            self.stats.plain_calls += 1
+        except PlainCall as plain:
+            self._kernels.note_plain_call(str(plain))
             result = self._kernels.undecorated(arguments)
         report(1)
         return result

@@ -17,7 +17,8 @@ from typing import Any, Callable
 from ..engine.precision import FLOAT64, Precision
 from ..engine.state import zero_array
 from ..engine.value import Value
-from ..errors import ArgumentError, ArgumentValueError, TraceError, user_location
+from ..errors import ArgumentError, ArgumentValueError, user_location
+from .traced_array import Elements, TracedArray
 
 #: Makes the number for an INPUT index; a second argument says that it is an integer.
 MakeNumber = Callable[..., Any]
@@ -31,11 +32,13 @@ EXACT_INTEGERS = FLOAT64.largest_integer
 class Frame:
     """What one call hands to the kernel: the packed numbers, the buffers, the argument Values."""
 
-    __slots__ = ("buffers", "packed", "values")
+    __slots__ = ("buffers", "given", "packed", "values")
 
     def __init__(self, packed_size: int, buffers: int, values: int, precision: Precision = FLOAT64) -> None:
         self.packed = zero_array(packed_size, precision)
         self.buffers: list[Any] = [None] * buffers
+        #: What was passed for each of the buffers, which is not contiguous perhaps.
+        self.given: list[Any] = [None] * buffers
         self.values: list[Any] = [None] * values
 
 
@@ -157,11 +160,14 @@ class BufferNode(Node):
         for length in self.shape:
             self.size *= length
         self._plain = self.type in (bytes, bytearray)
+        #: What the step assigns, while it is traced.
+        self.elements: Elements | None = None
         self._is_array = self.type is array
 
     def pack(self, argument: Any, frame: Frame) -> bool:
         buffer = self.contiguous(argument)
         frame.buffers[self.region] = buffer
+        frame.given[self.region] = argument
         return buffer is not None
 
     def strides(self) -> tuple[int, ...]:
@@ -184,14 +190,28 @@ class BufferNode(Node):
         return argument if memoryview(argument).c_contiguous else memoryview(argument).tobytes()
 
     def traced(self, make: MakeNumber) -> Any:
-        kinds = (TracedArray,) * len(self.shape)
         integer = self.format not in "fd"
+        kind = self.type.__name__ if self.dtype is None else "numpy"
+        is_whole = struct.calcsize(self.format) == struct.calcsize("q") and self.format in "lq"
+        elements = Elements(self.path, kind, "q" if is_whole else self.format)
 
-        def make_element(index: int) -> Any:
-            return make(index, integer)
+        def row(parts: list[Any]) -> TracedArray:
+            return TracedArray(parts, elements)
 
-        made = _nest(iter(range(self.place, self.place + self.size)), self.shape, kinds, make_element)
-        return tuple(made) if self.type is bytes else made
+        places = iter(range(self.place, self.place + self.size))
+        made = _nest(places, self.shape, (row,) * len(self.shape), lambda place: make(place, integer))
+        if self.type is bytes:
+            return tuple(made)
+        self.elements = elements
+        return elements.hold(made)
+
+    def index_of(self, position: int) -> Any:
+        """The index of an element in the buffer, given its position among all."""
+        index: list[int] = []
+        for length in reversed(self.shape):
+            position, last = divmod(position, length)
+            index.insert(0, last)
+        return index[0] if len(index) == 1 else tuple(index)
 
     def describe(self) -> str:
         return f"{self.type.__name__} of {' x '.join(map(str, self.shape))} '{self.format}'"
@@ -313,38 +333,6 @@ class StaticNode(Node):
         return f"{self.argument!r:.60}"
 
 
-class TracedArray(list):  # type: ignore[type-arg]
-    """What a buffer looks like inside a trace: nested lists of numbers, also indexed as `x[i, j]`."""
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, tuple):
-            element: Any = self
-            for part in index:
-                element = element[part]
-            return element
-        return super().__getitem__(index)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return self._refuse()
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """As of the array that was passed."""
-        inner = self[0].shape if self and isinstance(self[0], TracedArray) else ()
-        return (len(self), *inner)
-
-    def _refuse(self, *_: Any) -> Any:
-        raise TraceError(
-            f"{user_location()}: arithmetic on a whole array is not traced. Loop over its elements: "
-            "[2 * x for x in row]."
-        )
-
-    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = _refuse
-    __truediv__ = __rtruediv__ = __pow__ = __matmul__ = __neg__ = _refuse
-
-
 def buffer_layout(argument: Any, path: str) -> tuple[str, tuple[int, ...]]:
     """Struct code and shape of a buffer.
 
@@ -413,7 +401,7 @@ def _counts_of_rows(shape: tuple[int, ...]) -> list[tuple[int, int]]:
     return counts
 
 
-def _nest(places: Any, shape: tuple[int, ...], kinds: tuple[type, ...], make: MakeNumber) -> Any:
+def _nest(places: Any, shape: tuple[int, ...], kinds: tuple[Callable[..., Any], ...], make: MakeNumber) -> Any:
     if len(shape) == 1:
         return kinds[0]([make(next(places)) for _ in range(shape[0])])
     return kinds[0]([_nest(places, shape[1:], kinds[1:], make) for _ in range(shape[0])])

@@ -24,6 +24,7 @@ from ..call.arguments import Frame
 from ..call.columns import Rows
 from ..call.plan import ArgumentPlan
 from ..call.results import ResultTree
+from ..call.written import Writes
 from ..codegen.layout import Layout, Slot
 from ..codegen.python import load_python
 from ..draws.plan import DrawPlan
@@ -111,6 +112,7 @@ class Kernel:
         values: ParameterStorage | None,
         copies: Copies | None = None,
         draws: DrawPlan | None = None,
+        writes: Writes | None = None,
     ) -> None:
         self.code, self.plan, self.result = code, plan, result
         self.frame: Frame = plan.frame()
@@ -118,6 +120,8 @@ class Kernel:
         self.values = values
         self.copies = copies
         self.checks = checks
+        #: What is written into buffers among the arguments; None when nothing is.
+        self.writes = writes or None
         #: What each call draws, or None; and what draws it.
         self.draws = draws if draws is not None and draws.size else None
         drawn = [] if self.draws is None else [zero_array(self.draws.size, plan.precision)]
@@ -221,6 +225,7 @@ class Kernel:
         runs: list[Any] = []
         run = self.run[phase]
         before = count[0] if count else 0
+        writes = self.writes if phase in ("update", "step") else None
         if phase == "forward":  # it does not set all of them
             self.outputs[:] = array(self.outputs.typecode, [math.nan]) * len(self.outputs)
 
@@ -235,6 +240,8 @@ class Kernel:
 
         def show() -> None:
             self.copy_out()
+            if writes is not None:
+                writes.show(self.frame, self.outputs)
             if count:
                 count[0] = before + 1
 
@@ -269,7 +276,10 @@ class Kernel:
 
         Raises:
             IndexRangeError: a run-time index is out of range; nothing has been written.
+            PlainCall: a buffer cannot be written as it could be when the step was traced.
         """
+        if self.writes is not None:
+            self.writes.check(self.frame)
         for check in self.checks:
             self._check(check)
         for number, buffer in zip(self._buffer_slots, self.frame.buffers):

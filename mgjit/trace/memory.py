@@ -136,6 +136,11 @@ class Heap:
         return id(thing) in self._found.known
 
     @property
+    def known(self) -> set[int]:
+        """The identities of the objects that existed before the step and that it can reach."""
+        return self._found.known
+
+    @property
     def draws(self) -> list[Place]:
         """Where the user keeps methods of generators that are written in C."""
         return self._found.draws

@@ -20,6 +20,7 @@ from ..autograd.flow import NoFlow
 from ..call.arguments import contents
 from ..call.plan import ArgumentPlan
 from ..call.results import ResultTree, describe_result
+from ..call.written import Writes, record_writes
 from ..draws.interception import followed, places_in_module, with_draws
 from ..draws.plan import DrawPlan
 from ..draws.recorded import Drawing
@@ -48,6 +49,7 @@ class TracedCall:
     result: ResultTree
     heap: HeapPlan
     draws: DrawPlan
+    writes: Writes
 
 
 def require_traced_precision(name: str, precision: Precision) -> None:
@@ -90,9 +92,17 @@ def trace_call(
     recorder = Recorder(plan.precision)
     recorder.keeps_neutral = heap is not None and heap.is_symbolic
 
-    def run() -> tuple[ResultTree, HeapPlan]:
+    def written() -> Writes:
+        elements = [node.elements for node in plan.buffers]
+        return record_writes(
+            elements, lambda number: recorder.output(types.number_operand(number)), recorder.outputs, plan.buffers,
+            () if heap is None else heap.known, [*reachable, *plan.static_objects()],
+        )  # fmt: skip
+
+    def run() -> tuple[ResultTree, HeapPlan, Writes]:
         if heap is None:
-            return describe_result(call(plan.traced(types.input_number)), recorder, types), HeapPlan()
+            result = describe_result(call(plan.traced(types.input_number)), recorder, types)
+            return result, HeapPlan(), written()
         types.gatherer.is_known = heap.knows
         recorder.asked_for = lambda operand, also_arguments=True: heap.asked_for(operand, plan, also_arguments)
         heap.enter(recorder, types)
@@ -107,9 +117,10 @@ def trace_call(
                 heap.give_up(str(error))
             raise
         heap.refuse_copies({name for name, old, new in zip(plan.names, before, given) if old != contents(new)}, plan)
-        return result, heap.settle()
+        writes = written()
+        return result, heap.settle(), writes
 
-    def captured() -> tuple[ResultTree, HeapPlan]:
+    def captured() -> tuple[ResultTree, HeapPlan, Writes]:
         def restore() -> None:
             types.gatherer.close()
             if heap is not None:
@@ -117,14 +128,14 @@ def trace_call(
 
         return with_cleanup(lambda: with_captured_functions(functions, run), restore)
 
-    def announced() -> tuple[ResultTree, HeapPlan]:
+    def announced() -> tuple[ResultTree, HeapPlan, Writes]:
         tracing_threads[me] = plan.precision
         return recorded(recorder, types, captured)
 
-    def watched() -> tuple[ResultTree, HeapPlan]:
+    def watched() -> tuple[ResultTree, HeapPlan, Writes]:
         return with_draws(drawing, location, [*reachable, *plan.static_objects()], traced)
 
-    def traced() -> tuple[ResultTree, HeapPlan]:
+    def traced() -> tuple[ResultTree, HeapPlan, Writes]:
         return with_cleanup(announced, lambda: tracing_threads.pop(me, None))
 
     with _trace_lock:
@@ -132,8 +143,8 @@ def trace_call(
             recorder.value_slots(plan.values, slots)
         types = traced_types(recorder, Gatherer())
         drawing = Drawing(recorder, types, plan.input_size)
-        result, memory = without_garbage_collection(watched)
+        result, memory, writes = without_garbage_collection(watched)
     memory.fixed += [(place, place.read()) for place in places_in_module(drawing.called)]
     if heap is not None and drawing.plan.draws:
         memory.fixed += [(place, place.read()) for place in heap.draws]
-    return TracedCall(recorder.finish(), result, memory, drawing.plan)
+    return TracedCall(recorder.finish(), result, memory, drawing.plan, writes)
