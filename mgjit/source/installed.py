@@ -12,6 +12,7 @@ from types import CodeType, FunctionType
 from typing import TypeVar
 
 from ..interruption import with_cleanup
+from .names import STAND_INS
 from .rewriting import NAME_OF_HELPERS, rewritten
 from .semantics import HELPERS
 
@@ -24,7 +25,8 @@ def with_captured_functions(functions: Iterable[FunctionType], work: Callable[[]
 
     def run() -> T:
         # The helpers stay: calls of other threads, or a generator, may go on with rewritten code after the trace.
-        setattr(builtins, NAME_OF_HELPERS, HELPERS)
+        for name, thing in {NAME_OF_HELPERS: HELPERS, **STAND_INS}.items():
+            setattr(builtins, name, thing)
         for function, code in rewritten(functions):
             changed.append((function, function.__code__))
             function.__code__ = code

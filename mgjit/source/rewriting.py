@@ -10,7 +10,8 @@ for the time of a trace (source/installed.py).  What changes:
 4. The tests of `if` and `while` are passed to a function that reports a traced one together with its text.
 
 Code that cannot be changed so without another meaning (a `yield`, `await`, `:=` or `super()` would end up in a
-function of its own) stays as it is.  A function whose source is not what it was compiled from is not touched at all.
+function of its own) stays as it is.  Of a function whose source is not what it was compiled from, only names change
+(source/names.py).
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
-import linecache
 import math
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..world.code import codes
 from .impure import names_in
+from .names import renamed
 from .semantics import REPLACEMENTS
+from .text import FUNCTIONS, Text, first_line, text_of
 
 #: The name under which rewritten code finds the functions of source/semantics.py.
 NAME_OF_HELPERS = "__mgjit__"
@@ -35,96 +37,20 @@ _PLAIN_TESTS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "le
 _PLAIN_OPERATORS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 _HAS_ITS_OWN_MEANING = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 _OF_THE_FRAME = frozenset({"super", "locals", "vars", "dir", "eval", "exec"})
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def rewritten(functions: Iterable[FunctionType]) -> list[tuple[FunctionType, CodeType]]:
     """The functions that can be rewritten, each with its new code."""
-    by_file: dict[str, list[FunctionType]] = {}
-    for function in functions:
-        by_file.setdefault(function.__code__.co_filename, []).append(function)
     found = []
-    for filename, members in by_file.items():
-        source = "".join(linecache.getlines(filename))
-        for function in members:
-            code = _code_of(source, filename, function) if source else None
-            if code is not None:
-                found.append((function, code))
+    for function in functions:
+        text, original = text_of(function), function.__code__
+        if text is not None:
+            code = _rewritten(text, original, _meanings(function))
+        else:
+            code = renamed(original, {**vars(builtins), **function.__globals__})
+        if code is not None and code is not original:
+            found.append((function, code))
     return found
-
-
-# ---- finding the text of a function ---------------------------------------------------------------------
-
-
-class _Part(NamedTuple):
-    """What is in a part of a file.  Functions are known by their name and the line in which their decorators begin."""
-
-    nodes: dict[tuple[str, int], list[tuple[int, int]]]  # line and column of each in the tree
-    codes: dict[tuple[str, int], list[CodeType]]  # what Python makes of them
-
-
-@functools.lru_cache(maxsize=64)
-def _definitions(source: str, filename: str) -> list[tuple[int, int]] | None:
-    """First and last line of each function and class at the top of a file; None when it is no Python."""
-    try:
-        tree = ast.parse(source, filename)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return [(_first_line(node), node.end_lineno or node.lineno) for node in tree.body if isinstance(node, definitions)]
-
-
-@functools.lru_cache(maxsize=256)
-def _text_around(source: str, filename: str, line: int) -> str | None:
-    """A file without the functions and classes that do not contain a line, all else where it was."""
-    definitions = _definitions(source, filename)
-    if definitions is None:
-        return None
-    lines = source.split("\n")
-    for first, last in definitions:
-        if not first <= line <= last:
-            lines[first - 1 : last] = [""] * (last - first + 1)
-    return "\n".join(lines)
-
-
-@functools.lru_cache(maxsize=256)
-def _part(text: str, filename: str) -> _Part:
-    tree, part = ast.parse(text, filename), _Part({}, {})
-    for node in ast.walk(tree):
-        if isinstance(node, _FUNCTIONS):
-            key = getattr(node, "name", "<lambda>"), _first_line(node)
-            part.nodes.setdefault(key, []).append((node.lineno, node.col_offset))
-    for code in codes(compile(tree, filename, "exec", dont_inherit=True)):
-        part.codes.setdefault((code.co_name, code.co_firstlineno), []).append(code)
-    return part
-
-
-def _first_line(node: Any) -> int:
-    lines: list[int] = [node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))]
-    return min(lines)
-
-
-def _code_of(source: str, filename: str, function: FunctionType) -> CodeType | None:
-    """The rewritten code of a function; None when it stays as it is."""
-    code = function.__code__
-    key = code.co_name, code.co_firstlineno
-    text = _text_around(source, filename, code.co_firstlineno)
-    if text is None:
-        return None
-    part = _part(text, filename)
-    nodes = part.nodes.get(key, [])
-    if len(nodes) != 1 or not any(_is_same(original, code) for original in part.codes.get(key, ())):
-        return None
-    return _rewritten(text, filename, nodes[0], code, _meanings(function))
-
-
-def _is_same(original: CodeType, code: CodeType) -> bool:
-    """Whether a function was compiled from this text."""
-    return (
-        original.co_names == code.co_names
-        and original.co_varnames == code.co_varnames
-        and len(original.co_code) == len(code.co_code)
-    )
 
 
 def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
@@ -145,18 +71,16 @@ def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _rewritten(
-    text: str, filename: str, place: tuple[int, int], code: CodeType, meanings: tuple[tuple[str, str], ...]
-) -> CodeType | None:
-    """The new code of the function at a place (line, column) in a part of its file."""
-    tree = ast.parse(text, filename)
-    node = _function_at(tree, place)
-    rewriter = _Rewriter(dict(meanings), text)
+def _rewritten(text: Text, code: CodeType, meanings: tuple[tuple[str, str], ...]) -> CodeType | None:
+    """The new code of a function; None when it stays as it is."""
+    tree = ast.parse(text.lines, text.filename)
+    node = _function_at(tree, text.place)
+    rewriter = _Rewriter(dict(meanings), text.lines)
     rewriter.function(node)
     if not rewriter.changed:
         return None
     ast.fix_missing_locations(node)
-    for made in codes(compile(tree, filename, "exec", dont_inherit=True)):
+    for made in codes(compile(tree, text.filename, "exec", text.flags, dont_inherit=True)):
         if made.co_name == code.co_name and made.co_firstlineno == code.co_firstlineno:
             return made if made.co_freevars == code.co_freevars else None
     return None
@@ -167,11 +91,11 @@ def _function_at(tree: ast.Module, place: tuple[int, int]) -> Any:
     pending: list[ast.AST] = [tree]
     while True:
         node = pending.pop()
-        if isinstance(node, _FUNCTIONS) and (node.lineno, node.col_offset) == place:
+        if isinstance(node, FUNCTIONS) and (node.lineno, node.col_offset) == place:
             return node
         for child in ast.iter_child_nodes(node):
             last = getattr(child, "end_lineno", None)
-            if last is None or _first_line(child) <= place[0] <= last:  # such as arguments, which have no place
+            if last is None or first_line(child) <= place[0] <= last:  # such as arguments, which have no place
                 pending.append(child)
 
 
