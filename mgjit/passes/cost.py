@@ -22,7 +22,8 @@ from functools import lru_cache
 
 from ..ir.program import Loop, Reference, Register, Statement
 from .dependence import independent_among, plain
-from .nest import Nest, Use, examine, executions
+from .nest import Nest, Use, examine, executions, loops_of
+from .pack import can_be_packed, pattern
 
 
 @dataclass(frozen=True)
@@ -95,15 +96,6 @@ def pieces(count: int, lanes: int) -> tuple[tuple[int, int], ...]:
 
 #: How often elements are read in the same pattern by different statements, see `pattern`.
 Sharing = Mapping[object, int]
-
-
-def pattern(reference: Reference) -> object:
-    """What reads of the same elements, by whatever loops, have in common."""
-    return (
-        reference.array,
-        reference.index.base,
-        frozenset((coefficient, loop.count) for loop, coefficient in reference.index.terms),
-    )
 
 
 def best_plan(loop: Loop, processor: Processor, sharing: Sharing | None = None) -> tuple[float, Plan | None]:
@@ -218,7 +210,7 @@ def _worth_packing(nest: Nest, plan: Plan, processor: Processor, sharing: Sharin
     written = {use.reference.array for use in nest.uses if use.writes}
     for use in nest.uses:
         now = _vector_access(use.reference, plan, processor)
-        if now > _LOAD / processor.lanes and use.reference.array not in written:
+        if now > _LOAD / processor.lanes and can_be_packed(use, nest, written):
             copying = _copying(use, plan, processor, sharing)
             if _times(use, plan) * _LOAD / processor.lanes + copying < _times(use, plan) * now:
                 found.append(use.reference)
@@ -238,8 +230,8 @@ def _vector_access(reference: Reference, plan: Plan, processor: Processor) -> fl
 
 def _copying(use: Use, plan: Plan, processor: Processor, sharing: Sharing) -> float:
     """The cost of packing what an access reads, as far as this nest has to pay for it."""
-    steps = dict(use.reference.index.terms)
-    elements = executions([loop for loop in use.loops if loop in steps])
+    steps, depends = dict(use.reference.index.terms), loops_of(use.reference.index)
+    elements = executions([loop for loop in use.loops if loop in depends])
     each = _PACKING / processor.lanes if plan.vector and steps.get(plan.vector) == 1 else _PACKING
     return elements * each / max(1, sharing.get(pattern(use.reference), 1))
 
@@ -262,9 +254,9 @@ def _cost(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> flo
 
 def _times(use: Use, plan: Plan) -> int:
     """How often an access is executed, when it leaves the innermost loops that it does not depend on."""
-    steps = dict(use.reference.index.terms)
+    depends = loops_of(use.reference.index)
     loops = [*plan.order, *(loop for loop in use.loops if loop not in plan.order)]
-    while loops and loops[-1] not in steps and loops[-1] is not plan.vector:
+    while loops and loops[-1] not in depends and loops[-1] is not plan.vector:
         loops.pop()
     return executions(loops)
 

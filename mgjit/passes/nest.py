@@ -32,12 +32,21 @@ from .rewrite import with_surroundings
 
 
 class Use(NamedTuple):
-    """An access of a statement to an array element, in the loops of the nest around it, outermost first."""
+    """An access of a statement to an array element.
+
+    Attributes:
+        statement: what accesses it.
+        reference: the element.
+        loops: of the nest, around the statement, outermost first.
+        writes: whether it is written.
+        always: whether every iteration accesses it, which is not so for the alternatives of a Choice.
+    """
 
     statement: Statement
     reference: Reference
     loops: tuple[Loop, ...]
     writes: bool
+    always: bool = True
 
 
 def band(loop: Loop) -> list[Loop]:
@@ -101,7 +110,7 @@ def examine(loop: Loop) -> Nest | None:
         fixed |= set(_not_affine(statement))
         if _addresses_by_register(statement):
             fixed |= set(inside)
-        uses += [Use(statement, reference, inside, False) for reference in _reads(statement)]
+        uses += [Use(statement, reference, inside, False, always) for reference, always in _reads(statement)]
         target = statement.target
         if isinstance(target, Reference):
             uses.append(Use(statement, target, inside, True))
@@ -110,13 +119,14 @@ def examine(loop: Loop) -> Nest | None:
     return Nest(loops, loops[-1].body, uses, fixed, around)
 
 
-def _reads(statement: Statement) -> Iterator[Reference]:
+def _reads(statement: Statement) -> Iterator[tuple[Reference, bool]]:
+    """Every reference that is read, and whether every iteration reads it."""
     for operand in statement.operands:
         for part in leaf_operands(operand):
             if isinstance(part, Load):
-                yield part.reference
+                yield part.reference, not isinstance(operand, Choice)
     if statement.update and isinstance(statement.target, Reference):
-        yield statement.target
+        yield statement.target, True
 
 
 def _not_affine(statement: Statement) -> Iterator[Loop]:
@@ -160,6 +170,11 @@ def _of_index(index: Index) -> Iterator[Loop]:
         for part in leaf_operands(index.dynamic.operand):
             if isinstance(part, Load):
                 yield from (loop for loop, _ in part.reference.index.terms)
+
+
+def loops_of(index: Index) -> set[Loop]:
+    """Every loop that an index depends on, in whatever way."""
+    return {loop for loop, _ in index.terms} | set(_of_index(index))
 
 
 def executions(loops: Sequence[Loop]) -> int:

@@ -5,20 +5,24 @@
                           ->      for j: for i: packed[j,i] = p[16 i + j]
                                   for b: for i: for j: e[b,i] = e[b,i] + d[b,j] * packed[j,i]
 
-1. The array gets one element for every iteration of the loops of the nest that the access depends on, the vector loop
-   last, and room for whole vectors.
-2. The copy is made right before the first nest that needs it; later ones that read the same elements in the same
-   pattern use it as well, until something writes the array.
+1. What is copied must be the same before the nest as in it: neither the elements nor the run-time indices that
+   choose them are written there, or known only there; and every element of the copy must exist.
+2. The array gets one element for every iteration of the loops of the nest that the access depends on, by its affine
+   part, its table or its run-time index; the vector loop last, and room for whole vectors.
+3. The copy is made right before the first nest that needs it; later ones that read the same elements in the same
+   pattern use it as well, until something writes the elements or a run-time index that chose them.
 
 Source: "packing", K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", TOMS 2008.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 
 from ..ir.program import (
     Array,
+    Choice,
+    Constant,
     Index,
     Load,
     Loop,
@@ -26,14 +30,70 @@ from ..ir.program import (
     Operand,
     PaddedRows,
     Reference,
+    Register,
     Statement,
     Term,
     statements,
     walk,
 )
-from .cost import pattern
-from .rewrite import rewrite_operands
+from .dependence import full_range, plain
+from .nest import Nest, Use, loops_of
+from .rewrite import operand_arrays
 from .substitute import Substitution
+
+
+def _by_count(loop: Loop) -> object:
+    return loop.count
+
+
+def pattern(reference: Reference, name: Callable[[Loop], object] = _by_count) -> object:
+    """What reads of the same elements, by whatever loops, have in common.
+
+    Args:
+        reference: the read.
+        name: what a loop is called; equal names make equal patterns.
+    """
+    _, table, dynamic = reference.index[1:]
+    return (
+        reference.array,
+        reference.index.base,
+        _terms(reference.index.terms, name),
+        table and (table.offset, _terms(table.terms, name)),
+        dynamic and (dynamic.stride, dynamic.count, _number(dynamic.operand, name)),
+    )
+
+
+def _terms(terms: Iterable[Term], name: Callable[[Loop], object]) -> object:
+    return frozenset((coefficient, name(loop)) for loop, coefficient in terms)
+
+
+def _number(operand: Operand, name: Callable[[Loop], object]) -> object:
+    return pattern(operand.reference, name) if isinstance(operand, Load) else operand
+
+
+def can_be_packed(use: Use, nest: Nest, written: Set[Array]) -> bool:
+    """Whether a read of a nest finds the same in a copy that is made in front of the nest.
+
+    Args:
+        use: the read.
+        nest: where it is.
+        written: the arrays that the nest writes.
+    """
+    index = use.reference.index
+    if not written.isdisjoint(operand_arrays(Load(use.reference))):
+        return False
+    if not use.always:  # the copy is of all iterations, also of those that choose something else
+        low, high = full_range(index)
+        return plain(index) is not None and low >= 0 and high < use.reference.array.size
+    return index.dynamic is None or _known_before(index.dynamic.operand, nest)
+
+
+def _known_before(operand: Operand, nest: Nest) -> bool:
+    """Whether a run-time index is the same number in front of the nest, for each iteration."""
+    if isinstance(operand, Load):
+        dynamic = operand.reference.index.dynamic
+        return dynamic is None or _known_before(dynamic.operand, nest)
+    return isinstance(operand, Constant) or (isinstance(operand, Register) and operand.statement not in nest.around)
 
 
 class Packer:
@@ -42,7 +102,8 @@ class Packer:
     def __init__(self, lanes: int, counter: list[int] | None = None) -> None:
         self._lanes = lanes
         self._counter = [0] if counter is None else counter
-        self._valid: dict[object, Array] = {}
+        #: By what was copied: the copy, and the arrays that it depends on.
+        self._valid: dict[object, tuple[Array, frozenset[Array]]] = {}
 
     def inside(self, written: Iterable[Array]) -> Packer:
         """For the body of a loop: what is valid there, whose copies end with an iteration."""
@@ -52,9 +113,9 @@ class Packer:
         return inner
 
     def forget(self, written: Iterable[Array]) -> None:
-        """These arrays have been written: copies of them are out of date."""
+        """These arrays have been written: copies of them, or of what they chose, are out of date."""
         changed = set(written)
-        self._valid = {key: array for key, array in self._valid.items() if key[0][0] not in changed}  # type: ignore[index]
+        self._valid = {key: valid for key, valid in self._valid.items() if changed.isdisjoint(valid[1])}
 
     def pack(self, nest: Sequence[Node], vector: Loop, reads: Sequence[Reference]) -> list[Node]:
         """Redirect `reads` to packed arrays, in place; the loops that fill those that are new.
@@ -62,46 +123,60 @@ class Packer:
         Args:
             nest: the nodes that read.
             vector: the loop that gets consecutive places.
-            reads: what to pack.
+            reads: what to pack; each `can_be_packed`.
         """
-        inside = {node for node in walk(nest) if isinstance(node, Loop)}
+        inside = [node for node in walk(nest) if isinstance(node, Loop)]
         filling: list[Node] = []
         place: dict[Reference, Reference] = {}
         for reference in dict.fromkeys(reads):
-            steps = dict(reference.index.terms)
-            others = [loop for loop in steps if loop in inside and loop is not vector]
-            others.sort(key=lambda loop: (-steps[loop], -loop.count))
-            outside = frozenset((loop, step) for loop, step in steps.items() if loop not in inside)
-            key = pattern(reference), outside, (steps[vector], vector.count), tuple(loop.count for loop in others)
-            array = self._valid.get(key)
-            if array is None:
-                array = self._valid[key] = self._new_array(others, vector)
-                place[reference] = _element(array, others, vector)
-                filling.append(_fill(reference, place[reference], [*others, vector]))
-            place[reference] = _element(array, others, vector)
+            loops = [*_others(reference, inside, vector), vector]
+            key = _key(reference, loops)
+            if key not in self._valid:
+                array = self._new_array(loops)
+                self._valid[key] = array, frozenset(operand_arrays(Load(reference)))
+                filling.append(_fill(reference, _element(array, loops), loops))
+            place[reference] = _element(self._valid[key][0], loops)
 
         def replace(operand: Operand) -> Operand:
+            if isinstance(operand, Choice):
+                return Choice(operand.loop, replace(operand.first), replace(operand.rest))
             if isinstance(operand, Load) and operand.reference in place:
                 return Load(place[operand.reference])
             return operand
 
         for statement in statements(nest):
-            rewrite_operands(statement, replace)
+            statement.operands = tuple([replace(operand) for operand in statement.operands])
         return filling
 
-    def _new_array(self, others: Sequence[Loop], vector: Loop) -> Array:
+    def _new_array(self, loops: Sequence[Loop]) -> Array:
+        *others, vector = loops
         rows = 1
         for loop in others:
             rows *= loop.count
         pitch = -(-vector.count // self._lanes) * self._lanes
         self._counter[0] += 1
-        shape = (*(loop.count for loop in others), vector.count)
-        array = Array(f"packed{self._counter[0]}", "scratch", rows * pitch, shape=shape)
+        array = Array(f"packed{self._counter[0]}", "scratch", rows * pitch, shape=tuple(loop.count for loop in loops))
         array.padded_rows = (PaddedRows(0, vector.count, pitch, rows),)
         return array
 
 
-def _element(array: Array, others: Sequence[Loop], vector: Loop) -> Reference:
+def _key(reference: Reference, loops: Sequence[Loop]) -> object:
+    """What is copied, whatever the loops of the nest are called; the loops around the nest are the same for all."""
+    names: dict[Loop, object] = {loop: (number, loop.count) for number, loop in enumerate(loops)}
+    return pattern(reference, lambda loop: names.get(loop, loop))
+
+
+def _others(reference: Reference, inside: Sequence[Loop], vector: Loop) -> list[Loop]:
+    """The loops of the nest, but `vector`, that a read depends on, those with the longest steps first."""
+    steps = dict(reference.index.terms)
+    depends = loops_of(reference.index)
+    order = [*steps, *(loop for loop in inside if loop in depends and loop not in steps)]
+    others = [loop for loop in order if loop in inside and loop is not vector]
+    return sorted(others, key=lambda loop: (-steps.get(loop, 0), -loop.count))
+
+
+def _element(array: Array, loops: Sequence[Loop]) -> Reference:
+    *others, vector = loops
     terms: list[Term] = [(vector, 1)]
     stride = array.padded_rows[0].pitch
     for loop in reversed(others):

@@ -37,11 +37,11 @@ from ..ir.program import (
     leaf_operands,
     statements,
 )
-from .cost import Plan, Processor, Sharing, best_plan, pattern, pieces
+from .cost import Plan, Processor, Sharing, best_plan, pieces
 from .expand import Arrays, crossing_registers, expand_registers
 from .jam import jam, side_by_side
 from .nest import Nest, examine
-from .pack import Packer
+from .pack import Packer, pattern
 from .report import describe
 from .substitute import Substitution, copy_nodes
 
