@@ -263,6 +263,89 @@ class _ChainWriter(_Writer):
         return Index(base, tuple((loop, step) for loop, step in terms if loop.count > 1))
 
 
+class _ChoosingWriter(_Writer):
+    """Sums of products with matrices of which a number or a table chooses one: several in a row, in and without a loop.
+
+    The numbers that choose change in between, so that a copy of a chosen matrix goes out of date.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed, plain=True)
+        self.rows, self.columns = self.draw.choice((2, 3, 5)), self.draw.choice((4, 5, 8, 9))
+        self.terms = self.draw.choice((2, 3, 4))
+        self.size = self.columns * self.terms
+        self.matrices = Array("w", "parameter", 8 * self.size)
+        self.numbers = Array("n", "scratch", 8, shape=(8,))
+        self.result = Array("r", "state", self.rows * self.columns)
+
+    def program(self) -> Program:
+        program = Program([*self.fill_numbers(), *self.nests(())])
+        program.forward.append(self.around(Loop(2, [])) if self.draw.random() < 0.5 else self.choose(()))
+        program.forward += self.nests(())
+        program.constants = array("d", [float(self.draw.randrange(8)) for _ in range(self.constants.size)])
+        program.tables.extend(self.size * self.draw.randrange(8) for _ in range(_TABLE))
+        return program
+
+    def around(self, loop: Loop) -> Loop:
+        loop.body = [*self.nests((loop,)), self.choose((loop,)), *self.nests((loop,))]
+        return loop
+
+    def fill_numbers(self) -> list[Node]:
+        loop = Loop(8, [])
+        place = Index(self.draw.randrange(8), ((loop, 1),))
+        target = Reference(self.numbers, Index(0, ((loop, 1),)))
+        loop.body = [Statement("copy", (Load(Reference(self.constants, place)),), target)]
+        return [loop]
+
+    def choose(self, around: tuple[Loop, ...]) -> Statement:
+        """Another matrix from here on."""
+        place = Index(self.draw.randrange(16), tuple((loop, 1) for loop in around))
+        number = Load(Reference(self.constants, place))
+        return Statement("copy", (number,), Reference(self.numbers, Index(self.draw.randrange(3))))
+
+    def nests(self, around: tuple[Loop, ...]) -> list[Node]:
+        made: list[Node] = []
+        for _ in range(self.draw.choice((1, 2, 2, 3))):
+            number: Operand = Load(Reference(self.numbers, Index(self.draw.randrange(3))))
+            if self.draw.random() < 0.3:
+                known = Statement("copy", (number,))
+                made.append(known)
+                number = Register(known)
+            made.append(self.product(number, around))
+            if self.draw.random() < 0.4:
+                made.append(self.choose(around))
+        return made
+
+    def product(self, number: Operand, around: tuple[Loop, ...]) -> Loop:
+        """`for row: for column: for term: r[row, column] += x[row, term] * w[one of them][column, term]`."""
+        row, column, term = Loop(self.rows, []), Loop(self.columns, []), Loop(self.terms, [])
+        vector = Load(Reference(self.inputs[0], Index(0, ((row, self.terms), (term, 1)))))
+        product = Statement("multiply", (vector, self.element(number, row, column, term, around)))
+        place = Reference(self.result, Index(0, ((row, self.columns), (column, 1))))
+        term.body = [product, Statement("add", (Register(product),), place, update=True)]
+        column.body, row.body = [term], [column]
+        return row
+
+    def element(self, number: Operand, row: Loop, column: Loop, term: Loop, around: tuple[Loop, ...]) -> Operand:
+        inside = ((column, self.terms), (term, 1))
+
+        def of(base: int, *chosen: tuple[Loop, int]) -> Operand:
+            return Load(Reference(self.matrices, Index(base, (*chosen, *inside))))
+
+        kind = self.draw.randrange(6)
+        if kind == 0:  # the second alternative is before the array where it is not taken
+            return Choice(row, of(self.size), of(-self.size, (row, self.size)))
+        if kind == 1:  # the first one is behind it
+            loop = self.draw.choice((row, term))
+            return Choice(loop, of(7 * self.size, (loop, self.size)), of(0))
+        if kind == 2:
+            entry = TableEntry(self.draw.randrange(8), tuple((loop, 3) for loop in (row, *around)))
+            return Load(Reference(self.matrices, Index(0, inside, entry)))
+        if kind == 3:  # another one for each row
+            number = Load(Reference(self.numbers, Index(self.draw.randrange(3), ((row, 1),))))
+        return Load(Reference(self.matrices, Index(0, inside, None, Dynamic(number, self.size, 8))))
+
+
 def random_program(seed: int, plain: bool = False) -> Program:
     """The Program of a seed.
 
@@ -276,3 +359,8 @@ def random_program(seed: int, plain: bool = False) -> Program:
 def random_chain(seed: int) -> Program:
     """The Program of a seed, whose nests are alike, so that they can be fused."""
     return _ChainWriter(seed, plain=True).program()
+
+
+def random_choosing(seed: int) -> Program:
+    """The Program of a seed, whose nests read matrices that are chosen at run time, by a table or by a loop."""
+    return _ChoosingWriter(seed).program()

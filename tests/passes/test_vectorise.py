@@ -32,7 +32,7 @@ from mgjit.passes.pad import pad
 from mgjit.passes.vectorise import vectorise
 from tests.handmade import around, at, define, load, same_bits, update
 from tests.lowering import SCALAR, WIDE, Example, numbers, sgd
-from tests.nests import random_chain, random_program
+from tests.nests import random_chain, random_choosing, random_program
 
 pytestmark = pytest.mark.once
 
@@ -290,5 +290,5 @@ def test_15_a_step(processor: Processor) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_16_random_nests(seed: int, processor: Processor) -> None:
     """Whatever they access, with and without room."""
-    for made in (random_program(seed), random_program(seed, plain=True), random_chain(seed)):
+    for made in (random_program(seed), random_program(seed, plain=True), random_chain(seed), random_choosing(seed)):
         same_bits(made, lambda program: (pad(program, processor.lanes), vectorise(program, processor)))
