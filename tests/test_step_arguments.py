@@ -6,6 +6,7 @@ import collections
 import copy
 import dataclasses
 import gc
+import math
 import struct
 from array import array
 from typing import Any, Callable, NamedTuple
@@ -272,3 +273,40 @@ def test_24_a_captured_value_as_argument(w: Value) -> None:
         w.grad = p.grad = 0.0
         assert step(p, 1.5) == expected.data
         assert (w.grad, p.grad) == gradients
+
+
+def test_static_arguments_are_told_apart_by_type_and_sign_of_zero() -> None:
+    def step(c: Any, x: float) -> Any:
+        return c, x * math.copysign(1.0, c[0] if isinstance(c, tuple) else c)
+
+    compiled = mgjit.compile(static=("c",))(step)
+    for _ in range(5):
+        for c in (0.0, -0.0, 0, 1, 1.0, True, math.nan, (1,), (1.0,), (-0.0, (1,)), (-0.0, (True,)), (0.0, (1,))):
+            assert repr(compiled(c, 2.0)) == repr(step(c, 2.0))
+    assert compiled.stats.traces == 12
+
+
+def test_keys_of_dicts_are_told_apart_by_type_and_sign_of_zero() -> None:
+    def step(d: Any, x: float) -> Any:
+        return list(d), sum([math.copysign(1.0, key) * x for key in d])
+
+    compiled = mgjit.compile(step)
+    for _ in range(5):
+        for key in (0.0, -0.0, 0, 1, 1.0, True):
+            assert repr(compiled({key: 1.0}, 2.0)) == repr(step({key: 1.0}, 2.0))
+
+
+def test_attributes_of_a_dataclass_that_are_no_fields_are_inputs() -> None:
+    @dataclasses.dataclass
+    class Config:
+        rate: float
+
+        def __post_init__(self) -> None:
+            self.inverse = 1 / self.rate
+
+    @mgjit.compile
+    def step(config: Any, x: float) -> Any:
+        return config.inverse * x
+
+    assert [step(Config(rate), 3.0) for rate in (1.0, 2.0, 4.0, 8.0, 16.0)] == [3.0, 1.5, 0.75, 0.375, 0.1875]
+    assert step.stats.traces == 1

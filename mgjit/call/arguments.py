@@ -18,6 +18,7 @@ from ..engine.precision import FLOAT64, Precision
 from ..engine.state import zero_array
 from ..engine.value import Value
 from ..errors import ArgumentError, ArgumentValueError, user_location
+from .exact import exact_key
 from .traced_array import Elements, TracedArray
 
 #: Makes the number for an INPUT index; a second argument says that it is an integer.
@@ -246,12 +247,13 @@ class MappingNode(Node):
 
     def __init__(self, parts: dict[Any, Node]) -> None:
         self.parts = parts
-        self.key = "dict", tuple((key, part.key) for key, part in parts.items())
+        self.keys = exact_keys(parts)
+        self.key = "dict", tuple(zip(self.keys, (part.key for part in parts.values())))
 
     def pack(self, argument: Any, frame: Frame) -> bool:
-        if type(argument) is not dict or list(argument) != list(self.parts):
+        if type(argument) is not dict or exact_keys(argument) != self.keys:
             return False
-        return all(part.pack(argument[key], frame) for key, part in self.parts.items())
+        return all(part.pack(element, frame) for part, element in zip(self.parts.values(), argument.values()))
 
     def traced(self, make: MakeNumber) -> Any:
         return {key: part.traced(make) for key, part in self.parts.items()}
@@ -264,20 +266,20 @@ class MappingNode(Node):
 
 
 class DataclassNode(Node):
-    """A dataclass instance, field by field."""
+    """A dataclass instance: its fields, and the attributes that it has besides."""
 
     def __init__(self, example: Any, parts: dict[str, Node]) -> None:
         self.kind, self.parts = type(example), parts
-        self._example = example
+        self.example = example
         self.key = self.kind, tuple((name, part.key) for name, part in parts.items())
 
     def pack(self, argument: Any, frame: Frame) -> bool:
-        if type(argument) is not self.kind:
+        if type(argument) is not self.kind or attributes_of_dataclass(argument) != list(self.parts):
             return False
         return all(part.pack(getattr(argument, name), frame) for name, part in self.parts.items())
 
     def traced(self, make: MakeNumber) -> Any:
-        made = copy.copy(self._example)
+        made = copy.copy(self.example)
         for name, part in self.parts.items():
             object.__setattr__(made, name, part.traced(make))
         return made
@@ -318,13 +320,12 @@ class StaticNode(Node):
 
     def __init__(self, argument: Any) -> None:
         self.argument = argument
-        self.by_value = argument is None or isinstance(argument, (bool, str, int, float, complex, range, frozenset))
-        self.key = ("static", type(argument).__name__, argument) if self.by_value else ("object", id(argument))
+        self.exact = exact_key(argument)
+        self.by_value = self.exact is not None
+        self.key = ("static", self.exact) if self.by_value else ("object", id(argument))
 
     def pack(self, argument: Any, frame: Frame) -> bool:
-        if self.by_value:
-            return type(argument) is type(self.argument) and bool(argument == self.argument)
-        return argument is self.argument
+        return argument is self.argument or (self.by_value and exact_key(argument) == self.exact)
 
     def traced(self, make: MakeNumber) -> Any:
         return self.argument
@@ -352,6 +353,18 @@ def buffer_layout(argument: Any, path: str) -> tuple[str, tuple[int, ...]]:
             "native integers of up to 64 bits, float32 and float64. Convert it first, e.g. x.astype(float)."
         )
     return code, tuple(view.shape or ())
+
+
+def exact_keys(argument: dict[Any, Any]) -> list[Hashable]:
+    """The keys of a dict, in order, by type and bits, or identity."""
+    found = [(exact_key(key), key) for key in argument]
+    return [("object", id(key)) if exact is None else exact for exact, key in found]
+
+
+def attributes_of_dataclass(argument: Any) -> list[str]:
+    """The names of the fields of a dataclass instance, and of the attributes that it has besides."""
+    fields = [f.name for f in dataclasses.fields(argument)]
+    return fields + [name for name in getattr(argument, "__dict__", ()) if name not in fields]
 
 
 class Identity:

@@ -38,6 +38,7 @@ from .arguments import (
     SequenceNode,
     StaticNode,
     ValueNode,
+    attributes_of_dataclass,
     check_exact,
 )
 
@@ -185,7 +186,7 @@ class _Planner:
         if kind is dict:
             return MappingNode({key: self.node(part, f"{path}[{key!r}]") for key, part in argument.items()})
         if dataclasses.is_dataclass(argument) and not isinstance(argument, type):
-            fields = {f.name: getattr(argument, f.name) for f in dataclasses.fields(argument)}
+            fields = {name: getattr(argument, name) for name in attributes_of_dataclass(argument)}
             return DataclassNode(argument, {name: self.node(part, f"{path}.{name}") for name, part in fields.items()})
         if isinstance(argument, (set, complex)) or hasattr(argument, "__next__"):
             raise ArgumentError(

@@ -40,7 +40,9 @@ from ..call.arguments import (
     SequenceNode,
     StaticNode,
     ValueNode,
+    exact_keys,
 )
+from ..call.exact import PLAIN, exact_key
 from ..call.results import ConstantResult, OutputResult
 from ..codegen.entries import MOST_INPUTS
 from ..world.guard import Guard
@@ -312,12 +314,17 @@ class _Writer:
 
     def mapping(self, node: MappingNode, place: str) -> None:
         local = self.typed(place, dict)
-        self.conditions.append(f"{self.name_of(list)}({local}) == {self.name_of(list(node.parts))}")
+        if all(type(key) is str for key in node.parts):
+            self.conditions.append(f"{self.name_of(list)}({local}) == {self.name_of(list(node.parts))}")
+        else:
+            self.conditions.append(f"{self.name_of(exact_keys)}({local}) == {self.name_of(node.keys)}")
         for key, part in node.parts.items():
             self.visit(part, f"{local}[{self.name_of(key)}]")
 
     def dataclass(self, node: DataclassNode, place: str) -> None:
         local = self.typed(place, node.kind)
+        if len(getattr(node.example, "__dict__", ())):
+            self.conditions.append(f"{self._len}({local}.__dict__) == {len(node.example.__dict__)}")
         for name, part in node.parts.items():
             self.visit(part, f"{local}.{name}")
 
@@ -329,6 +336,9 @@ class _Writer:
     def static(self, node: StaticNode, place: str) -> None:
         if not node.by_value or node.argument is None or isinstance(node.argument, bool):
             self.conditions.append(f"{place} is {self.name_of(node.argument)}")
+            return
+        if type(node.argument) not in PLAIN:
+            self.conditions.append(f"{self.name_of(exact_key)}({place}) == {self.name_of(node.exact)}")
             return
         local = self.typed(place, type(node.argument))
         self.conditions.append(f"{local} == {self.name_of(node.argument)}")

@@ -1,0 +1,41 @@
+"""What Python cannot tell apart: the key of a constant that shapes a trace.
+
+`==` takes 1 for 1.0 and True, 0.0 for -0.0, and a nan for nothing at all.  `exact_key` gives a key that is equal only
+for things of the same types, bits and, in ranges, the same bounds.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Hashable
+from typing import Any
+
+#: Types whose `==` is exact between things of that very type.
+PLAIN = frozenset({str, bytes, int, bool, type(None)})
+_BITS = struct.Struct("d").pack
+
+
+def exact_key(thing: Any) -> Hashable:
+    """The key of a constant; None for what is known by its identity only."""
+    kind = type(thing)
+    if kind in PLAIN:
+        return kind, thing
+    if kind is float:
+        return kind, _BITS(thing)
+    if kind is complex:
+        return kind, _BITS(thing.real), _BITS(thing.imag)
+    if kind is range:
+        return kind, thing.start, thing.stop, thing.step
+    if isinstance(thing, enum.Enum) or getattr(thing, "__dict__", None):
+        return None  # there is one of each, or it has more to it
+    if isinstance(thing, (tuple, frozenset)):
+        keys = list(map(exact_key, thing))
+        if None in keys:
+            return None
+        return kind, tuple(keys) if isinstance(thing, tuple) else frozenset(keys)
+    plain: Any
+    for plain in (str, bytes, int, float, complex):
+        if isinstance(thing, plain):
+            return kind, exact_key(plain(thing))
+    return None
