@@ -10,6 +10,7 @@ from .build import Options
 from .engine.precision import PRECISIONS
 from .errors import ArgumentError, ArgumentValueError, described, user_location
 from .kernels import StepOptions
+from .settings import VERIFICATIONS
 from .step import CompiledStep
 from .unlocked import UnlockedStep
 
@@ -40,6 +41,7 @@ def compile(
     limit: int = ...,
     warn_after: int = ...,
     lock: bool = ...,
+    verify: str = ...,
     optimisation: str | None = ...,
 ) -> Callable[[Callable[P, R]], CompiledStep[P, R]]: ...
 def compile(
@@ -57,6 +59,7 @@ def compile(
     limit: int = 64,
     warn_after: int = 10,
     lock: bool = True,
+    verify: str = "auto",
     optimisation: str | None = None,
 ) -> Any:
     """Compile a step: a function over scalars that may run forward, backward and an update.
@@ -78,6 +81,9 @@ def compile(
         lock: False lets threads run the step at once. Each of them traces it for itself, and has inputs, results and
             `.stats` of its own; machine code, parameters and state are shared, and nobody orders what several threads
             write to these. Meant for steps that only read parameters. With True, threads take turns.
+        verify: the second call of each kernel, and one of the next thousand, are made by plain Python as well. If a
+            single bit differs, there is a MismatchWarning, and the step stays plain Python. "auto": where a plain call
+            takes less than about a second; "always"; "never".
         optimisation: flags of the C compiler in place of mgjit's choice, such as "-O0".
 
     Raises:
@@ -87,6 +93,7 @@ def compile(
     _require_one_of("dtype", dtype, tuple(PRECISIONS))
     _require_one_of("mode", mode, ("strict", "fast"))
     _require_one_of("backend", backend, ("auto", "c", "python"))
+    _require_one_of("verify", verify, VERIFICATIONS)
     _require("None or a str", (str, type(None)), compiler=compiler, optimisation=optimisation)
     _require("a str, such as 'experiment 7'", (str,), cache_key=cache_key)
     _require("True or False", (bool,), grads=grads, cache=cache, background=background, lock=lock)
@@ -102,6 +109,7 @@ def compile(
         limit,
         warn_after,
         lock,
+        verify,
     )
     if fn is None:
         return lambda function: _decorate(function, options)

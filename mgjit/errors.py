@@ -95,6 +95,10 @@ class BackendWarning(UserWarning):
     """mgjit fell back to something slower and right, for the reason in the text."""
 
 
+class MismatchWarning(UserWarning):
+    """A kernel has computed other numbers than plain Python, and is not used any more: a defect of mgjit."""
+
+
 class SideEffectWarning(UserWarning):
     """A step changes something other than numbers, which happens only while it is traced."""
 

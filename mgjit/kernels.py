@@ -38,6 +38,7 @@ from .stats import Member, Stats
 from .trace.hints import power_hints
 from .trace.memory import Again, Heap, Knowledge
 from .trace.tracer import TracedCall, between_traces, trace_call
+from .verification.trial import Trial, reason_without_trial
 from .world.functions import reachable_functions
 from .world.guard import Guard
 
@@ -58,6 +59,7 @@ class StepOptions:
     limit: int = 64
     warn_after: int = 10
     lock: bool = True
+    verify: str = "auto"
 
 
 @dataclass
@@ -66,11 +68,13 @@ class PlainStructure:
 
     Attributes:
         reason: why. traces: how many have found that. calls: how many such calls there have been.
+        is_final: whether no other trace is to be tried.
     """
 
     reason: str
     traces: int = 1
     calls: int = 0
+    is_final: bool = False
 
 
 class Kernels:
@@ -181,6 +185,13 @@ class Kernels:
         if self.last is kernel:
             self.last = None
 
+    def distrust(self, kernel: Kernel, reason: str) -> None:
+        """Run the step as plain Python with arguments of this structure, always: its kernel has computed wrongly."""
+        self.forget(kernel)
+        self._plain[kernel.plan.key] = PlainStructure(reason, 0, is_final=True)
+        self.stats.mismatches.append(reason)
+        self.stats.plain_reasons.append(f"its kernel differed from plain Python: {reason}")
+
     def _plan(self, arguments: Sequence[Any], value_slots: bool = False) -> ArgumentPlan:
         names = list(self._signature.parameters)
         static = self._options.static | self._knowledge.fixed_arguments
@@ -201,13 +212,13 @@ class Kernels:
         """
         known = self._plain.get(key)
         if known is None:
-            traces = sum(plain.traces for plain in self._plain.values())
-            if self.stats.plain_calls + 1 >= 2**traces:
+            tried = [plain for plain in self._plain.values() if not plain.is_final]
+            if self.stats.plain_calls + 1 >= 2 ** sum(plain.traces for plain in tried):
                 return
-            reason = next(reversed(self._plain.values())).reason  # structures that are new in every call
+            reason = tried[-1].reason  # structures that are new in every call
         else:
             known.calls += 1
-            if known.calls >= _PLAIN_CALLS**known.traces:
+            if known.calls >= _PLAIN_CALLS**known.traces and not known.is_final:
                 return
             reason = known.reason
         raise PlainCall(reason)
@@ -262,6 +273,7 @@ class Kernels:
             code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies,
             traced.draws, traced.writes,
         )  # fmt: skip
+        kernel.trial = trial_of(self._options, seconds)
         self._note(code.facts, seconds, plan, reason)
         return kernel
 
@@ -326,6 +338,13 @@ class Kernels:
         return Lowering(
             lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe(), traced.heap.backward
         )
+
+
+def trial_of(options: StepOptions, trace_seconds: float) -> Trial | None:
+    """When a new kernel is to be compared with plain Python; None for never."""
+    if reason_without_trial(options.verify, options.precision, options.code.mode, options.lock, trace_seconds):
+        return None
+    return Trial(options.code.grads)
 
 
 def _lengths(arguments: Sequence[Any]) -> Hashable:

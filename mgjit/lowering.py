@@ -49,5 +49,7 @@ class Lowering:
         lines += [f"slower path: {note}" for note in lowered.notes]
         lines += [f"could be faster: {hint}" for hint in self.hints]
         lines += [f"traced again: {reason}" for reason in self.stats.retraces]
+        if self.stats.compared_calls:
+            lines.append(f"compared with plain Python: {self.stats.compared_calls} calls")
         lines += [f"runs as plain Python: {reason}" for reason in self.stats.plain_reasons]
         return "\n".join(lines)

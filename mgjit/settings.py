@@ -70,10 +70,17 @@ CACHE_STRICT = Setting(
     "1: an unusable disk cache is an error; otherwise there is one warning, and another place is used",
     "0",
 )
+VERIFY = Setting(
+    "MGJIT_VERIFY",
+    "whether kernels are compared with plain Python: auto, always or never; wins over the option `verify=`",
+    "what the step says",
+)
 DISABLE = Setting("MGJIT_DISABLE", "1: decorated functions run as plain Python", "0")
 LOG = Setting("MGJIT_LOG", "what the logger `mgjit` reports: 0 warnings, 1 decisions, 2 everything", "0")
 
-SETTINGS = (CC, CFLAGS, COMPILE_SECONDS, COMPILE_MEMORY, CACHE_DIR, CACHE_SIZE, CACHE_STRICT, DISABLE, LOG)
+SETTINGS = (CC, CFLAGS, COMPILE_SECONDS, COMPILE_MEMORY, CACHE_DIR, CACHE_SIZE, CACHE_STRICT, VERIFY, DISABLE, LOG)
+#: What `verify=` and MGJIT_VERIFY may say.
+VERIFICATIONS = ("auto", "always", "never")
 
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
 
@@ -184,6 +191,18 @@ def cache_size() -> int:
 def cache_is_strict() -> bool:
     """Whether an unusable cache raises a `CacheError` instead of giving a warning."""
     return CACHE_STRICT.is_on()
+
+
+def verify(option: str) -> str:
+    """When kernels are compared with plain Python: auto, always or never.
+
+    Args:
+        option: what the step says.
+    """
+    chosen = VERIFY.get().lower() or option
+    if chosen not in VERIFICATIONS:
+        raise ArgumentValueError(f"{VERIFY.name}={shown(chosen)} is none of {', '.join(VERIFICATIONS)}.")
+    return chosen
 
 
 def disabled() -> bool:

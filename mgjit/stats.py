@@ -38,6 +38,7 @@ class Stats:
         compile_seconds: the C compiler.
         cache: "hit", "miss" or "off". backend: "c" or "python". compiler: its command line.
         plain_calls: calls that ran as plain Python. plain_reasons: why, each reason once.
+        compared_calls: calls that plain Python has made as well (verify=). mismatches: what was different in them.
         kernels: one description for each argument structure.
         retraces: why the step was traced again, in words.
         members: the kernels with what each has cost; `table()` prints them.
@@ -57,6 +58,8 @@ class Stats:
     compiler: str = ""
     plain_calls: int = 0
     plain_reasons: list[str] = field(default_factory=list)
+    compared_calls: int = 0
+    mismatches: list[str] = field(default_factory=list)
     kernels: list[str] = field(default_factory=list)
     retraces: list[str] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)

@@ -35,6 +35,7 @@ from .runtime.loop import reporting, run_rows
 from .runtime.turn import Turn
 from .stats import Stats
 from .trace.tracer import require_traced_precision
+from .verification.trial import compare, warn_of_mismatch
 
 try:
     from typing import ParamSpec
@@ -127,6 +128,8 @@ class CompiledStep(Generic[P, R]):
             if is_step and is_worth_it(kernel):
                 self._choose_call(kernel)  # before the call has any effect, because it may fail
             try:
+                if is_step and kernel.trial is not None and kernel.move is None and kernel.trial.is_due():
+                    return self._compare(kernel, args, kwargs)
                 if kernel.needs_accepting:
                     kernel.accept()
                 kernel.perform(phase, self.stats.counter if is_step else None)
@@ -137,6 +140,22 @@ class CompiledStep(Generic[P, R]):
             self._pending, self._calls_before, self._phase = kernel, self.stats.calls, phase
         return kernel.result(kernel.outputs)
 
+    def _compare(self, kernel: Kernel, args: Any, kwargs: Any) -> Any:
+        """A call that plain Python makes as well, to see whether the kernel leaves the same numbers.
+
+        Raises:
+            Moved: the kernel cannot be used any more; nothing was done.
+        """
+        verdict = compare(self._function, self._kernels.undecorated, kernel, self._bound(args, kwargs), self.stats)
+        if verdict.mismatch:
+            self._kernels.distrust(kernel, verdict.mismatch)
+            self._chosen = None
+            setattr(self, "__call__", self._call)  # noqa: B010 - a method, as far as type checkers know
+            warn_of_mismatch(self.__name__, verdict.mismatch)
+        if verdict.error is not None:
+            raise verdict.error
+        return verdict.result
+
     def _choose_call(self, kernel: Kernel) -> Callable[..., Any]:
         """Let calls begin with the path for a kernel that is likely to be the next one; returns the path."""
         short = is_short(kernel, self._turn)
@@ -146,6 +165,8 @@ class CompiledStep(Generic[P, R]):
                 tracing_threads,
             )  # fmt: skip
         call = kernel.fast_calls[short] or self._call
+        if kernel.trial is not None and call is not self._call:
+            call = kernel.trial.counting(call, self._call)
         self._chosen = kernel
         setattr(self, "__call__", call)  # noqa: B010 - a method, as far as type checkers know
         return call
@@ -210,8 +231,16 @@ class CompiledStep(Generic[P, R]):
             with reporting(table.length, self.__name__, progress) as report:
                 if rows.separate or kernel.guard.expired or kernel.writes:  # rows may be one buffer
                     return collect_results([self._run(row, report) for row in table.rows()])
+                ahead = 0 if kernel.trial is None else kernel.trial.rows_ahead(kernel.move is None, table.length)
+                results, outputs = [], kernel.outputs[:0]
+                for number in range(ahead):
+                    results.append(self._run(table.row(number), report))
+                    outputs += kernel.outputs
+                    if self._kernels.last is not kernel:
+                        rest = (table.row(k) for k in range(number + 1, table.length))
+                        return collect_results([*results, *(self._run(row, report) for row in rest)])
                 try:
-                    return run_rows(kernel, rows, report, self.stats.counter)
+                    return run_rows(kernel, rows.after(ahead), report, self.stats.counter, outputs)
                 except Moved:
                     self._kernels.forget(kernel)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -66,6 +67,21 @@ def little_to_collect() -> None:
     if hasattr(gc, "freeze"):  # PyPy has none
         gc.collect()
         gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_comparisons() -> Iterator[None]:
+    """Kernels do not prove themselves: that would hide their defects from the tests, which compare with plain Python.
+
+    With MGJIT_TEST_VERIFY=1, as CI sets it for one more run, they do, and a difference is an error.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MGJIT_VERIFY", "always" if os.environ.get("MGJIT_TEST_VERIFY") else "never")
+        yield
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("filterwarnings", "error::mgjit.errors.MismatchWarning")
 
 
 @pytest.fixture(scope="session", autouse=True)

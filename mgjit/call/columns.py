@@ -15,6 +15,7 @@ have to be calls of their own: a Value may occur in several of them, or be captu
 
 from __future__ import annotations
 
+import copy
 import struct
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -283,6 +284,19 @@ class Rows:
         if self.packed_stride == 0:
             self.packed = self.packed * self.count
             self.packed_stride = self.plan.precision.size * self.plan.packed_size
+
+    def after(self, number: int) -> Rows:
+        """The rows without the first ones."""
+        if not number:
+            return self
+        rest = copy.copy(self)
+        rest.count -= number
+        rest.packed = self.packed[number * self.packed_stride // self.plan.precision.size :]
+        rest.buffers = [
+            MovingBuffer(memoryview(memory).cast("B")[number * stride :] if stride else memory, stride)
+            for memory, stride in self.buffers
+        ]
+        return rest
 
     def input_column(self, index: int) -> Sequence[float]:
         """What input `index` of the trace is in each row (once, where it is the same in all)."""

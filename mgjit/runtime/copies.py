@@ -125,6 +125,10 @@ class Copies:
                 self.show()
             self.owed[0] = -1
 
+    def places(self) -> list[Any]:
+        """Where the user has what is copied."""
+        return [part.place for part in self._parts]
+
     def difference(self) -> str:
         """The first number that is no int any more where an int was, in words; empty when there is none."""
         return next(filter(None, (part.changed_kind() for part in self._parts)), "")

@@ -149,6 +149,8 @@ class Kernel:
         #: The shortest time that one call of the code has taken, and how many have been timed.
         self.seconds_a_call = math.inf
         self.timed_calls = 0
+        #: When it is compared with plain Python (verification/trial.py); None when it is not, or not any more.
+        self.trial: Any = None
         #: How long a step takes in a loop, as far as it is known.
         self.seconds_a_row = 0.0
         if code.library is not None:

@@ -15,7 +15,7 @@ that has never run begins with one row, in the transaction that moves the parame
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import starmap
 from time import perf_counter
@@ -115,7 +115,9 @@ class PythonRunner:
             self._outputs[row * width : (row + 1) * width] = one
 
 
-def run_rows(kernel: Kernel, rows: Rows, report: Callable[[int], Any], count: array[int]) -> Any:
+def run_rows(
+    kernel: Kernel, rows: Rows, report: Callable[[int], Any], count: array[int], ahead: Sequence[float] = ()
+) -> Any:
     """Run all rows and return the columns of their results.
 
     Args:
@@ -123,6 +125,7 @@ def run_rows(kernel: Kernel, rows: Rows, report: Callable[[int], Any], count: ar
         rows: checked.
         report: is told from time to time how many more rows are done.
         count: one number, which grows by how many have been run, also when a signal ends the loop.
+        ahead: outputs of rows that have been run before, whose results come first.
     """
     width = len(kernel.outputs)
     outputs = zero_array(rows.count * width, kernel.plan.precision)
@@ -147,7 +150,9 @@ def run_rows(kernel: Kernel, rows: Rows, report: Callable[[int], Any], count: ar
         count[0] = before + runner.done
 
     with_cleanup(work, show)
-    return kernel.result.columns(outputs, width, rows.count)
+    if not ahead:
+        return kernel.result.columns(outputs, width, rows.count)
+    return kernel.result.columns(array(outputs.typecode, ahead) + outputs, width, len(ahead) // width + rows.count)
 
 
 @contextmanager

@@ -1,0 +1,109 @@
+"""The first difference between what plain Python and a kernel leave behind, bit for bit.
+
+1. Holders that both have left are compared entry by entry; entries that only one of them has are structure, which the
+   guards of the next call see.
+2. Numbers are equal if their types and bits are; a nan equals a nan.  A `Result` or a Value counts as the float that
+   it holds, numbers of numpy as the plain ones.
+3. Containers and objects that were replaced are compared by what is in them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ..engine.value import Value
+from ..world.functions import attributes
+from .snapshot import ATOMS, MISSING, Holder
+
+
+class Difference(NamedTuple):
+    """A number that is not the same."""
+
+    place: str
+    plain: Any
+    compiled: Any
+
+    def __str__(self) -> str:
+        return f"{self.place} is {shown(self.plain)} in plain Python, and {shown(self.compiled)} in the compiled step"
+
+
+def shown(number: Any) -> str:
+    """A number in decimal and hexadecimal."""
+    return f"{number!r} ({float(number).hex()})" if type(number) is float else f"{number!r:.200}"
+
+
+def first_difference(holders: Sequence[Holder], plain: Sequence[Any], compiled: Sequence[Any]) -> Difference | None:
+    """The first number that plain Python and the kernel have left differently."""
+    for holder, ours, theirs in zip(holders, plain, compiled):
+        if type(ours) in (bytes, tuple) and ours == theirs:
+            continue  # long memory, most often
+        now = holder.entries(theirs)
+        for name, content in holder.entries(ours).items():
+            other = now.get(name, MISSING)
+            if other is not content and other is not MISSING and content is not MISSING:
+                found = next(differences(content, other), None)
+                if found is not None:
+                    return Difference(holder.describe(name) + found.place, found.plain, found.compiled)
+    return None
+
+
+def differences(plain: Any, compiled: Any, place: str = "") -> Iterator[Difference]:
+    """What differs in two things that are meant to be the same."""
+    pending = [(plain, compiled, place)]
+    seen: set[tuple[int, int]] = set()
+    while pending:
+        plain, compiled, place = pending.pop()
+        one, other = _atom(plain), _atom(compiled)
+        if one is not MISSING and other is not MISSING:
+            if not is_same(one, other):
+                yield Difference(place, one, other)
+        elif plain is not compiled and (id(plain), id(compiled)) not in seen:
+            seen.add((id(plain), id(compiled)))
+            pending += reversed(list(_parts(plain, compiled, place)))
+
+
+def _parts(plain: Any, compiled: Any, place: str) -> Iterator[tuple[Any, Any, str]]:
+    """The parts of containers, or of objects of one class, side by side."""
+    if isinstance(plain, (list, tuple)) and isinstance(compiled, (list, tuple)):
+        if len(plain) == len(compiled):
+            yield from ((one, other, f"{place}[{k}]") for k, (one, other) in enumerate(zip(plain, compiled)))
+    elif isinstance(plain, dict) and isinstance(compiled, dict):
+        yield from ((plain[key], compiled[key], f"{place}[{key!r}]") for key in plain if key in compiled)
+    elif _kind(plain) is _kind(compiled):
+        ours, theirs = attributes(plain), attributes(compiled)
+        for name in ours:
+            # What a result refers to is empty: the graph lives no longer than the call.
+            if name in theirs and (_atom(theirs[name]) is not MISSING or theirs[name]):
+                yield ours[name], theirs[name], f"{place}.{name}"
+
+
+def _kind(thing: Any) -> type:
+    return getattr(type(thing), "_mgjit_original", type(thing))
+
+
+def _atom(thing: Any) -> Any:
+    """What can be compared as it is, as a plain number where it is one; MISSING for anything else."""
+    if type(thing) in ATOMS:
+        return thing
+    if isinstance(thing, Value):
+        return thing.data
+    if isinstance(thing, float):
+        return float(thing)
+    if isinstance(thing, int):
+        return int(thing)
+    if getattr(thing, "shape", None) == () and hasattr(thing, "item"):
+        return thing.item()
+    return MISSING
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two atoms are the same, bit for bit."""
+    if type(one) is complex and type(other) is float:  # of a negative number to a power: a nan in compiled arithmetic
+        return other != other
+    if type(one) is not type(other):
+        return False
+    if type(one) is float:
+        return struct.pack("<d", one) == struct.pack("<d", other) or (one != one and other != other)
+    return bool(one == other)

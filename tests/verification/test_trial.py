@@ -1,0 +1,358 @@
+"""Calls that plain Python makes as well: when, what they leave, and what happens when a kernel is wrong."""
+
+from __future__ import annotations
+
+import os
+import random
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit import nn, settings
+from mgjit.call.results import Result
+from mgjit.engine.precision import PRECISIONS
+from mgjit.errors import ArgumentValueError, IndexRangeError, MismatchWarning
+from mgjit.runtime.kernel import Kernel
+from mgjit.verification import trial
+from mgjit.verification.trial import Trial, reason_without_trial
+
+pytestmark = pytest.mark.filterwarnings("default::mgjit.errors.MismatchWarning")
+
+
+@pytest.fixture(autouse=True)
+def verifying(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MGJIT_VERIFY", "always")
+
+
+class Node:
+    """Somebody's node, with its own backward()."""
+
+    def __init__(self, data: float, children: tuple[Any, ...] = (), factors: tuple[float, ...] = ()) -> None:
+        self.data, self.grad = data, 0.0
+        self.children, self.factors = children, factors
+
+    def __add__(self, other: Any) -> Node:
+        return Node(self.data + other.data, (self, other), (1.0, 1.0))
+
+    def __mul__(self, other: Any) -> Node:
+        return Node(self.data * other.data, (self, other), (other.data, self.data))
+
+    def backward(self) -> None:
+        order: list[Node] = []
+        seen = set()
+
+        def visit(node: Node) -> None:
+            if id(node) not in seen:
+                seen.add(id(node))
+                for child in node.children:
+                    visit(child)
+                order.append(node)
+
+        visit(self)
+        self.grad = 1.0
+        for node in reversed(order):
+            for child, factor in zip(node.children, node.factors):
+                child.grad += factor * node.grad
+
+
+class Trainer:
+    """A step over everything that a step may change, decorated or not."""
+
+    def __init__(self, decorate: Callable[[Any], Any]) -> None:
+        random.seed(5)
+        self.model = nn.MLP(3, [4, 2])
+        self.nodes = [Node(0.1 * k) for k in range(20)]
+        self.single = Node(0.5)
+        self.moments = [0.0] * 20
+        self.state = mgjit.zeros(2)
+        self.options = {"rate": 0.1}
+        self.calls = 0
+        self.step = decorate(self.plain)
+
+    def plain(self, xs: list[float], target: float, extra: mgjit.Value) -> Any:
+        self.calls += 1
+        self.options["rate"] *= 0.99
+        loss = sum((out - target) ** 2 for out in self.model(xs)) + extra * extra * random.random()
+        self.model.zero_grad()
+        extra.grad = 0.0
+        loss.backward()
+        for p in self.model.parameters():
+            p.data -= self.options["rate"] * p.grad
+        own = self.single
+        for node, x in zip(self.nodes, xs * 6):
+            own = own + node * Node(x)
+        own.backward()
+        for k, node in enumerate(self.nodes):
+            self.moments[k] = 0.5 * self.moments[k] + node.grad
+            node.data -= 0.01 * self.moments[k]
+            node.grad = 0.0
+        self.state[0] += own.data
+        return {"loss": loss, "calls": self.calls, "own": own.data}
+
+    def numbers(self) -> list[Any]:
+        parameters = [(p.data, p.grad) for p in self.model.parameters()]
+        nodes = [(node.data, node.grad) for node in [*self.nodes, self.single]]
+        return [*parameters, *nodes, *self.moments, *self.state, self.options["rate"], self.calls, random.getstate()]
+
+
+def trained(trainer: Trainer, calls: int) -> Iterator[list[Any]]:
+    """What the trainer has after each call."""
+    extras = [mgjit.Value(0.25) for _ in range(calls)]
+    for k in range(calls):
+        result = trainer.step([0.1 * k, 0.2, 0.3], 1.0, extras[k])
+        loss = getattr(result["loss"], "data", result["loss"])
+        yield [*trainer.numbers(), loss, result["calls"], result["own"], extras[k].data, extras[k].grad]
+
+
+def run(decorate: Callable[[Any], Any], calls: int = 6) -> list[Any]:
+    return list(trained(Trainer(decorate), calls))
+
+
+# ---- when nothing is wrong ------------------------------------------------------------------------------
+
+
+def test_01_the_numbers_are_those_of_the_undecorated_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it changes, and random numbers as well; of each kernel the second call, and a later one."""
+    monkeypatch.setattr(trial, "_LATEST", 10)
+    made = []
+
+    def decorate(step: Any) -> Any:
+        made.append(mgjit.compile(step))
+        return made[0]
+
+    wanted = run(lambda step: step, 30)
+    assert run(decorate, 30) == wanted
+    stats = made[0].stats
+    assert stats.traces == 2  # the second for other argument Values, and for all further calls
+    assert stats.compared_calls == 2
+    assert stats.calls == 30
+    assert not stats.mismatches
+
+
+def test_02_a_result_is_that_of_a_compiled_step() -> None:
+    """A float with `.data`, not a Value."""
+    p = mgjit.Value(2.0)
+
+    @mgjit.compile
+    def step(x: float) -> Any:
+        return p * x, [p.data, 3], {"a": p + x}
+
+    results = [step(x) for x in (1.0, 2.0, 3.0)]
+    types = [[type(a), type(b), type(c), type(d["a"])] for a, (b, c), d in results]
+    assert types == [[Result, float, int, Result]] * 3
+    assert step.stats.compared_calls == 1
+
+
+def test_03_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the option, and by the variable, which wins."""
+    monkeypatch.delenv("MGJIT_VERIFY")
+
+    def step(x: float) -> float:
+        return x + 1.0
+
+    never = mgjit.compile(step, verify="never")
+    for k in range(20):
+        never(float(k))
+    assert never.stats.compared_calls == 0
+    monkeypatch.setenv("MGJIT_VERIFY", "always")
+    always = mgjit.compile(step, verify="never")
+    for k in range(20):
+        always(float(k))
+    assert always.stats.compared_calls >= 1
+    monkeypatch.setenv("MGJIT_VERIFY", "sometimes")
+    with pytest.raises(ArgumentValueError, match="MGJIT_VERIFY='sometimes' is none of auto, always, never"):
+        mgjit.compile(step)(1.0)
+    with pytest.raises(ArgumentValueError, match="verify must be one of"):
+        mgjit.compile(verify="sometimes")
+
+
+def test_04_where_it_is_not_compared() -> None:
+    """Where Python has other numbers, where other threads write, and where plain Python takes too long."""
+    float64, float32 = PRECISIONS["float64"], PRECISIONS["float32"]
+    assert reason_without_trial("always", float64, "strict", True, 1e6) == ""
+    assert "float32" in reason_without_trial("always", float32, "strict", True, 0.1)
+    assert "fast" in reason_without_trial("always", float64, "fast", True, 0.1)
+    assert "lock" in reason_without_trial("always", float64, "strict", False, 0.1)
+
+
+def test_05_auto_depends_on_the_time_of_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which takes 10 to 25 times as long as a plain call."""
+    monkeypatch.delenv("MGJIT_VERIFY")
+    assert settings.verify("auto") == "auto"
+    precision = PRECISIONS["float64"]
+    assert reason_without_trial("auto", precision, "strict", True, 1.0) == ""
+    assert "takes too long" in reason_without_trial("auto", precision, "strict", True, 1000.0)
+
+
+def test_06_the_later_call_cannot_be_predicted() -> None:
+    """It lies between the 8th and the 1000th after the first comparison, and uses no generator of the user's."""
+    random.seed(3)
+    before = random.getstate()
+    lefts = set()
+    for _ in range(50):
+        made = Trial()
+        assert made.is_due()
+        made.passed()
+        assert 8 <= made.left <= 1000
+        lefts.add(made.left)
+    assert len(lefts) > 10
+    assert random.getstate() == before
+
+
+def test_07_division_by_zero_is_as_in_every_other_call() -> None:
+    """Plain Python raises; compiled arithmetic goes on with inf, in the call that is compared as well."""
+    p = mgjit.Value(1.0)
+    log: list[int] = []
+
+    @mgjit.compile
+    def step(x: float) -> Any:
+        log.append(1)
+        p.data = p.data + 1.0
+        return 1.0 / x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        step(1.0)
+    assert [step(0.0), step(0.0)] == [float("inf")] * 2
+    assert p.data == 4.0
+    assert log == [1]
+    assert step.stats.compared_calls == 0
+    assert step(2.0) == 0.5
+    assert step.stats.compared_calls == 1
+
+
+def test_08_a_refused_call_does_nothing() -> None:
+    """An index out of range, at the call that would be compared."""
+    table = [mgjit.Value(float(k)) for k in range(4)]
+    seen = []
+
+    @mgjit.compile
+    def step(k: int) -> Any:
+        seen.append(1)
+        return table[k] * 2.0
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert step(1) == 2.0
+    before = len(seen)
+    with pytest.raises(IndexRangeError):
+        step(7)
+    assert len(seen) == before
+    assert step(3) == 6.0
+    assert step.stats.compared_calls == 1
+
+
+def test_09_an_interruption_leaves_all_or_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Ctrl-C in plain Python, and Ctrl-C in the kernel."""
+    p = mgjit.Value(1.0)
+    stop = str(tmp_path / "stop")
+
+    @mgjit.compile
+    def step(x: float) -> Any:
+        p.data = p.data + x
+        if os.path.exists(stop):
+            os.remove(stop)
+            raise KeyboardInterrupt
+        return p * x
+
+    step(1.0)
+    (tmp_path / "stop").touch()
+    with pytest.raises(KeyboardInterrupt):
+        step(1.0)
+    assert (p.data, step.stats.calls) == (2.0, 1)
+
+    def interrupted(self: Kernel, *arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Kernel, "perform", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            step(1.0)
+    assert (p.data, step.stats.calls) == (2.0, 1)
+    assert (step(1.0), p.data, step.stats.calls) == (3.0, 3.0, 2)
+
+
+# ---- when a kernel is wrong -----------------------------------------------------------------------------
+
+
+def broken(monkeypatch: pytest.MonkeyPatch, parameter: mgjit.Value) -> None:
+    """Let all kernels add something to a parameter."""
+    perform = Kernel.perform
+
+    def wrong(self: Kernel, *arguments: Any) -> None:
+        perform(self, *arguments)
+        parameter.data = parameter.data + 2.0**-40
+
+    monkeypatch.setattr(Kernel, "perform", wrong)
+
+
+def test_10_a_difference_is_said_and_the_step_is_plain_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the place and both numbers."""
+    p = mgjit.Value(1.0)
+
+    @mgjit.compile
+    def step(x: float) -> Any:
+        p.data = p.data + x
+        return p * x
+
+    step(1.0)
+    broken(monkeypatch, p)
+    with pytest.warns(MismatchWarning, match=r"kernel of step is wrong: the variable p\.data is 3\.0 \(0x1.8.*plain"):
+        result = step(1.0)
+    assert type(result).__name__ == "Result"
+    assert (result, p.data) == (3.0, 3.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(20):
+            step(1.0)
+    assert p.data == 23.0
+    assert step.stats.plain_calls == 20
+    assert "plain Python" in step.stats.plain_reasons[0]
+
+
+def test_11_other_structures_keep_their_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the structure whose kernel was wrong is plain."""
+    p = mgjit.Value(1.0)
+
+    @mgjit.compile
+    def step(xs: list[float]) -> Any:
+        p.data = p.data + sum(xs)
+        return p * 1.0
+
+    step([1.0])
+    with monkeypatch.context() as patch:
+        broken(patch, p)
+        with pytest.warns(MismatchWarning):
+            step([1.0])
+    calls = step.stats.calls
+    assert [step([1.0, 2.0]) for _ in range(3)] == [6.0, 9.0, 12.0]
+    assert step.stats.calls == calls + 3
+    assert step([1.0]).data == 13.0
+    assert step.stats.plain_calls == 1
+
+
+def test_12_an_exception_of_plain_python_alone_is_a_difference(tmp_path: Path) -> None:
+    """The kernel goes on where the step raises: the caller gets the exception, and nothing has changed."""
+    p = mgjit.Value(1.0)
+    stop = str(tmp_path / "stop")
+
+    @mgjit.compile
+    def step(x: float) -> Any:
+        p.data = p.data + x
+        if os.path.exists(stop):
+            raise ValueError("stopped")
+        return p * x
+
+    assert step(1.0) == 2.0
+    (tmp_path / "stop").touch()
+    message = "plain Python raises ValueError: stopped, and the compiled step does not"
+    with pytest.warns(MismatchWarning, match=message), pytest.raises(ValueError, match="stopped"):
+        step(1.0)
+    assert p.data == 2.0
+    os.remove(stop)
+    assert step(1.0).data == 3.0
+    assert step.stats.plain_calls == 1
