@@ -188,9 +188,10 @@ class Kernels:
     def distrust(self, kernel: Kernel, reason: str) -> None:
         """Run the step as plain Python with arguments of this structure, always: its kernel has computed wrongly."""
         self.forget(kernel)
-        self._plain[kernel.plan.key] = PlainStructure(reason, 0, is_final=True)
         self.stats.mismatches.append(reason)
-        self.stats.plain_reasons.append(f"its kernel differed from plain Python: {reason}")
+        reason = f"its kernel is wrong: {reason}"
+        self.stats.plain_reasons.append(reason)  # which has been said
+        self._plain[kernel.plan.key] = PlainStructure(reason, 0, is_final=True)
 
     def _plan(self, arguments: Sequence[Any], value_slots: bool = False) -> ArgumentPlan:
         names = list(self._signature.parameters)

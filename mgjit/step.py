@@ -35,6 +35,7 @@ from .runtime.loop import reporting, run_rows
 from .runtime.turn import Turn
 from .stats import Stats
 from .trace.tracer import require_traced_precision
+from .verification.documented import as_returned
 from .verification.trial import compare, warn_of_mismatch
 
 try:
@@ -115,7 +116,7 @@ class CompiledStep(Generic[P, R]):
         except PlainCall as plain:
             reason = str(plain)  # called below, where an exception of the user's has no context of ours
         self._kernels.note_plain_call(reason)
-        return self._function(*args, **kwargs)
+        return as_returned(self._function(*args, **kwargs))
 
     def _perform(self, phase: str, args: Any, kwargs: Any) -> Any:
         """Run a phase of the kernel for these arguments, in a turn."""
@@ -147,10 +148,10 @@ class CompiledStep(Generic[P, R]):
             Moved: the kernel cannot be used any more; nothing was done.
         """
         verdict = compare(self._function, self._kernels.undecorated, kernel, self._bound(args, kwargs), self.stats)
+        self._chosen = None  # the path of calls is another one now
+        setattr(self, "__call__", self._call)  # noqa: B010 - a method, as far as type checkers know
         if verdict.mismatch:
             self._kernels.distrust(kernel, verdict.mismatch)
-            self._chosen = None
-            setattr(self, "__call__", self._call)  # noqa: B010 - a method, as far as type checkers know
             warn_of_mismatch(self.__name__, verdict.mismatch)
         if verdict.error is not None:
             raise verdict.error
@@ -239,6 +240,8 @@ class CompiledStep(Generic[P, R]):
                     if self._kernels.last is not kernel:
                         rest = (table.row(k) for k in range(number + 1, table.length))
                         return collect_results([*results, *(self._run(row, report) for row in rest)])
+                if ahead == table.length:
+                    return kernel.result.columns(outputs, len(kernel.outputs), ahead)
                 try:
                     return run_rows(kernel, rows.after(ahead), report, self.stats.counter, outputs)
                 except Moved:
@@ -250,7 +253,7 @@ class CompiledStep(Generic[P, R]):
             result = self._perform("step", arguments, {})
         except PlainCall as plain:
             self._kernels.note_plain_call(str(plain))
-            result = self._kernels.undecorated(arguments)
+            result = as_returned(self._kernels.undecorated(arguments))
         report(1)
         return result
 

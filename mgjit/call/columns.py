@@ -266,14 +266,14 @@ class Rows:
     """Packed rows.
 
     Attributes:
-        count: how many.
+        count: how many. start: the number of the first of them.
         packed: the packed numbers of all rows. packed_stride: bytes from one row to the next, 0 for one row only.
         buffers: one for each buffer of the plan.
         separate: whether argument Values differ, so that each row has to be a call of its own.
     """
 
     def __init__(self, plan: ArgumentPlan, frame: Frame, count: int) -> None:
-        self.plan, self.count = plan, count
+        self.plan, self.count, self.start = plan, count, 0
         self.packed = frame.packed[:]
         self.packed_stride = 0
         self.buffers = [MovingBuffer(buffer, 0) for buffer in frame.buffers]
@@ -290,7 +290,7 @@ class Rows:
         if not number:
             return self
         rest = copy.copy(self)
-        rest.count -= number
+        rest.start, rest.count = self.start + number, self.count - number
         rest.packed = self.packed[number * self.packed_stride // self.plan.precision.size :]
         rest.buffers = [
             MovingBuffer(memoryview(memory).cast("B")[number * stride :] if stride else memory, stride)

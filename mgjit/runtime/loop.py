@@ -15,7 +15,7 @@ that has never run begins with one row, in the transaction that moves the parame
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import starmap
 from time import perf_counter
@@ -116,7 +116,7 @@ class PythonRunner:
 
 
 def run_rows(
-    kernel: Kernel, rows: Rows, report: Callable[[int], Any], count: array[int], ahead: Sequence[float] = ()
+    kernel: Kernel, rows: Rows, report: Callable[[int], Any], count: array[int], ahead: array[float] | None = None
 ) -> Any:
     """Run all rows and return the columns of their results.
 
@@ -125,7 +125,7 @@ def run_rows(
         rows: checked.
         report: is told from time to time how many more rows are done.
         count: one number, which grows by how many have been run, also when a signal ends the loop.
-        ahead: outputs of rows that have been run before, whose results come first.
+        ahead: outputs of the rows before these, which have been calls of their own.
     """
     width = len(kernel.outputs)
     outputs = zero_array(rows.count * width, kernel.plan.precision)
@@ -150,9 +150,7 @@ def run_rows(
         count[0] = before + runner.done
 
     with_cleanup(work, show)
-    if not ahead:
-        return kernel.result.columns(outputs, width, rows.count)
-    return kernel.result.columns(array(outputs.typecode, ahead) + outputs, width, len(ahead) // width + rows.count)
+    return kernel.result.columns(ahead + outputs if ahead else outputs, width, rows.start + rows.count)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import warnings
+from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -276,6 +277,71 @@ def test_09_an_interruption_leaves_all_or_nothing(monkeypatch: pytest.MonkeyPatc
     assert (step(1.0), p.data, step.stats.calls) == (3.0, 3.0, 2)
 
 
+def test_13_fast_calls_are_fast_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the last comparison is made, calls begin with the generated function itself."""
+    monkeypatch.setattr(trial, "_LATEST", 8)
+
+    @mgjit.compile
+    def step(x: float) -> float:
+        return x * 3.0
+
+    for k in range(20):
+        assert step(float(k)) == 3.0 * k
+    assert step.stats.compared_calls == 2
+    assert step.stats.calls == 20
+    assert step.__call__.__code__.co_filename.endswith("<generated call>")
+
+
+@pytest.mark.parametrize("backend", ["auto", "python"])
+def test_14_rows_of_a_loop(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second row of the first loop is compared; the columns are as ever, in every kind of result."""
+    data = [array("d", [0.1 * k, 1.0 - k]) for k in range(9)]
+    flat = memoryview(array("d", [number for row in data for number in row])).cast("B").cast("d", [9, 2])
+
+    def trained(decorate: Callable[[Any], Any], xs: Any, verify: str) -> Any:
+        monkeypatch.setenv("MGJIT_VERIFY", verify)
+        random.seed(1)
+        p = mgjit.Value(0.5)
+
+        def step(x: Any, k: int, rate: float) -> Any:
+            loss = (p * x[0] + x[1] * random.random()) ** 2
+            p.grad = 0.0
+            loss.backward()
+            p.data -= rate * p.grad
+            return {"loss": loss, "k": k, "name": "step"}
+
+        compiled = decorate(step)
+        found = compiled.loop(xs, list(range(9)), 0.1)
+        return found, p.data, p.grad, random.getstate(), compiled
+
+    def decorate(step: Any) -> Any:
+        return mgjit.compile(step, backend=backend)
+
+    for xs in (data, flat):
+        *wanted, step = trained(decorate, xs, "never")
+        assert step.stats.compared_calls == 0
+        *found, step = trained(decorate, xs, "always")
+        assert found == wanted
+        assert step.stats.compared_calls == 1
+        assert step.stats.calls == 9
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_15_short_loops(length: int) -> None:
+    """Also of steps that return no numbers."""
+    p = mgjit.Value(0.0)
+
+    @mgjit.compile
+    def step(x: float) -> None:
+        p.data = p.data + x
+
+    for _ in range(3):
+        step.loop([1.0] * length)
+    assert p.data == 3.0 * length
+    assert step.stats.calls == 3 * length
+    assert step.stats.compared_calls == 1
+
+
 # ---- when a kernel is wrong -----------------------------------------------------------------------------
 
 
@@ -331,7 +397,7 @@ def test_11_other_structures_keep_their_kernels(monkeypatch: pytest.MonkeyPatch)
     calls = step.stats.calls
     assert [step([1.0, 2.0]) for _ in range(3)] == [6.0, 9.0, 12.0]
     assert step.stats.calls == calls + 3
-    assert step([1.0]).data == 13.0
+    assert step([1.0]) == 13.0
     assert step.stats.plain_calls == 1
 
 
@@ -354,5 +420,22 @@ def test_12_an_exception_of_plain_python_alone_is_a_difference(tmp_path: Path) -
         step(1.0)
     assert p.data == 2.0
     os.remove(stop)
-    assert step(1.0).data == 3.0
+    assert step(1.0) == 3.0
     assert step.stats.plain_calls == 1
+
+
+def test_16_a_loop_with_a_wrong_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows after the one that shows it are plain."""
+    p = mgjit.Value(1.0)
+
+    @mgjit.compile
+    def step(x: float) -> Any:
+        p.data = p.data + x
+        return p * 1.0
+
+    step(1.0)
+    broken(monkeypatch, p)
+    with pytest.warns(MismatchWarning):
+        assert list(step.loop([1.0, 2.0, 3.0])) == [3.0, 5.0, 8.0]
+    assert p.data == 8.0
+    assert step.stats.plain_calls == 2
