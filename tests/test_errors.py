@@ -30,6 +30,7 @@ STANDARD = {
     "BackendWarning": UserWarning,
     "RetraceWarning": UserWarning,
     "SideEffectWarning": UserWarning,
+    "MismatchWarning": UserWarning,
 }
 CLASSES = {
     name: cls
