@@ -1,1 +1,1 @@
-"""A Program becomes source: C for a compiler, or Python where there is none."""
+"""Code generation: from a Program to C, or to Python if there is no compiler."""

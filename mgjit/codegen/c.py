@@ -7,8 +7,8 @@ constants are hexadecimal, so that no locale and no decimal rounding is involved
 number of the step.  Every result is assigned to a `real` before it is used, which rounds what functions return
 in double.
 
-The text is clean under -Wall -Wextra and the sanitizers (tests/codegen/sanitizers.py), although it is compiled with -w:
-a warning about it would be a defect here and no help to anybody else.
+The text is clean under -Wall -Wextra and the sanitizers (tests/codegen/sanitizers.py), although users' machines compile
+it with -w: a warning about it would be a defect of mgjit, which users could do nothing about.
 """
 
 from __future__ import annotations
@@ -65,13 +65,14 @@ extern double fabs(double);
 #endif
 """
 
-#: The number type, an integer of the same size, and the built-in function of a name for the number type.
+#: The number type, an integer of the same size, and a macro that gives the built-in function for that number type.
 _NUMBERS = {
     "float64": "typedef double real;\ntypedef long long integer;\n#define BUILT_IN(name) __builtin_##name\n",
     "float32": "typedef float real;\ntypedef int integer;\n#define BUILT_IN(name) __builtin_##name##f\n",
 }
 
-#: tcc calls a function that is not there.  Half of a large number, its last bit kept in mind, is rounded alike.
+#: tcc would call a missing library function for this conversion.  So large numbers are halved first; the last bit is
+#: kept ("sticky"), so that the result is rounded correctly.
 _UNSIGNED = """\
 #if defined(__TINYC__)
 static UNUSED double from_unsigned(unsigned long long n)
@@ -93,7 +94,7 @@ static UNUSED real power(real x, real y) { return y == 2.0 ? x * x : pow(x, y); 
 #define POWER(x, y) power(x, y)
 """
 
-#: As engine.arithmetic.power_of_float32, for exponents that are not constants (passes/powers.py has written those).
+#: As engine.arithmetic.power_of_float32, for run-time exponents (passes/powers.py has rewritten constant ones).
 _POWERS_OF_FLOAT32 = """\
 static UNUSED real power(real x, real y)
 {
@@ -106,7 +107,7 @@ static UNUSED real power(real x, real y)
 #define POWER(x, y) power(x, y)
 """
 
-#: Functions with more pointers than this get them as local variables.
+#: Functions that use more pointers than this have them as local variables instead of parameters.
 _MOST_PARAMETERS = 40
 
 _BINARY = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
@@ -121,7 +122,7 @@ def emit_c(program: Program, layout: Layout, mode: str = "strict", functions: fr
         program: what to compute.
         layout: where its arrays lie.
         mode: "strict" or "fast".
-        functions: the mathematical functions that are computed on whole vectors.
+        functions: the mathematical functions that have a version for whole vectors.
     """
     parts: list[str] = []
     blocks, vectors = _Blocks(), Vectors(program.precision.name, mode, functions)
@@ -142,14 +143,14 @@ def emit_c(program: Program, layout: Layout, mode: str = "strict", functions: fr
 
 
 class _Blocks:
-    """The functions of blocks, emitted before the function that calls them."""
+    """Collects the C functions of blocks, which must precede the function that calls them."""
 
     def __init__(self) -> None:
         self.count = 0
         self.sources: list[str] = []
 
     def take(self) -> list[str]:
-        """The sources so far, once."""
+        """Return the sources collected so far, and start anew."""
         sources, self.sources = self.sources, []
         return sources
 
@@ -164,12 +165,12 @@ class _CEmitter(Emitter):
         self.uses_tables = self.uses_scratch = self.calls_blocks = False
 
     def pointers(self) -> list[tuple[str, str]]:
-        """Declaration and source of a pointer for each array that the function uses."""
+        """Declaration and initial value of a pointer for each array that the function uses."""
         found = []
         for array in self.used:
             if array.space == "scratch":
                 source = f"(real *)m[{self.layout.slot_number('scratch')}] + {self.layout.offset_of[array]}"
-                # Elements of mixed operands are reached through the whole scratch memory as well.
+                # Not restrict if elements are also reached through a pointer to the whole scratch memory.
                 restrict = "" if self.uses_scratch else "RESTRICT "
                 found.append((f"real *{restrict}const {array.name}", source))
             else:
@@ -190,8 +191,8 @@ class _CEmitter(Emitter):
             declarations = [f"{self.indent_unit}{declaration} = {source};" for declaration, source in pointers]
             declarations += [] if pointers or self.calls_blocks else [f"{self.indent_unit}(void)m;"]
             return "\n".join([head, "{", *declarations, *self.lines, "}", ""])
-        # As parameters, because compilers take `restrict` most seriously there; and never inlined, because gcc 12
-        # at -O3 then mistakes what such pointers may point to, and reads sums before they are complete.
+        # Pointers are parameters, because compilers make the most of `restrict` there.  The function must not be
+        # inlined: gcc 12 at -O3 then gets wrong what such pointers may point to, and reads sums too early.
         if self.calls_blocks:
             pointers.append(("void *const *m", "m"))
         inner = f"static NOINLINE void {name}_on({', '.join(declaration for declaration, _ in pointers) or 'void'})"
@@ -230,7 +231,7 @@ class _CEmitter(Emitter):
         text = f"{array.name}[{index}]"
         if self.type_of(array) == "real":
             return text
-        # Integers that double does not hold are rounded to double first, as float(n) in Python.
+        # Integers that do not fit a double are rounded to double first, as float(n) does in Python.
         if array.format in _LONG_INTEGERS:
             text = f"FROM_UNSIGNED({text})" if array.format.isupper() else f"(double){text}"
         return f"(real){text}"
@@ -387,7 +388,7 @@ class _CEmitter(Emitter):
 
 
 def _prologue(precision: Precision) -> list[str]:
-    """What every source begins with."""
+    """The lines that every source begins with."""
     powers = _POWERS_OF_FLOAT32 if precision is not FLOAT64 else _POWERS_OF_PYPY if SQUARE_IS_PRODUCT else _POWERS
     return [f"/* Generated by mgjit. */\n{_NUMBERS[precision.name]}{_PROLOGUE}", powers]
 
@@ -398,7 +399,7 @@ def _in_lane(reference: Reference, lane: Loop, number: int) -> Reference:
 
 
 def float_literal(value: float, precision: Precision = FLOAT64) -> str:
-    """A C literal with exactly this value, which is a number of the precision."""
+    """A C literal with exactly this value, which must be representable in the precision."""
     suffix = "" if precision is FLOAT64 else "f"
     if value != value:
         return f"(0.0{suffix} / 0.0{suffix})"

@@ -1,8 +1,8 @@
-"""What the C and the Python generator have in common: walking a Program and addressing its arrays.
+"""The part shared by the C and the Python generator: walking a Program and addressing its arrays.
 
-A subclass supplies the syntax.  Sums whose target does not change inside a loop are kept in a local variable
-while the loop runs; it is the one rewriting that is done here and not in a pass, because it is about what a
-compiler cannot know (that arrays do not overlap), not about the Program.
+A subclass supplies the syntax.  Sums whose target does not change inside a loop are kept in a local variable while the
+loop runs.  This is the only rewriting done here instead of in a pass, because it makes up for what a compiler cannot
+know (that arrays do not overlap) and does not change the Program.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class Emitter:
         raise NotImplementedError
 
     def element(self, array: Array, index: str) -> str:
-        """The text of a read of an array element, as a number of the step."""
+        """The text of a read of an array element, converted to the step's number type."""
         raise NotImplementedError
 
     def place(self, array: Array, index: str) -> str:
-        """The text of an array element that is assigned to."""
+        """The text of an array element as the target of an assignment."""
         raise NotImplementedError
 
     def choice(self, condition: str, first: str, rest: str) -> str:
@@ -98,7 +98,7 @@ class Emitter:
         raise NotImplementedError
 
     def open_else(self) -> None:
-        """Emit the middle of a condition."""
+        """Emit the `else` of a condition."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -146,7 +146,7 @@ class Emitter:
                 self.statement(node)
 
     def loop(self, loop: Loop) -> None:
-        """Emit a loop, its invariant accumulators in local variables."""
+        """Emit a loop, keeping its invariant accumulators in local variables."""
         name = self._loops[loop] = f"i{len(self._loops)}"
         added = []
         for target, lane in invariant_accumulators(loop, self.has_vectors):
@@ -196,7 +196,7 @@ class Emitter:
             self.assign(place, self.expression(statement.operation, [place, *operands]))
 
     def update_or_pass(self, statement: Statement, target: Target, operands: list[str]) -> None:
-        """`update`, or nothing where the target is None."""
+        """Emit an update, or a no-op if the target is None."""
         if target is None:
             self.assign(self.scratch_element(str(self.layout.scratch_size - 1)), self.constant(0.0))
         else:
@@ -255,7 +255,7 @@ class Emitter:
             self.close()
 
     def selection(self, mixed: Mixed | TargetMixed) -> Selection:
-        """The tables of a mixed operand, made once."""
+        """The tables of a mixed operand, which are made once."""
         known = self._selections.get(id(mixed))
         if known is None:
             known = self._selections[id(mixed)] = mixed, self.layout.selection(mixed)
@@ -265,15 +265,15 @@ class Emitter:
         return known[1]
 
     def base_element(self, base: Array | None, position: str) -> str:
-        """A read of an element of an array or of the whole scratch memory."""
+        """The text of a read from an array, or from the whole scratch memory if `base` is None."""
         return self.scratch_element(position) if base is None else self.element(base, position)
 
     def base_place(self, base: Array | None, position: str) -> str:
-        """An element of an array or of the whole scratch memory, to be assigned to."""
+        """The text of an assignment target in an array, or in the whole scratch memory if `base` is None."""
         return self.scratch_element(position) if base is None else self.place(base, position)
 
     def reference(self, reference: Reference) -> str:
-        """The text of an element as a place."""
+        """The text of an element as the target of an assignment."""
         self.used[reference.array] = None
         return self.place(reference.array, self.index(reference.index))
 
@@ -303,7 +303,7 @@ class Emitter:
         return f"{text} {'+' if base > 0 else '-'} {abs(base)}" if base else text
 
     def enter_scope(self, outer: Emitter) -> None:
-        """Let a block see the loops around its call."""
+        """Make the loops around a block's call visible inside the block."""
         self._loops = dict(outer._loops)
         self.open_loops = list(outer.open_loops)
 
@@ -314,14 +314,14 @@ class Emitter:
 
 
 def invariant_accumulators(loop: Loop, vectors: bool) -> list[tuple[Reference, Loop | None]]:
-    """Targets of updates in `loop` that stay the same in all iterations and are used for nothing else.
+    """Targets of updates in `loop` that are the same in all iterations, and that nothing else in the loop accesses.
 
     Args:
         loop: its body, and with `vectors` the loops over lanes in it, is searched.
-        vectors: whether loops over lanes are one operation.
+        vectors: whether a loop over lanes is emitted as one operation.
 
     Returns:
-        Each target with the loop over its lanes, None for a single number.
+        Each target with the loop over its lanes (None for a single number).
     """
     found: dict[Array, list[tuple[Reference, Loop | None]]] = {}
     for node in loop.body:
@@ -345,17 +345,17 @@ def invariant_accumulators(loop: Loop, vectors: bool) -> list[tuple[Reference, L
 
 
 def _if_apart(places: list[tuple[Reference, Loop | None]]) -> list[tuple[Reference, Loop | None]]:
-    """The places of one array, when they are different elements in every iteration of the loops around."""
+    """The places of one array, if they never overlap in the same iteration of the surrounding loops; else nothing."""
     terms = {frozenset(term for term in target.index.terms if term[0] is not lane) for target, lane in places}
     if len(terms) != 1:
         return []
-    places = list(dict.fromkeys(places))  # one place may be added to several times
+    places = list(dict.fromkeys(places))  # several statements may add to the same place
     apart = all(_apart(a, b) for number, a in enumerate(places) for b in places[:number])
     return places if apart else []
 
 
 def _apart(one: tuple[Reference, Loop | None], other: tuple[Reference, Loop | None]) -> bool:
-    """Whether two places of one array have no element in common, the loops around being where they are."""
+    """Whether two places of one array have no element in common in the same iteration of the surrounding loops."""
     (base, step, count), (other_base, other_step, other_count) = (_span(*place) for place in (one, other))
     if base + step * (count - 1) < other_base or other_base + other_step * (other_count - 1) < base:
         return True
@@ -363,7 +363,7 @@ def _apart(one: tuple[Reference, Loop | None], other: tuple[Reference, Loop | No
 
 
 def _span(target: Reference, lane: Loop | None) -> tuple[int, int, int]:
-    """First element, step and number of elements; steps are not negative where there are lanes."""
+    """First element, step and number of elements; the step of a place with lanes is not negative."""
     index = target.index
     if lane is None:
         return index.base, 1, 1

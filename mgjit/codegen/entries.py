@@ -1,24 +1,24 @@
-"""Further ways to call the step of a generated C file.
+"""Additional entry points of a generated C file.
 
-`mgjit_loop` runs many steps.  Its argument has two pointers: the pointer block of the step, and numbers: how many
-rows are to be run, how many have been, how many pointers move, and for each of these its index in the block and the
-distance in bytes from one row to the next.
+`mgjit_loop` runs many steps.  Its argument is an array of two pointers: the pointer block of the step, and an array of
+integers: how many rows to run, how many have been run, how many pointers move from row to row, and for each of these
+its index in the block and its stride in bytes.
 
-`mgjit_call` takes the inputs of a call, because foreign functions cost least with few arguments that need no
-conversion: first the packed numbers, with the address of the pointer block, as a double, in front of them; then the
-buffers, null for those that are in the block already.  It returns the first output, and counts the call once the step
-has run.  `mgjit_counted_step` takes the block alone, in which all inputs are.
+`mgjit_call` takes the inputs of a call as arguments, because foreign functions are cheapest with few arguments that
+need no conversion: first the packed numbers, preceded by the address of the pointer block in the bytes of a double;
+then the buffers, null for those that are already in the block.  It returns the first output, and counts the call once
+the step has run.  `mgjit_counted_step` takes only the block, which then holds all inputs.
 
-`mgjit_short_call` does so only if the gate of the step is open: a word that is 0.  Otherwise it does nothing and
-returns the negative nan, which it never returns as a result.  Two more pointers follow the slots of the step in the
-block: the gate and the counter.
+`mgjit_short_call` is `mgjit_call` if the gate of the step, a word in memory, is 0 (open).  Otherwise it does nothing
+and returns the negative nan, which is never returned as a result.  The block has two more pointers behind the slots of
+the step: to the gate and to the counter.
 """
 
 from __future__ import annotations
 
 from .layout import Layout, Slot
 
-#: More inputs than this are not passed as arguments.
+#: Steps with more inputs than this have no `mgjit_call`.
 MOST_INPUTS = 32
 
 _LOOP = """\
@@ -36,7 +36,7 @@ _LOOP = """\
 }}
 """
 
-#: The bits of a nan are handled as integers, because fast arithmetic may assume that there is none.
+#: The bits of nans are handled as integers, because in fast mode compilers may assume that there are no nans.
 _CALLS = """\
 static double call(void **m, {parameters})
 {{
@@ -75,7 +75,7 @@ static double call(void **m, {parameters})
 
 
 def entries(layout: Layout, step: str) -> str:
-    """The C of the entries.
+    """The C source of these entry points.
 
     Args:
         layout: of the pointer block.
@@ -106,7 +106,7 @@ def entries(layout: Layout, step: str) -> str:
 
 
 def exported(head: str, body: str = "") -> str:
-    """A function that can be found from outside: its prototype and its definition."""
+    """An exported function: its prototype and its definition."""
     return f"EXPORT {head};\n{head}{body and ' '}{body}"
 
 

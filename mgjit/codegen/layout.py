@@ -16,12 +16,12 @@ from ..ir.program import Array, Mixed, Program, TableEntry, TargetMixed, arrays_
 from ..passes.memory import Memory
 from ..record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 
-#: Elements in a cache line, of the smallest kind; longer scratch arrays begin with one, as vectors like to.
+#: Elements per cache line, for the smaller number type; scratch arrays of at least this size are aligned to one.
 _LINE = 16
 
 
 class Slot(NamedTuple):
-    """One pointer of the block: a memory space and the region in it; the format of its elements."""
+    """One pointer of the block: its memory space, the region in that space, and the format of the elements."""
 
     space: str
     region: int
@@ -69,7 +69,7 @@ class Layout:
             if base not in bases:
                 bases.append(base)
             number_of.append(bases.index(base))
-            # What has no gradient adds to the last element of scratch, which nobody reads.
+            # Contributions to operands without a gradient go to the last element of scratch, which is never read.
             shifts.append(self.scratch_size - 1 if member is None else self.offset_of[member] if scratch else 0)
         selectors = self._entries(mixed.selector)
         positions = self._entries(mixed.position)
@@ -80,13 +80,13 @@ class Layout:
         )
 
     def _entries(self, entry: TableEntry) -> list[int]:
-        """The entries that a table reference reaches, in row-major order of its loops; 0 where it never goes."""
+        """The table entries that a reference reaches, in row-major order of its loops; 0 for any it never reaches."""
         counts = [range(loop.count) for loop, _ in entry.terms]
         tables, found = self.tables, []
         for iteration in product(*counts):
             position = entry.offset + sum(c * i for (_, c), i in zip(entry.terms, iteration))
             found.append(tables[position] if 0 <= position < len(tables) else 0)
-        limit = 1 << 20  # entries beyond the table's own low bound belong to neighbours: never used, kept small
+        limit = 1 << 20  # entries out of range belong to neighbouring tables; they are never used, and kept small
         return [number if -limit < number < limit else 0 for number in found]
 
     def _new_table(self, entries: Sequence[int], like: TableEntry) -> TableEntry:
@@ -100,7 +100,7 @@ class Layout:
 
 
 def lay_out(program: Program, memory: Memory) -> Layout:
-    """Decide the layout of a Program."""
+    """Lay out the memory of a Program."""
     layout = Layout(tables=array("i", program.tables))
     number = program.precision.format
     for kind in (PARAMETER, GRADIENT, STATE, INPUT, OUTPUT):

@@ -42,12 +42,12 @@ def emit_python(program: Program, layout: Layout) -> str:
 
 
 def load_python(source: str) -> dict[str, Callable[[Any], None]]:
-    """The functions that generated Python source defines."""
+    """Execute generated Python source; returns the functions it defines."""
     names: dict[str, Any] = {
         name: getattr(arithmetic, name)
         for name in ("divide", "power", "power_of_float32", "exp", "log", "tanh", "sqrt", "maximum", "minimum")
     }
-    names["new_single"] = lambda: array("f", (0.0,))  # for each call: two threads may run the same code
+    names["new_single"] = lambda: array("f", (0.0,))  # a new one per call, because threads may run the same code
     names["float32"] = float32
     names["infinity"] = float("inf")
     names["nan"] = float("nan")
@@ -152,7 +152,7 @@ class _PythonEmitter(Emitter):
         number = len(self.blocks)
         inner = _PythonEmitter(self.program, self.layout, self.blocks)
         inner.enter_scope(self)
-        self.blocks.append("")  # its number is taken before blocks inside it take theirs
+        self.blocks.append("")  # reserves its number before the blocks inside it are numbered
         inner.nodes(block.body)
         head = f"def block{number}({', '.join(['m', *self.open_loops])}):"
         self.blocks[number] = "\n".join([head, *inner.declarations(), *inner.lines, ""])

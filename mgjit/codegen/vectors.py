@@ -1,7 +1,7 @@
 """Vector types and functions of the generated C, by the vector extensions of gcc and clang.
 
-`real8` is a vector of eight numbers in a register, `memory_real8` the same in memory at any address, `mask8`
-integers of the same width: a comparison gives all bits set or none.  Only what a source uses is emitted.
+`real8` is a vector of eight numbers in a register, `memory_real8` the same in memory at any address, and `mask8` has
+integers of the same width: comparisons set all their bits or none.  Only what a source uses is emitted.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from .mathematics.source import vector_functions
 
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
-#: A mathematical function that is called at more places in a source is not inlined.
+#: A mathematical function with more calls than this in a source is not inlined.
 _FEW_CALLS = 4
 
-#: Mathematical functions of fewer lanes call the C library for each.
+#: For fewer lanes than this, mathematical functions call the C library for each lane.
 _FEWEST_LANES = 4
 
-_NAMES = {"select": "where"}  # C names of operations that are called something else
+_NAMES = {"select": "where"}  # operations that have another name in C
 
 _TYPE = """\
 typedef real real{n} __attribute__((vector_size({n} * sizeof(real))));
@@ -67,7 +67,7 @@ _OPERATIONS = {
     ),
 }
 
-#: Square roots of whole vectors, where the processor has them and the compiler a name for it.
+#: Square roots of whole vectors, where the processor has such an instruction and gcc a builtin for it.
 _SQUARE_ROOTS = {
     "float64": """\
 #if defined(__AVX512F__) && !defined(__clang__)
@@ -89,13 +89,13 @@ _SQUARE_ROOTS = {
 
 
 class Vectors:
-    """What vector types and functions a source uses, and their text.
+    """The vector types and functions that a source uses, and their definitions.
 
     Args:
         dtype: "float64" or "float32".
         mode: "strict" or "fast".
-        functions: those of exp, log, tanh and power that are computed on whole vectors (codegen/mathematics); others
-            call the C library for each lane.
+        functions: those of exp, log, tanh and power that have a vector version (codegen/mathematics); the others call
+            the C library for each lane.
     """
 
     def __init__(self, dtype: str = "float64", mode: str = "strict", functions: frozenset[str] = frozenset()) -> None:
@@ -116,7 +116,7 @@ class Vectors:
         return f"memory_{element.replace(' ', '_')}{lanes}"
 
     def broadcast(self, number: str, lanes: int) -> str:
-        """A vector of one number: minus zero changes no number, plus zero would change -0.0."""
+        """A vector with the same number in all lanes: `x - 0.0` keeps every number, `x + 0.0` would change -0.0."""
         return f"({number} - ({self.type(lanes)}){{0}})"
 
     def call(self, operation: str, operands: Sequence[str], lanes: int) -> str:
@@ -126,7 +126,7 @@ class Vectors:
         return f"{_NAMES.get(operation, operation)}_{lanes}({', '.join(operands)})"
 
     def source(self) -> list[str]:
-        """Definitions of all that is used."""
+        """The definitions of everything that was used."""
         if not self._types:
             return []
         lines = [_TYPE.format(n=n) for n in sorted(self._types)]

@@ -1,4 +1,4 @@
-"""Pieces of C text that need each other, put in order.
+"""Pieces of C text with dependencies, assembled in the right order.
 
 A Part is text that exists once (tables, prototypes) and text for each number of lanes, in which
 
@@ -32,7 +32,7 @@ class Part:
 
 
 def assemble(wanted: Sequence[tuple[Part, Sequence[int]]]) -> str:
-    """The text of parts and of all that they require, each for the numbers of lanes that it is wanted for."""
+    """The text of parts and of everything they require, each for the numbers of lanes that are needed."""
     lanes_of: dict[int, set[int]] = {}
     ordered: list[Part] = []
 

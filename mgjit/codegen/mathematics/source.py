@@ -23,7 +23,7 @@ from .parts import assemble, for_lanes
 from .vectors import TYPES
 
 EXACT = {"exp": EXACT_EXP, "log": EXACT_LOG, "tanh": EXACT_TANH, "power": EXACT_POWER}
-"""The functions there are, and their algorithms for lanes of float64."""
+"""The functions that have a vector version, and their algorithms for lanes of float64."""
 
 _FAST_FLOAT = {"exp": FAST_EXP, "log": FAST_LOG, "tanh": FAST_TANH}
 
@@ -42,7 +42,7 @@ def vector_functions(
 ) -> str:
     """C functions such as `double8 exp_8(double8 x)` or `float16 tanh_16(float16 x)`.
 
-    A source has this text once, because tables and helpers must not stand in it twice.
+    A source must include this text only once, because of its tables and helpers.
 
     Args:
         dtype: "float64" or "float32".
@@ -75,7 +75,7 @@ def _halvings(lanes: int, widest: int) -> list[int]:
 
 
 def _name(name: str, width: int, lanes: Sequence[int]) -> str:
-    """The promised name of a function; another one where only wider vectors need it."""
+    """The public name of a function, or another one if only wider vectors use it."""
     return f"{name}_{width}" if width in lanes else f"part_of_{name}_{width}"
 
 
@@ -88,7 +88,7 @@ def _parameters(kind: str, name: str) -> str:
 
 
 def _body(kind: str, name: str, width: int, algorithm: str, half: bool, lanes: Sequence[int]) -> list[str]:
-    """What a function does: its algorithm, on float64 where that is the algorithm's, or itself for each half."""
+    """The body of a function: its algorithm, in float64 if need be, or a call of itself for each half."""
     arguments = _arguments(name)
     if half:
         return _halves(kind, _name(name, width // 2, lanes), width // 2, arguments)

