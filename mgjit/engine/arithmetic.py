@@ -1,8 +1,8 @@
-"""Scalar arithmetic with the results of C: what every layer of mgjit means by an operation.
+"""Scalar arithmetic with the results of C: the definition of each operation, for every layer of mgjit.
 
-Python raises where IEEE 754 has an answer (`1.0 / 0.0`, `math.exp(1000)`, `(-8.0) ** 0.5` is complex).
-The engine, the reference interpreter and the Python backend share these functions, so that they agree
-with the generated C on every input.  On ordinary inputs each is exactly the Python operation.
+Python raises, or returns a complex number, where IEEE 754 has an answer (`1.0 / 0.0`, `math.exp(1000)`,
+`(-8.0) ** 0.5`).  The engine, the reference interpreter and the Python backend share these functions, so that they
+agree with the generated C on every input.  On ordinary inputs, each is exactly the Python operation.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import sys
 
-#: PyPy computes `x ** 2.0` as `x * x`; CPython calls the C library's `pow`, which differs in rare last
-#: bits.  Compiled code follows the interpreter that it runs under.
+#: PyPy computes `x ** 2.0` as `x * x`; CPython calls the C library's `pow`, which rarely differs in the last bit.
+#: Compiled code does what the interpreter does that it runs under.
 SQUARE_IS_PRODUCT = sys.implementation.name == "pypy"
 
 _INFINITY = math.inf
@@ -33,7 +33,7 @@ def power(x: float, y: float) -> float:
         result: float | complex = x**y
     except (OverflowError, ZeroDivisionError):
         if x < 0.0 and y % 1.0 != 0.0:
-            return math.nan  # complex, and too large for that
+            return math.nan  # would be complex, if it did not overflow first
         negative = math.copysign(1.0, x) < 0.0 and y % 2.0 == 1.0
         return -_INFINITY if negative else _INFINITY
     if isinstance(result, complex):
@@ -42,12 +42,12 @@ def power(x: float, y: float) -> float:
 
 
 def power_of_float32(x: float, y: float) -> float:
-    """`power` of float32 operands, not rounded to float32 yet.
+    """`power` of float32 operands, not yet rounded to float32.
 
-    The exponents that steps and their derivatives are full of are products, quotients and square roots.  Rounded to
-    float32 they equal any `pow` that is wrong by less than one unit in the last place of float64: the product is exact
-    there, and a quotient or a root of 24-bit numbers is never that near to a tie of float32.  Processors compute many
-    of them at once.
+    The most frequent exponents, in steps and in their derivatives, are computed as products, quotients and square
+    roots, which processors compute in vectors.  Rounded to float32, these equal any `pow` with an error below one unit
+    in the last place of float64: the product is exact in float64, and a quotient or root of 24-bit numbers is never
+    that close to a tie of float32.
     """
     if y == 2.0:
         return x * x
@@ -55,7 +55,7 @@ def power_of_float32(x: float, y: float) -> float:
         return x
     if y == -1.0:
         return divide(1.0, x)
-    if y == 0.5:  # as `pow` defines it: 0.0 of -0.0, and infinite at both ends
+    if y == 0.5:  # unlike sqrt, pow(-0.0, 0.5) is 0.0, and pow(-inf, 0.5) is inf
         return _INFINITY if x == -_INFINITY else sqrt(x) + 0.0
     return power(x, y)
 

@@ -1,7 +1,7 @@
 """Neural networks of `Value`s, as in micrograd: Module, Neuron, Layer, MLP.
 
-Weights are drawn from a generator of the network's own, so that the same seed gives the same network
-in every process and the global random state is not touched.
+Each network draws its weights from its own generator, so that the same seed gives the same network in every process,
+and the global random state is not touched.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The two kinds of numbers a step can compute with: `dtype="float64"` and `dtype="float32"`.
+"""The two number types a step can compute with: `dtype="float64"` and `dtype="float32"`.
 
-float64 is Python's own float.  A step of float32 means this, in every backend, bit for bit:
+float64 is Python's own float.  A float32 step means this, in every backend, bit for bit:
 
 1. Every number that enters (parameter, gradient, state, input, constant) is rounded to the nearest float32:
    ties to even, beyond the largest to infinity.  An integer becomes a float64 first, as `float(n)` does.
@@ -10,8 +10,8 @@ float64 is Python's own float.  A step of float32 means this, in every backend, 
 3. `+ - * /` and sqrt of float32 numbers are float32 operations, or float64 operations that are then rounded:
    both are the same, because 53 bits are at least 2 * 24 + 2.
 
-Source of 3: S. Figueroa, "When is double rounding innocuous?", ACM SIGNUM Newsletter 30 (3), 1995.  It holds for
-subnormal results as well: sums and products are exact in float64 then, and quotients not near enough to a tie.
+For 3, see S. Figueroa, "When is double rounding innocuous?", ACM SIGNUM Newsletter 30 (3), 1995.  It holds for
+subnormal results too: there, sums and products are exact in float64, and quotients are not close enough to a tie.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _FLOAT32 = struct.Struct("f")
 
 
 class Precision(NamedTuple):
-    """A kind of numbers.
+    """A number type.
 
     Attributes:
         name: as given to `mgjit.compile(dtype=...)`.
         format: the struct and array code of one number.
-        size: its bytes.
-        rounded: the nearest such number, as a float.
-        largest_integer: all integers up to this one are such numbers.
+        size: its size in bytes.
+        rounded: rounds a float to the nearest such number, returned as a float.
+        largest_integer: all integers up to this one can be represented.
     """
 
     name: str
@@ -42,19 +42,19 @@ class Precision(NamedTuple):
     largest_integer: int
 
     def __reduce__(self) -> Any:
-        return _named, (self.name,)  # there is one object for each
+        return _named, (self.name,)  # so that there is only one object for each
 
 
 def float32(number: float) -> float:
     """The nearest float32."""
-    # In native format, where C converts: the formats of fixed size raise OverflowError instead of giving inf.
+    # In native format, where C does the conversion: standard formats raise OverflowError instead of giving inf.
     return _FLOAT32.unpack(_FLOAT32.pack(number))[0]  # type: ignore[no-any-return]
 
 
 FLOAT64 = Precision("float64", "d", 8, float, 1 << 53)
 FLOAT32 = Precision("float32", "f", 4, float32, 1 << 24)
 
-#: By the name that `dtype` has.
+#: By the value of `dtype`.
 PRECISIONS = {precision.name: precision for precision in (FLOAT64, FLOAT32)}
 
 
@@ -63,7 +63,7 @@ def _named(name: str) -> Precision:
 
 
 def require_precision(what: str, has: Precision, wanted: Precision) -> None:
-    """Raise a PrecisionError when the memory of a parameter or state has another precision than a step."""
+    """Raise a PrecisionError if the memory of a parameter or state does not have the precision of a step."""
     if has is not wanted:
         raise PrecisionError(
             f"{user_location()}: {what} of a {has.name} step is used in a {wanted.name} step, but its memory, which "

@@ -75,7 +75,7 @@ class State:
                 ) from None
 
     def _position(self, index: Any) -> int:
-        """The index of an element, from the front."""
+        """The non-negative index of an element."""
         size = len(self._buffer)
         if not hasattr(index, "__index__"):
             raise ArgumentError(f"{user_location()}: the index of a State is an int, not the {described(index)}.")
@@ -85,7 +85,7 @@ class State:
         return position % size
 
     def _require(self, precision: Precision) -> None:
-        """Raise a PrecisionError when kernels with numbers of another kind use this state."""
+        """Raise a PrecisionError if kernels of another precision already use this state."""
         if self._precision is not None:
             require_precision("a state", self._precision, precision)
 

@@ -27,7 +27,7 @@ from . import arithmetic, hook
 Operand = Union["Value", float, int]
 
 _next_sequence = count(1).__next__
-#: Leaves are numbered apart: the parameters of a model have consecutive numbers, however they are used.
+#: Leaves have their own numbering, so that the parameters of a model have consecutive numbers, however they are used.
 _next_leaf_sequence = count(1).__next__
 _creation_order = attrgetter("_sequence")
 
@@ -68,7 +68,7 @@ class Value:
     _index: int
     _trace: Any
     _leaf: int
-    #: Whether it lives in the memory of a kernel (runtime/buffers.py).
+    #: Whether the number lives in the memory of a kernel (runtime/buffers.py).
     _is_bound = False
 
     def __init__(self, data: Any) -> None:
@@ -223,7 +223,7 @@ class Value:
         return _node(arithmetic.minimum(self._data, other._data), _minimum_backward, self, other)
 
     def _copied(self) -> Value:
-        """A node of its own with the same number: what `mgjit.take` returns."""
+        """A new node with the same number, as `mgjit.take` returns it."""
         if (recording := hook.recording) is not None and recording.thread == get_ident():
             return recording.methods["_copied"](self)
         return _unary(self._data, _copy_backward, self)
@@ -240,7 +240,7 @@ class Value:
 
     @staticmethod
     def _lifted(number: Any) -> Value:
-        """A constant leaf: what `mgjit.maximum(0.0, value)` turns its number into."""
+        """A constant leaf for a number, such as the 0.0 of `mgjit.maximum(0.0, value)`."""
         if (recording := hook.recording) is not None and recording.thread == get_ident():
             return recording.methods["_lifted"](number)
         return _constant(number)
@@ -303,7 +303,7 @@ class Value:
         return f"Value(data={self._data}, grad={self._grad})"
 
     def __reduce__(self) -> Any:
-        # A copy or a pickle is a leaf: the graph, and where the number is stored, stay behind.
+        # A copy or a pickle is a leaf: neither the graph nor the place in a kernel's memory is copied.
         cls = type(self)
         while cls._is_bound:
             cls = cls.__bases__[0]
@@ -365,14 +365,14 @@ def select(condition: Any, chosen: Operand, other: Operand) -> Value:
 
 
 def restore(cls: type[Value], data: Any, grad: Any) -> Value:
-    """A leaf with these numbers: what copies and pickles are."""
-    leaf = cls.__new__(cls)  # without calling an __init__ of the user's
+    """A leaf with these numbers, for copies and pickles."""
+    leaf = cls.__new__(cls)  # without calling the __init__ of a user's subclass
     Value.__init__(leaf, data)
     leaf.grad = grad
     return leaf
 
 
-#: The second operand of unary nodes: a leaf that nothing adds to.
+#: Stands for the missing second operand of unary nodes: a leaf to which nothing is added.
 _ABSENT = Value(0.0)
 
 

@@ -1,6 +1,6 @@
-"""The reference: executes any Program, node by node, in pure Python.
+"""The reference interpreter: executes any Program, node by node, in pure Python.
 
-It knows no optimisation; every pass and both backends are checked against it.
+It does not optimise anything; every pass and both backends are checked against it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Interpreter:
             self.content(place[0])[place[1]] = result
 
     def content(self, array: Array) -> MutableSequence[Any]:
-        """The elements of an array; scratch comes into being as nan, which shows reads before writes."""
+        """The elements of an array; scratch arrays start as nan, so that reads before writes show up."""
         if array not in self.memory:
             constant = array.space == "constant"
             self.memory[array] = self.program.constants if constant else [float("nan")] * array.size
@@ -98,11 +98,11 @@ class Interpreter:
         return self.element(array, self.entry(operand.position))
 
     def element(self, array: Array, position: int) -> float:
-        """An element as a number of the Program; inputs may be integers, or more precise."""
+        """An element, converted to the Program's precision; inputs may be integers, or more precise."""
         return self.program.precision.rounded(float(self.content(array)[position]))
 
     def place(self, target: Target) -> tuple[Array, int] | None:
-        """Array and element that a target means in this iteration."""
+        """Array and element that a target denotes in this iteration."""
         if target is None:
             return None
         if isinstance(target, Reference):

@@ -1,4 +1,4 @@
-"""What each operation computes: one Python function a name, shared by the interpreter and its tests."""
+"""The meaning of each operation: one Python function per name, used by the interpreter and the tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _select(condition: float, chosen: float, other: float) -> float:
 
 
 def _link(value: float, operand: float, derivative: float) -> float:
-    """`value`, which depends on `operand` with a derivative that somebody else has worked out, or its reciprocal."""
+    """`value`; a link only declares its derivative by `operand` (link_divided: the reciprocal of the derivative)."""
     return value
 
 
@@ -45,7 +45,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "link_divided": _link,
 }
 
-#: Operations that give one of their operands, or its negative, or 0 or 1: there is nothing to round.
+#: Operations whose result is an operand, its negative, 0 or 1, so that there is nothing to round.
 EXACT = frozenset({
     "maximum", "minimum", "less", "less_equal", "equal", "not_equal", "negate", "absolute", "relu", "copy", "select",
     "link", "link_divided",
@@ -56,6 +56,6 @@ _FUNCTIONS_OF_FLOAT32 = {**FUNCTIONS, "power": arithmetic.power_of_float32}
 
 
 def compute(operation: str, operands: Sequence[float], precision: Precision) -> float:
-    """The result of an operation on numbers of a precision."""
+    """The result of an operation on numbers of the given precision."""
     functions = FUNCTIONS if precision is FLOAT64 else _FUNCTIONS_OF_FLOAT32
     return precision.rounded(functions[operation](*operands))

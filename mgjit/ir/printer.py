@@ -1,4 +1,4 @@
-"""Programs as text that people can read."""
+"""Programs as readable text."""
 
 from __future__ import annotations
 

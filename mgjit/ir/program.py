@@ -35,13 +35,13 @@ class Array:
     """A named block of numbers.
 
     Attributes:
-        name: for printing and generated code.
+        name: used in printed Programs and in generated code.
         space: which memory it is part of: constant, parameter, gradient, state, input, output, scratch.
         size: number of elements.
         region: for parameter, gradient, state and input, which of the regions of that space.
         format: of an input, the struct code of the elements, which are converted when read; all other arrays
             have numbers of the Program's precision.
-        shape: the loop counts a scratch array was made for.
+        shape: the counts of the loops that a scratch array was made for.
         padded_rows: the stretches of the array whose rows have padding behind them.
     """
 
@@ -139,7 +139,7 @@ class Statement:
     """One operation.
 
     Attributes:
-        operation: a name of trace.opcodes.OPERATIONS.
+        operation: a name in record.opcodes.OPERATIONS.
         operands: its operands; an update has the target as an additional first operand.
         target: where the result goes, or None (then it is only read as a Register).  A Choice target
             of an update writes to one of two places; a None inside a Choice writes nowhere.
@@ -211,8 +211,8 @@ class Backward:
 
     Attributes:
         root: what is differentiated.
-        number: of the pass in its first iteration, counting passes in order of the trace.
-        instances: the numbers in all iterations of the loops around it.
+        number: the number of the pass in its first iteration; passes are counted in order of the trace.
+        instances: the numbers of the pass in all iterations of the loops around it.
     """
 
     __slots__ = ("instances", "number", "root")
@@ -232,8 +232,8 @@ class Program:
         forward, backward, update: the three phases, executed in this order by a step.
         constants: contents of the constant array.
         tables: contents of the index table array (int32).
-        fused: the backward and update phases in one, for a whole step; empty when that gains nothing.
-        precision: of every number.
+        fused: the backward and update phases fused, for a whole step; empty if fusing gains nothing.
+        precision: the number type.
     """
 
     forward: list[Node]
@@ -251,7 +251,7 @@ class Program:
 
     @property
     def functions(self) -> tuple[tuple[str, list[Node]], ...]:
-        """Name and nodes of everything that is emitted: the phases, and the last two fused."""
+        """Name and nodes of everything that is emitted: the three phases, and the last two fused."""
         return (*self.phases, ("fused", self.fused))
 
 
@@ -279,7 +279,7 @@ def statements(nodes: Sequence[Node]) -> Iterator[Statement]:
 
 
 def leaf_operands(operand: Operand) -> Iterator[Operand]:
-    """The operand itself, or the alternatives of a Choice; the operands of run-time indices as well."""
+    """The operand itself or the alternatives of a Choice, including the operands of run-time indices."""
     if isinstance(operand, Choice):
         yield from leaf_operands(operand.first)
         yield from leaf_operands(operand.rest)
@@ -299,7 +299,7 @@ def leaf_targets(target: Target) -> Iterator[Reference | TargetMixed]:
 
 
 def reads(statement: Statement) -> Iterator[tuple[Array, Index | None]]:
-    """Every element that the statement may read, the target of an update included; None stands for any element."""
+    """Every element that the statement may read, including the target of an update; None stands for any element."""
     operands = list(statement.operands)
     for place in leaf_targets(statement.target):
         if isinstance(place, Reference):
@@ -318,7 +318,7 @@ def reads(statement: Statement) -> Iterator[tuple[Array, Index | None]]:
 
 
 def arrays_read(statement: Statement) -> Iterator[Array]:
-    """Every array that the statement may read, the target of an update included."""
+    """Every array that the statement may read, including the target of an update."""
     return (array for array, _ in reads(statement))
 
 

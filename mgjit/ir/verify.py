@@ -1,4 +1,4 @@
-"""Check that a Program is well formed: what every pass must leave behind.
+"""Check that a Program is well formed, as every pass must leave it.
 
 1. Loop variables are used only inside their loops.
 2. Registers are used only where their statement has run: earlier in the same body or in one around it, and
@@ -34,7 +34,7 @@ from .program import (
 
 
 def verify(program: Program) -> None:
-    """Raise a VerificationError when `program` is not well formed."""
+    """Raise a VerificationError if `program` is not well formed."""
     checker = _Checker(program)
     for nodes in (program.forward, program.backward, program.update, program.fused):
         checker.nodes(nodes, frozenset(), set())
