@@ -1,4 +1,4 @@
-"""Work that allocates much and frees little runs without the garbage collector, which would only look for cycles."""
+"""Running work without the garbage collector, which only costs time where much is allocated and little freed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def without_garbage_collection(work: Callable[[], T]) -> T:
-    """`work()`, with the garbage collector switched off; afterwards it is as it was."""
+    """Return `work()`, run with the garbage collector switched off; afterwards its state is restored."""
     enabled = gc.isenabled()
 
     def uncollected() -> T:

@@ -1,14 +1,14 @@
-"""Private directories for temporary files, which do not stay behind when a process is killed.
+"""Private directories for temporary files, which are eventually removed even if a process is killed.
 
-1. A directory is made for the user alone, and locked (`flock`) for as long as it is needed.  The system gives the
-   lock back when the process ends, however it ends, and in whatever container it ran: no process number is compared.
-2. The first directory that a process makes in a place is the occasion to look at those that others left: what can
-   be locked has no owner any more and is removed.
-3. Between making a directory and locking it, another process may come and remove it.  Whoever finds that makes
-   another one: a directory counts when it is locked and still there.
+1. A directory is accessible to this user only, and locked (`flock`) for as long as it is needed.  The system releases
+   the lock when the process ends, however it ends, and in whatever container: no process ids are compared.
+2. When a process makes its first directory in a place, it looks for abandoned ones: if a directory can be locked, its
+   process has ended, and it is removed.
+3. Between making a directory and locking it, another process may remove it; then another one is made.  A directory is
+   valid once it is locked and still exists.
 
-Only directories of this user, with the name of these, are touched; no symbolic link is followed.  Where the system or
-the file system has no such locks, nobody can lock the directory of another, and what a killed process left stays.
+Only directories of this user whose names have the right form are touched; symbolic links are not followed.  Where
+there are no such locks, no directory can be locked, and the directories of killed processes stay.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ PREFIX = "mgjit-scratch-"
 
 _ATTEMPTS = 10
 
-#: The places where this process has looked for what others left.
+#: The places where this process has already looked for abandoned directories.
 _searched: set[str] = set()
 
 
 @contextlib.contextmanager
 def directory(place: str) -> Iterator[str]:
-    """A private directory in `place`, removed whatever happens.
+    """A context with a private directory in `place`, which is removed whatever happens.
 
     Raises:
-        OSError: there cannot be one.
+        OSError: it cannot be made.
     """
     path, descriptor = make(place)
     try:
@@ -48,10 +48,10 @@ def directory(place: str) -> Iterator[str]:
 
 
 def make(place: str) -> tuple[str, int | None]:
-    """A private directory in `place`, until `remove` or the end of the process, and the descriptor that locks it.
+    """Make a private directory in `place`, which lasts until `remove`; returns it and the descriptor that locks it.
 
     Raises:
-        OSError: there cannot be one.
+        OSError: it cannot be made.
     """
     if place not in _searched:
         _searched.add(place)
@@ -60,7 +60,7 @@ def make(place: str) -> tuple[str, int | None]:
 
 
 def remove(path: str, descriptor: int | None) -> None:
-    """Remove a directory, also with the one descriptor that its lock has just given back: `rmtree` needs more."""
+    """Remove a directory, even if the process has no free descriptor but that of its lock (`rmtree` needs more)."""
     if descriptor is not None:
         os.close(descriptor)
     shutil.rmtree(path, ignore_errors=True)
@@ -73,7 +73,7 @@ def remove(path: str, descriptor: int | None) -> None:
 def _make(place: str) -> tuple[str, int | None]:
     """A new directory and the descriptor that locks it."""
     for _ in range(_ATTEMPTS):
-        # Not `tempfile.mkdtemp`: it has a lock, and a child that is forked while a thread has it hangs.
+        # Not `tempfile.mkdtemp`: a child that is forked while a thread holds its lock would hang.
         path = os.path.join(place, PREFIX + os.urandom(8).hex())
         os.mkdir(path, 0o700)
         if not LOCKS:
@@ -100,12 +100,12 @@ def _make(place: str) -> tuple[str, int | None]:
 
 
 def _open(path: str) -> int:
-    """A descriptor of a directory; a symbolic link is none."""
+    """Open a directory, not following a symbolic link; returns the descriptor."""
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
 
 
 def remove_abandoned(place: str) -> None:
-    """Remove the directories in `place` whose processes are no more."""
+    """Remove the directories in `place` whose processes have ended."""
     if not LOCKS:
         return
     try:
@@ -119,14 +119,14 @@ def remove_abandoned(place: str) -> None:
 def _remove_if_abandoned(path: str) -> None:
     try:
         descriptor = _open(path)
-    except OSError:  # gone, no directory, or of another user
+    except OSError:  # gone, not a directory, or another user's
         return
     try:
         if os.fstat(descriptor).st_uid == os.geteuid():
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.lstat(path), os.fstat(descriptor)):
                 shutil.rmtree(path, ignore_errors=True)
-    except OSError:  # its process lives, or there are no locks
+    except OSError:  # its process is running, or there are no locks
         pass
     finally:
         os.close(descriptor)

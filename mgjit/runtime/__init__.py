@@ -1,1 +1,1 @@
-"""What runs a compiled step: buffers, the call into C, the kernel."""
+"""Running a compiled step: kernels, their memory, and the call into C."""

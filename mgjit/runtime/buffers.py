@@ -1,18 +1,17 @@
-"""Where parameters and their gradients live once a step has been compiled: contiguous buffers
-of one precision.
+"""The memory of parameters and gradients once a step has been compiled: contiguous buffers of one precision.
 
-A Value moves into a `ParameterStorage` by changing its class to one whose `_data` and `_grad` read and write the
-buffers.  Nothing is copied and nothing can be out of date: the kernel and Python see the same memory.  The
-classes have no slots of their own, which is what makes changing `__class__` legal; a Value that was never compiled
-keeps plain slots.
+A Value moves into a `ParameterStorage` when its class is changed to one whose `_data` and `_grad` read and write the
+buffers.  The kernel and Python then see the same memory, so nothing is copied and nothing can be out of date.  The
+classes have no slots of their own, which makes changing `__class__` legal; a Value that was never compiled keeps plain
+slots.
 
-A `Move` is what the first run of a kernel moves, all at once:
+The first run of a kernel moves everything at once, by a `Move`:
 
 1. `fill` copies the numbers into the new memory.  The kernel runs there, while Python still sees the old numbers.
-2. `commit` lets Values and State show the new memory, in one call of C that no signal interrupts.
+2. `commit` switches Values and State over to the new memory, in one call into C that no signal interrupts.
 
-So a call that ends before it has run leaves nothing behind, not even the rounding to float32.  Of two kernels that
-would move the same parameters, in two threads, the second finds them moved, and is made again.
+So a call that ends before the kernel has run leaves nothing behind, not even the rounding to float32.  If two kernels
+in two threads are to move the same parameters, the second finds them moved, and is made again.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 _is_not = operator.is_not
 
-#: Bytes of a cache line; vectors that straddle two lines are slower.
+#: Bytes per cache line; vectors that straddle two lines are slower.
 _LINE = 64
 
 
@@ -48,7 +47,7 @@ def aligned_zeros(n: int, precision: Precision = FLOAT64) -> Any:
 
 
 class ParameterStorage:
-    """Data and gradients of `n` parameters, side by side.  What is written is rounded to the precision."""
+    """Data and gradients of `n` parameters in contiguous arrays.  Numbers are rounded to the precision when written."""
 
     __slots__ = ("data", "grad", "precision")
 
@@ -86,9 +85,9 @@ class BoundValue(Value):
     _grad = property(_grad, _set_grad)
 
 
-BoundValue.__name__ = BoundValue.__qualname__ = "Value"  # users see a Value, because it is one
+BoundValue.__name__ = BoundValue.__qualname__ = "Value"  # an implementation detail, so users see a plain Value
 
-#: The bound class of each class of Values (users may derive from Value).
+#: The bound class for each class of Values (users may derive from Value).
 bound_classes: dict[type, type] = {Value: BoundValue}
 
 
@@ -102,11 +101,11 @@ def bound_class(cls: type) -> type:
 
 
 def storage_of(value: Value) -> ParameterStorage | None:
-    """Where a Value lives, or None for one that no kernel has moved."""
+    """The storage that a Value lives in, or None if no kernel has moved it."""
     return value._storage if value._is_bound else None
 
 
-#: Held from `fill` to `commit`: one move at a time.
+#: Held from `fill` to `commit`, so that there is one move at a time.
 moving = new_lock()
 
 
@@ -118,10 +117,10 @@ class Move:
     """Parameters and state that a kernel is going to move into its memory.
 
     Args:
-        values: that are bound to nothing yet.
-        places: of each of them in the storage.
+        values: the parameters, which no kernel has moved yet.
+        places: the position of each of them in the storage.
         size: of the storage.
-        states: that the kernel uses, moved or not.
+        states: all states that the kernel uses, moved or not.
     """
 
     def __init__(
@@ -142,7 +141,7 @@ class Move:
         self._moves = [move for thing, place in self._objects for move in thing.moves(self.storage, place)]
         self._states = states
         self._old_buffers = [state._buffer for state in states]
-        #: Of each state, in the numbers of the kernel.
+        #: For each state, its buffer in the kernel's precision.
         self.state_buffers = [
             buffer if buffer.typecode == precision.format else zero_array(len(buffer), precision)
             for buffer in self._old_buffers
@@ -150,7 +149,7 @@ class Move:
 
     @classmethod
     def of_trace(cls, trace: Trace, layout: ParameterLayout | None) -> Move:
-        """What the first run of a trace has to move: the parameters that it has met first, and the state."""
+        """What the first run of a traced kernel has to move: the parameters that no kernel owns yet, and the state."""
         start = trace.new_parameters[0][0] if trace.new_parameters else 0
         places = [number - start for number, _ in trace.new_parameters]
         size = places[-1] + 1 if places else 0
@@ -160,10 +159,10 @@ class Move:
         return cls(values, places, size, states, trace.precision)
 
     def fill(self) -> None:
-        """Copy the numbers.
+        """Copy the numbers into the new memory.
 
         Raises:
-            Moved: something of it lives elsewhere by now.
+            Moved: another kernel has moved some of them in the meantime.
         """
         buffers = [state._buffer for state in self._states]
         if any(value._is_bound for value in self._values) or any(map(_is_not, buffers, self._old_buffers)):
@@ -182,7 +181,7 @@ class Move:
                     new[index] = number
 
     def commit(self) -> None:
-        """Let the Values and states show what is in the memory of the kernel; does nothing the second time."""
+        """Switch the Values and states over to the kernel's memory; does nothing the second time."""
         _assign(
             [*self._values, *self._values, *self._states, *self._states, *self._values],
             [
@@ -204,14 +203,14 @@ class Move:
 
 
 def _assign(things: Iterable[Any], names: Iterable[str], contents: Iterable[Any]) -> None:
-    """Assign attributes, without a moment at which Python could do anything else."""
+    """Assign attributes in one call into C, during which no other Python code can run."""
     deque(map(object.__setattr__, things, names, contents), maxlen=0)
 
 
 def bind(
     values: Sequence[Value | Parameter], places: Sequence[int], size: int, precision: Precision = FLOAT64
 ) -> ParameterStorage:
-    """Move Values and other objects that are bound to nothing yet into one new storage of `size` elements."""
+    """Move Values and other objects that no kernel has moved yet into one new storage of `size` elements."""
     move = Move(values, places, size, (), precision)
     move.fill()
     move.commit()

@@ -1,16 +1,16 @@
-"""Numbers of the user's objects that are copied into a state before each call and back after it.
+"""Numbers in the user's objects that are copied into a State before each call, and back after it.
 
-For numbers that cannot live in a kernel's memory themselves: variables, elements of lists, fields of single objects.
+This is for numbers that cannot live in a kernel's memory: variables, elements of lists, fields of single objects.
 Two functions are generated for the places of a kernel (placewriter.py):
 
-1. `fill` looks at all places, and then copies what lies there into the state.  It says so when something there is
-   not what it was when the step was traced; then nothing is lost, because only the state was written.
-2. The code runs, and counts that it has.
-3. `show` puts back what the code has assigned.  A long list of which no bit has changed stays as it is.
+1. `fill` checks all places, then copies their numbers into the State.  It returns False if something there is not what
+   it was when the step was traced; no harm is done, because only the State was written.
+2. The code runs, and increments its counter.
+3. `show` writes back what the code has assigned.  A long list of which no bit has changed is left alone.
 
-Whoever runs the code without a transaction notes in `owed` what the counter was before.  As long as a number is
-there, the places may be owed what the code has done, and `settle` pays that: after an exception that came in between,
-before the next call, and in the child of a fork.
+A call that runs the code without a transaction notes in `owed` what the counter was before.  While a number is there,
+the results of the code may not have been written back yet.  `recover` makes up for it: after an exception that came in
+between, before the next call, and in the child of a fork.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Copied:
     """One number, or a list of numbers.
 
     Attributes:
-        place: where the user has it.
-        offset: of the first number in the state.
-        size: of the list; 0 for a number that is in no list.
+        place: where it is in the user's objects.
+        offset: of the first number in the State.
+        size: the length of the list; 0 for a single number.
         assigned: whether it is copied back.
         replaced: whether the step puts a new list there instead of assigning elements.
-        integers: offsets of the numbers that are ints in Python, after the step.
+        integers: offsets of the numbers that are ints in Python after the step.
         given_integers: offsets of the numbers that were ints before it.
     """
 
@@ -51,19 +51,19 @@ class Copied:
 
     @property
     def count(self) -> int:
-        """How many numbers it has."""
+        """How many numbers there are."""
         return self.size or 1
 
     @property
     def offsets(self) -> range:
-        """Of its numbers in the state."""
+        """The offsets of its numbers in the State."""
         return range(self.offset, self.offset + self.count)
 
     def read(self) -> Sequence[Any]:
         """The numbers that are there now.
 
         Raises:
-            ArgumentError: it is no list of this length.
+            ArgumentError: it is not a list of this length any more.
         """
         content = self.place.read()
         if self.size and (type(content) is not list or len(content) != self.size):
@@ -74,28 +74,28 @@ class Copied:
         return content if self.size else (content,)
 
     def changed_kind(self) -> str:
-        """What is no int any more where an int was, in words; empty when there is nothing.
+        """The first number that was an int and no longer is, in words; empty if there is none.
 
-        The other way round makes no difference: an int where there was a float is equal to the float that is copied.
+        The other way round makes no difference: an int where there was a float equals the float that is copied.
         """
         if not self.given_integers:
             return ""
         try:
             numbers = self.read()
         except (ArgumentError, LookupError, AttributeError, ValueError):
-            return ""  # says so itself when it is to be copied
+            return ""  # copying it will raise this error
         found = [numbers[k - self.offset] for k in sorted(self.given_integers)]
         other = next((number for number in found if type(number) is float), None)
         return "" if other is None else f"{self.place.describe()} was an int when the step was traced, is {other!r}"
 
 
 class Copies:
-    """All that a kernel copies.
+    """Everything that a kernel copies.
 
     Attributes:
-        fill: copies into the state and returns True; or returns False.
-        show: copies back what is assigned.
-        owed: one number: what the counter was before a call that is under way, or -1.
+        fill: copies into the State and returns True, or returns False if something does not fit.
+        show: copies back what was assigned.
+        owed: one number: the counter before a call that is under way, or -1.
     """
 
     def __init__(self, state: Any, parts: Sequence[Copied], counter: array[int]) -> None:
@@ -107,10 +107,10 @@ class Copies:
         recover_after_fork(self)
 
     def copy_in(self) -> None:
-        """Fill the state.
+        """Fill the State.
 
         Raises:
-            ArgumentError: something there is no number any more; nothing was changed.
+            ArgumentError: something there is not a number any more; nothing was changed.
             Moved: a number lives in the memory of another kernel by now.
         """
         self.recover()
@@ -118,7 +118,7 @@ class Copies:
             self._fill_slowly()
 
     def recover(self) -> None:
-        """Show what is owed; may be called at any time, and again."""
+        """Write back what a finished call still owes; may be called at any time, and repeatedly."""
         before = self.owed[0]
         if before >= 0:
             if self._counter[0] != before:
@@ -130,11 +130,11 @@ class Copies:
         return [part.place for part in self._parts]
 
     def difference(self) -> str:
-        """The first number that is no int any more where an int was, in words; empty when there is none."""
+        """The first number that was an int and no longer is, in words; empty if there is none."""
         return next(filter(None, (part.changed_kind() for part in self._parts)), "")
 
     def _fill_slowly(self) -> None:
-        """The same as `fill`, with a message about what is wrong."""
+        """As `fill`, but raises an error that says what is wrong."""
         code = self._buffer.typecode
         found = [(part, self._numbers(part, code)) for part in self._parts]
         self._kept[:] = [b""] * len(self._kept)

@@ -1,7 +1,7 @@
-"""A call path for one kernel: a Python function, generated for the structure of its arguments.
+"""A fast call path for one kernel: a Python function generated for the structure of its arguments.
 
-The general path asks the plan of the arguments, node by node, and the guard, entry by entry.  The generated function
-has all these questions in one condition, packs all numbers at once, and makes one foreign call:
+The general path checks the arguments node by node, and the guard entry by entry.  The generated function has all these
+checks in one condition, packs all numbers at once, and makes one foreign call:
 
 1. The condition: types and lengths of the arguments, ranges of run-time indices, captured names by identity.
 2. `struct` packs the numbers, behind the address of the pointer block, into bytes that only this call has.  Arguments
@@ -12,9 +12,9 @@ has all these questions in one condition, packs all numbers at once, and makes o
 5. Numbers of the user's objects are copied in before a long call, and out after it (copies.py); also when something is
    raised in between, once the code has run.
 
-Whatever does not fulfil the condition, cannot be packed or is refused by the gate goes to the general path, which
-knows every case and every error.  A condition may therefore be too strict, but never too lax, and it must not be
-possible that what it has looked at changes before it is used: indices are taken from numbers, bytes and private lists.
+Whatever does not meet the condition, cannot be packed or is refused by the gate takes the general path, which handles
+every case and every error.  So a condition may be too strict but never too lax, and what it has checked must not be
+able to change before it is used: that is why indices are taken from numbers, bytes and private lists.
 """
 
 from __future__ import annotations
@@ -50,28 +50,28 @@ from .ffi import PYPY, PointerBlock
 from .kernel import Kernel
 from .turn import Turn
 
-#: A kernel that takes no longer may keep the GIL: waking another thread takes as long.
+#: A kernel that takes no longer than this may keep the GIL, since waking another thread would take as long.
 _SHORT_SECONDS = 20e-6
-#: So many calls must have been timed before a kernel gets its function.
+#: How many calls are timed before a kernel gets its function.
 _TIMED_CALLS = 3
 #: Lists up to this length are packed element by element.
 _FEW = 16
-#: And so many integers are looked at one by one.
+#: Up to this many integers are checked one by one.
 _FEW_INTEGERS = 8
-#: Errors skip frames of files of the package.
+#: The file name of the generated code: inside the package, so that error locations skip its frames.
 _FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<generated call>")
 
 
-#: With more of them it takes longer to compile the function than it will save.
+#: With more conditions than this, compiling the function takes longer than it saves.
 _MOST_CONDITIONS = 500
-#: CPython compares integers up to this one quickly; greater ones take the general path.
+#: CPython compares integers up to this one quickly; larger ones take the general path.
 _QUICK_INTEGERS = 2**30 - 1
-#: What the function is called in its source; parameters may have the same name.
+#: The name of the function in its source; a parameter may have the same name.
 _NAME = "call"
 
 
 class _Unsuitable(Exception):
-    """Calls of this structure stay on the general path."""
+    """Calls with this structure must take the general path."""
 
 
 def fast_call(
@@ -84,13 +84,13 @@ def fast_call(
     counter: array[int],
     tracing: Collection[int],
 ) -> Callable[..., Any] | None:
-    """The function, or None where there is only the general path.
+    """Generate the function; None if calls of this structure must take the general path.
 
     Args:
         function: of the step.
         fallback: the general path; takes the arguments by position.
         counter: is incremented by each call.
-        tracing: not empty while a trace is under way.
+        tracing: the threads that are tracing; not empty while a trace is under way.
     """
     library = kernel.code.library
     parameters = list(signature.parameters.values())
@@ -133,13 +133,13 @@ def fast_call(
 
 
 def is_worth_it(kernel: Kernel) -> bool:
-    """Whether there have been enough calls to generate a function."""
+    """Whether there have been enough calls to make generating a function worthwhile."""
     return kernel.timed_calls >= _TIMED_CALLS
 
 
 def is_short(kernel: Kernel, turn: Turn) -> bool:
     """Whether calls may hold the GIL and need no lock, unless they have buffers to put into the block."""
-    # What has been copied or drawn cannot be taken back when the gate refuses.
+    # Copies and draws could not be undone if the gate then refused.
     simple = isinstance(kernel.result, (OutputResult, ConstantResult))
     simple = simple and kernel.copies is None and kernel.draws is None
     return simple and _takes_little_time(kernel) and not turn.has_long_calls
@@ -153,9 +153,9 @@ def _takes_little_time(kernel: Kernel) -> bool:
 def _in_namespace(
     name: str, source: str, namespace: dict[str, Any], names: dict[str, Any], cells: dict[str, CellType]
 ) -> Callable[..., Any]:
-    """The function that is defined by `source`, with these global variables; `names` and `cells` are its closure.
+    """The function that `source` defines, with these globals, and with `names` and `cells` as its closure.
 
-    So it reads what the step captures as cheaply as the step does.
+    It thus reads what the step captures as cheaply as the step itself.
     """
     around = f"def make({', '.join([*names, *cells])}):\n{indent(source, '    ')}\n    return {_NAME}\n"
     module: dict[str, Any] = {}
@@ -166,8 +166,8 @@ def _in_namespace(
     shared = tuple(cells.get(name, cell) for name, cell in closure)
     code = made.__code__.replace(co_name=name)
     found = FunctionType(code, namespace, name, made.__defaults__, shared)
-    found.__module__ = __name__  # a trace does not look into it
-    found.__qualname__ = name  # this or the name of the code is in Python's messages
+    found.__module__ = __name__  # so that traces treat it as mgjit's own code
+    found.__qualname__ = name  # appears in Python's error messages
     return found
 
 
@@ -175,13 +175,13 @@ class _Writer:
     """Writes the function.
 
     Attributes:
-        names: the objects that it uses, by the names they have in it.
-        cells: the cells of variables that the step captures, by the names these have in it.
-        conditions: what must hold, in order; some give a name to a part of an argument.
-        unpackings: statements that take short lists apart.
+        names: the objects that it uses, by their names in the source.
+        cells: the cells of variables that the step captures, by their names in the source.
+        conditions: what must hold, in order; some name a part of an argument.
+        unpackings: statements that unpack short lists.
         numbers: expressions of the packed numbers, in the order of their places.
         pointers: expressions of the buffers that are passed to C; "None" for those that are put into the block.
-        puts: slot and expression of the latter.
+        puts: slot and expression of the buffers that are put into the block.
         packing: expression of the packed numbers.
     """
 
@@ -204,7 +204,7 @@ class _Writer:
         self._counts = {check.input_index: check.count for check in reversed(kernel.checks)}
 
     def own(self, name: str) -> str:
-        """A name that no parameter has."""
+        """A name that does not clash with a parameter."""
         return self._prefix + name
 
     def name_of(self, thing: Any) -> str:
@@ -232,7 +232,7 @@ class _Writer:
         raise _Unsuitable
 
     def typed(self, place: str, kind: type) -> str:
-        """Require a type; returns a local name of what has it."""
+        """Require a type; returns a local name for the value."""
         if place.isidentifier():
             self.conditions.append(f"{self._type}({place}) is {self.name_of(kind)}")
             return place
@@ -371,7 +371,7 @@ class _Writer:
     def body(
         self, enter: Callable[..., float], block: PointerBlock, turn: Turn, short: bool, counter: array[int]
     ) -> list[str]:
-        """What is done once the numbers are packed."""
+        """The statements that run once the numbers are packed."""
         packed, number = self.own("packed"), self.own("number")
         form = struct.Struct(f"d{self.kernel.plan.packed_size}{self.kernel.plan.precision.format}")
         numbers = ", ".join([self.name_of(float(block.location())), *self.numbers])
@@ -386,7 +386,7 @@ class _Writer:
     def body_without_addresses(
         self, enter: Callable[[], int], block: PointerBlock, turn: Turn, counter: array[int]
     ) -> list[str]:
-        """The same for PyPy, where bytes have no address to keep: everything is put into the memory of the kernel."""
+        """As `body`, for PyPy, where bytes have no fixed address: everything is copied into the kernel's memory."""
         packed, kernel = self.own("packed"), self.kernel
         self.packing = f"({''.join(f'{number}, ' for number in self.numbers)})"
         frame, put = self.name_of(kernel.frame.packed), self.name_of(block.set)
@@ -400,9 +400,9 @@ class _Writer:
         return _inside(f"with {self.name_of(turn.lock)}:", lines)
 
     def _with_copies(self, call: str, counter: array[int], result: str) -> list[str]:
-        """A call and the return of its result, with the copying around it, and what it draws.
+        """A call and the return of its result, with the copying and drawing around it.
 
-        Numbers are owed from before the call until they have been copied back; to settle that is tried twice, as in
+        Numbers are owed from before the call until they have been copied back; recovery is attempted twice, as in
         interruption.py.
         """
         copies, draw = self.kernel.copies, self.kernel.draw

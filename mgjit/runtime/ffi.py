@@ -1,4 +1,4 @@
-"""Calling C: one small interface over ctypes (CPython) and cffi's backend (PyPy).
+"""Calling C: a small interface over ctypes (CPython) and cffi's backend (PyPy).
 
 Every entry point of a generated library has the signature `int name(void *const *m)`, so this module needs
 one function type and one kind of argument, with one exception at the end:
@@ -6,7 +6,7 @@ one function type and one kind of argument, with one exception at the end:
 1. `load(path)` opens a shared object once;
 2. `PointerBlock(n)` allocates the argument, an array of n pointers, once;
 3. `block.set(i, buffer)` stores the address of a buffer and keeps the buffer alive;
-4. `library.function(name)(block)` calls; `library.bind(name, block)()` is the same with less work a call.
+4. `library.function(name)(block)` calls; `library.bind(name, block)()` is the same with less overhead per call.
 
 Measured on one machine, in nanoseconds, on CPython 3.9 / 3.11 / 3.13 / PyPy 3.9: a bound call 96 / 94 / 142
 / 9, `set` of bytes 196 / 115 / 109 / 7 (on PyPy 40 for bytes not seen before), of an `array.array` 184 / 95 /
@@ -43,7 +43,7 @@ else:
     _address = ctypes.addressof
     _writable = ctypes.c_char.from_buffer
     _PyBuffer = ctypes.c_void_p * 16  # a Py_buffer is 10 or 11 words long, and starts with the address
-    # Indexing, unlike attribute access, makes function objects that nobody else can configure.
+    # Indexing, unlike attribute access, makes new function objects, which nobody else can configure.
     _export = ctypes.pythonapi["PyObject_GetBuffer"]
     _export.argtypes = (ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
     _release = ctypes.pythonapi["PyBuffer_Release"]
@@ -60,8 +60,8 @@ class PointerBlock:
     def __init__(self, count: int) -> None:
         length = max(count, 1)
         self._addresses = (ctypes.c_void_p * length)()
-        # The same memory seen as `char *`: assigning bytes there is the only documented way to get at
-        # the address of a bytes object without a copy that costs less than a microsecond.
+        # The same memory seen as `char *`: assigning bytes there is the only documented way to get the address of a
+        # bytes object without a copy in less than a microsecond.
         self._texts = (ctypes.c_char_p * length).from_buffer(self._addresses)
         self._kept: list[Any] = [None] * length
         self.pointer: Any = ctypes.byref(self._addresses)
@@ -134,7 +134,7 @@ class Library:
         opened = ctypes.PyDLL(self.path, handle=self._handle._handle) if holds_gil else self._handle
         entry: Any = opened[name]
         entry.restype = ctypes.c_double
-        entry.library = self  # what the call needs must outlive it
+        entry.library = self  # the library must outlive the function
         call: Callable[..., float] = entry
         return call
 
@@ -154,7 +154,7 @@ def address_of(buffer: Any) -> int:
 
 
 def _address_of_readonly(buffer: Any) -> int:
-    """The general way of CPython: export the buffer, read its address, give it back."""
+    """CPython's general way: export the buffer, read its address, release it."""
     view = _PyBuffer()
     reference = ctypes.byref(view)
     try:
@@ -254,7 +254,7 @@ if PYPY and not TYPE_CHECKING:
 
 @functools.cache
 def _share_libm() -> tuple[Any, ...]:
-    """Make the mathematical library visible to libraries that do not name it themselves."""
+    """Make libm visible to libraries that were not linked with it."""
     found = []
     for name in _LIBM:
         try:
@@ -265,13 +265,13 @@ def _share_libm() -> tuple[Any, ...]:
 
 
 def load(path: str | os.PathLike[str]) -> Library:
-    """Open a shared object.  CompilerError with the loader's own words when that is not possible."""
+    """Open a shared object.  Raises a CompilerError with the loader's message if that fails."""
     name = os.path.abspath(os.fspath(path))
     try:
         return Library(name, _open(name))
     except OSError as reason:
-        # Without C development files a library is linked with nothing, and finds `exp` in the process -
-        # unless the interpreter keeps its own copy of libm private.
+        # Without C development files, a library is linked with nothing, and finds `exp` in the process, unless the
+        # interpreter keeps its own copy of libm private.
         if "undefined symbol" not in str(reason) and "symbol not found" not in str(reason):
             raise CompilerError(f"the compiled library {name} does not load: {reason}") from None
     _share_libm()
@@ -282,7 +282,7 @@ def load(path: str | os.PathLike[str]) -> Library:
 
 
 def load_bytes(binary: bytes) -> Library:
-    """Open a shared object that is in memory: through a private file that is gone when this returns."""
+    """Open a shared object from bytes, through a private file that is removed before this returns."""
     reasons: list[str] = []
     for place in settings.scratch_directories():
         try:

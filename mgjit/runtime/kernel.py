@@ -3,10 +3,10 @@
 `Code` is what can be shared and cached: functions of one pointer block, and what the block must contain.
 `Kernel` is one step's instance of it: the block filled with this step's parameters, state and inputs.
 
-What a call changes, it changes in a `transaction`: the code runs, without a moment at which Python could raise
-anything, and then parameters that have just moved and the Values among the arguments show what it did.  An exception
-before the code has run leaves nothing behind; one that comes later does not stop this.  Generated Python can be
-interrupted, so its memory is put back.
+A call changes things in a `transaction`: the code runs in one uninterruptible call, then parameters that have just
+moved and Values among the arguments are switched over to its results.  An exception before the code has run leaves
+nothing behind; one that comes later does not prevent the switch.  Generated Python can be interrupted; its memory is
+then restored.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .copies import Copies
 
 PHASES = ("forward", "backward", "update", "step")
 
-#: The arguments of one call that has none.
+#: For `starmap`: one call without arguments.
 _ONCE: tuple[tuple[()], ...] = ((),)
 
 
@@ -73,7 +73,7 @@ class Code:
         return cls(layout.slots, layout.scratch_size, constants, layout.tables, None, source, {}, parameters)
 
     def metadata(self) -> dict[str, Any]:
-        """What a cache entry needs besides the binary and the source, as JSON."""
+        """What a cache entry holds besides the binary and the source, as JSON."""
         return {
             "slots": [list(slot) for slot in self.slots],
             "scratch_size": self.scratch_size,
@@ -120,16 +120,16 @@ class Kernel:
         self.values = values
         self.copies = copies
         self.checks = checks
-        #: What is written into buffers among the arguments; None when nothing is.
+        #: What is written into buffers among the arguments, or None.
         self.writes = writes or None
-        #: What each call draws, or None; and what draws it.
+        #: The plan of what each call draws, or None; `draw` makes these draws.
         self.draws = draws if draws is not None and draws.size else None
         drawn = [] if self.draws is None else [zero_array(self.draws.size, plan.precision)]
         self.draw: Callable[[], None] | None = None if self.draws is None else self.draws.filler(drawn[0])
         self.guard, self.parameters = guard, parameters
         #: What the first run moves; None afterwards.
         self.move: Move | None = move
-        #: Whether a call has anything to do besides filling the frame.
+        #: Whether a call has more to do than fill the frame.
         self.needs_accepting = bool(checks or plan.buffers or values is not None or copies)
         memory: dict[str, Any] = {
             "parameter": [storage.data for storage in parameters],
@@ -163,7 +163,7 @@ class Kernel:
         return next(k for k, slot in enumerate(self.code.slots) if (slot.space, slot.region) == (space, region))
 
     def pointer_block(self, more: int = 0) -> ffi.PointerBlock:
-        """A new block of pointers at the kernel's memory, and `more` empty ones."""
+        """A new block of pointers to the kernel's memory, followed by `more` empty ones."""
         block = ffi.PointerBlock(len(self.buffers) + more)
         for number, buffer in enumerate(self.buffers):
             if buffer is not None and len(buffer):
@@ -201,7 +201,7 @@ class Kernel:
         self.step = self.run["step"]
 
     def _undone(self, run: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Generated Python whose writes are undone when it is interrupted."""
+        """A generated Python function, wrapped so that its writes are undone if it is interrupted."""
         written = [k for k, slot in enumerate(self.code.slots) if slot.space in ("parameter", "gradient", "state")]
 
         def run_or_undo(buffers: Any) -> None:
@@ -232,10 +232,10 @@ class Kernel:
             self.outputs[:] = array(self.outputs.typecode, [math.nan]) * len(self.outputs)
 
         def work() -> None:
-            if self.draw is not None and phase in ("forward", "step"):  # later phases go on with what forward has drawn
+            if self.draw is not None and phase in ("forward", "step"):  # later phases use what forward has drawn
                 self.draw()
             started = perf_counter()
-            runs.extend(starmap(run, _ONCE))  # a call and the note that it was made, in one call of C
+            runs.extend(starmap(run, _ONCE))  # runs it and records that, in one call into C
             if phase == "step":
                 self.seconds_a_call = min(self.seconds_a_call, perf_counter() - started)
                 self.timed_calls += 1
@@ -250,13 +250,13 @@ class Kernel:
         self.transaction(work, runs.__len__, show)
 
     def transaction(self, work: Callable[[], Any], has_run: Callable[[], int], show: Callable[[], None]) -> None:
-        """`work()`, which runs the code, and `show()` if it has run it: that, or nothing.
+        """Call `work()`, which runs the code, and then `show()` if the code has run: all of it, or nothing.
 
         Args:
             show: may be called more than once.
 
         Raises:
-            Moved: this kernel was to move parameters or state that another one has moved since.
+            Moved: this kernel was to move parameters or state that another one has moved in the meantime.
         """
         if self.move is None:
             with_cleanup(work, lambda: show() if has_run() else None)
@@ -274,7 +274,7 @@ class Kernel:
             with_cleanup(work, show_moved)
 
     def accept(self) -> None:
-        """Take the arguments that are in the frame: check indices, pass buffers, copy Values in.
+        """Accept the arguments in the frame: check indices, pass buffers, copy Values in.
 
         Raises:
             IndexRangeError: a run-time index is out of range; nothing has been written.
@@ -289,7 +289,7 @@ class Kernel:
         self.copy_in()
 
     def copy_in(self) -> None:
-        """Copy the argument Values of the frame, and numbers of the user's objects, to where the code has them."""
+        """Copy the Values among the arguments, and numbers of the user's objects, into the kernel's memory."""
         if self.copies is not None:
             self.copies.copy_in()
         if self.values is not None:
@@ -345,5 +345,5 @@ def _out_of_range(check: IndexCheck, number: float, where: str = "") -> IndexRan
 
 
 def flat_view(buffer: Any, format: str) -> memoryview:
-    """A contiguous buffer as one row of elements of a struct format."""
+    """A contiguous buffer as a one-dimensional view with elements of a struct format."""
     return memoryview(buffer).cast("B").cast(format)  # type: ignore[call-overload, no-any-return]

@@ -1,12 +1,12 @@
-"""Fields of the user's objects that live in a kernel's memory.
+"""Fields of the user's objects whose numbers live in a kernel's memory.
 
-An object such as a parameter of somebody's own `Value` class keeps its identity and its attributes.  Once a kernel
-works on its numbers, they lie in the kernel's arrays:
+An object such as a parameter of a user's own `Value` class keeps its identity and its attributes.  Once a kernel works
+on its numbers, they are in the kernel's arrays:
 
-1. In the object, where the number was, lies a `Home` now: an array and an index.
-2. The object's class becomes a class derived from its own (same name, same layout), whose properties read and write
+1. In place of the number, the object holds a `Home`: an array and an index.
+2. The object's class becomes a subclass of its own class (same name, same layout), whose properties read and write
    through the homes.  So Python and the kernel always see the same number, and nothing is copied.
-3. A copy or a pickle of such an object is an ordinary object of the user's class again, with numbers of its own.
+3. A copy or a pickle of such an object is an ordinary object of the user's class again, with its own numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..errors import ArgumentError, user_location
 
 
 class Home:
-    """Where the number of a field lives: in an array of a storage."""
+    """The place in a storage where the number of a field lives."""
 
     __slots__ = ("array", "index", "storage")
 
@@ -34,10 +34,10 @@ class Home:
 
 
 class Parameter:
-    """One or two fields of an object, such as data and gradient, that are to live in the memory of a kernel.
+    """One or two fields of an object, such as data and gradient, that are to live in a kernel's memory.
 
     Attributes:
-        live: the names of all its fields of which that is true.
+        live: the names of all fields of the object that live there.
     """
 
     __slots__ = ("_leaf", "fields", "live", "owner")
@@ -46,7 +46,7 @@ class Parameter:
         self.owner, self.fields, self._leaf, self.live = owner, fields, leaf, live
 
     def has_moved(self) -> bool:
-        """Whether the numbers live in some kernel's memory already."""
+        """Whether the numbers already live in some kernel's memory."""
         return any(type(field.read(self.owner)) is Home for field in self.fields)
 
     def copy(self, storage: Any, place: int) -> None:
@@ -57,7 +57,7 @@ class Parameter:
                 array[place] = number
 
     def moves(self, storage: Any, place: int) -> list[functools.partial[Any]]:
-        """What lets the fields live there, as calls of C functions that can be repeated."""
+        """The calls that move the fields there: calls of C functions, which can be repeated."""
         homes = [Home(array, place, storage) for array in (storage.data, storage.grad)]
         made = [field.move(self.owner, home) for field, home in zip(self.fields, homes)]
         cls = live_class(type(self.owner), self.live)
@@ -65,10 +65,10 @@ class Parameter:
 
 
 class Field:
-    """How the objects of a class keep an attribute, past any property of that name.
+    """How the objects of a class store an attribute, bypassing any property of that name.
 
     Attributes:
-        is_slot: whether it is a slot, and not an entry of the dict that each object has.
+        is_slot: whether it is a slot, rather than an entry of the object's `__dict__`.
     """
 
     __slots__ = ("is_slot", "name", "read", "write")
@@ -77,18 +77,18 @@ class Field:
         self.name, self.read, self.write, self.is_slot = name, read, write, is_slot
 
     def key(self, thing: Any) -> tuple[int, str]:
-        """The identity of what holds the field of an object, and its name."""
+        """Identity key of an object's field: the id of what holds it, and the name."""
         return id(thing if self.is_slot else thing.__dict__), self.name
 
     def move(self, thing: Any, home: Home) -> functools.partial[Any]:
-        """What puts a home into the field, as a call of a C function."""
+        """A call of a C function that puts a home into the field."""
         if self.is_slot:
             return functools.partial(self.write, thing, home)
         return functools.partial(thing.__dict__.__setitem__, self.name, home)
 
 
 def field_of(cls: type, name: str) -> Field:
-    """The field `name` of a class: a slot, or an entry of the dict that each object has."""
+    """The field `name` of a class: a slot, or an entry of each object's `__dict__`."""
     member = slot(cls, name)
     if member is not None:
         return Field(name, member.__get__, member.__set__, is_slot=True)
@@ -103,7 +103,7 @@ def field_of(cls: type, name: str) -> Field:
 
 
 def slot(cls: type, name: str) -> Any:
-    """What reads and writes a slot of a class; None when there is no such slot."""
+    """The descriptor of a slot of a class; None if there is no such slot."""
     for base in cls.__mro__:
         member = base.__dict__.get(name)
         if isinstance(member, MemberDescriptorType):
@@ -115,7 +115,7 @@ _classes: dict[tuple[type, tuple[str, ...]], type] = {}
 
 
 def live_class(cls: type, names: tuple[str, ...]) -> type:
-    """The class that objects of `cls` get when the fields `names` have homes."""
+    """The subclass of `cls` for objects whose fields `names` have homes."""
     original = getattr(cls, "_mgjit_original", cls)
     names = tuple(sorted({*names, *getattr(cls, "_mgjit_fields", ())}))
     made = _classes.get((original, names))
@@ -164,7 +164,7 @@ def _property(field: Field) -> property:
 
 
 def _reduce(self: Any, protocol: Any) -> Any:
-    """As an object of the user's class, with numbers instead of homes."""
+    """Copy or pickle as an object of the user's class, with numbers instead of homes."""
     original = type(self)._mgjit_original
     function, arguments, *rest = original.__reduce_ex__(self, protocol)
     arguments = tuple(original if argument is type(self) else argument for argument in arguments)

@@ -1,15 +1,15 @@
-"""Many steps in one foreign call: the rows of `.loop` through a kernel.
+"""Many steps in one foreign call: running the rows of `.loop` through a kernel.
 
-1. The rows get a pointer block of their own, in which the packed numbers, the buffers and the outputs point at
-   row 0 of a table.  The code runs a step and moves these pointers by one row, again and again.
-2. It does so for as many rows as take about 50 ms, as far as is known from the rows before.  In between Python
-   can react to signals and show progress.  During the rows themselves the GIL is free.
-3. Random numbers are drawn for as many rows as are run next, row by row.  Where a signal keeps rows from being run, the
-   generators are left as after the last one that has been.
-4. The outputs of all rows lie in one table, whose columns are the result.
+1. The rows get their own pointer block, in which the packed numbers, the buffers and the outputs point at row 0 of a
+   table.  The code runs a step and moves these pointers by one row, again and again.
+2. Each foreign call runs as many rows as should take about 50 ms, judging by the rows before.  In between, Python can
+   react to signals and show progress.  While rows are run, the GIL is released.
+3. Random numbers are drawn, row by row, for the rows that are run next.  If a signal keeps rows from being run, the
+   generators are left as after the last row that was.
+4. The outputs of all rows are one table, whose columns are the result.
 
-Argument Values are copied in before the first row and out after the last, also when a signal ends the loop.  A kernel
-that has never run begins with one row, in the transaction that moves the parameters.
+Argument Values are copied in before the first row and out after the last, also if a signal ends the loop.  A kernel
+that has never run begins with a single row, in the transaction that moves the parameters.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ..interruption import with_cleanup
 from . import ffi
 from .kernel import Kernel, flat_view
 
-#: What one foreign call should take: short enough for Ctrl-C, long enough to be no cost.
+#: Seconds that one foreign call should take: short enough for Ctrl-C, long enough for its own cost not to matter.
 _SECONDS_A_CHUNK = 0.05
 #: The first rows of a loop may be slower or faster than the others.
 _FASTEST_GROWTH = 64
 
 
 class Runner(Protocol):
-    """Runs rows; `done` is how many have been, also after an interruption."""
+    """Runs rows; `done` is how many have been run, also after an interruption."""
 
     @property
     def done(self) -> int: ...
@@ -111,7 +111,7 @@ class PythonRunner:
                 memory[slot] = view[row * size : (row + 1) * size]
             if self._draw is not None:
                 self._draw()
-            self._runs.extend(starmap(self._step, ((memory,),)))  # runs it and notes that, without a moment in between
+            self._runs.extend(starmap(self._step, ((memory,),)))  # runs it and notes that, in one uninterrupted call
             self._outputs[row * width : (row + 1) * width] = one
 
 
@@ -123,9 +123,9 @@ def run_rows(
     Args:
         kernel: the arguments of row 0 are in its frame.
         rows: checked.
-        report: is told from time to time how many more rows are done.
-        count: one number, which grows by how many have been run, also when a signal ends the loop.
-        ahead: outputs of the rows before these, which have been calls of their own.
+        report: called from time to time with how many more rows are done.
+        count: one number, to which the number of rows that were run is added, also if a signal ends the loop.
+        ahead: outputs of earlier rows, which were run as calls of their own.
     """
     width = len(kernel.outputs)
     outputs = zero_array(rows.count * width, kernel.plan.precision)
@@ -155,7 +155,7 @@ def run_rows(
 
 @contextmanager
 def reporting(total: int, name: str, progress: bool) -> Iterator[Callable[[int], Any]]:
-    """What is to be told how many more rows are done: a progress bar, or nobody."""
+    """A context that gives the function to report progress to: that of a progress bar, or one that does nothing."""
     if not progress:
         yield lambda count: None
         return
@@ -177,7 +177,7 @@ def _in_chunks(kernel: Kernel, runner: Runner, count: int) -> Iterator[int]:
 
 
 def _run(kernel: Kernel, runner: Runner, count: int) -> None:
-    """Run rows; the generators end up as after the last one that has been run."""
+    """Run rows; afterwards the generators are as after the last row that was run."""
     if kernel.draws is None:
         runner.run(count)
         return
@@ -191,7 +191,7 @@ def _run(kernel: Kernel, runner: Runner, count: int) -> None:
 
 
 def _moving(kernel: Kernel, rows: Rows) -> Iterator[tuple[int, Any, int]]:
-    """Slot, memory and distance of rows in bytes, of everything that the arguments are in."""
+    """Slot, memory and row stride in bytes of everything that holds arguments."""
     yield kernel.slot("input", 0), rows.packed, rows.packed_stride
     for region, (memory, stride) in enumerate(rows.buffers, 1):
         yield kernel.slot("input", region), memory, stride

@@ -1,10 +1,12 @@
-"""Python source that copies numbers between the user's places and a state: straight code, because every call runs it.
+"""Generate Python source that copies numbers between the user's objects and a State.
 
-1. Lists of which all elements are asked for are taken apart by one assignment, and so are short lists of numbers.
+It is straight-line code, because it runs at every call:
+
+1. Lists of which all elements are needed are unpacked by one assignment, and so are short lists of numbers.
 2. All single numbers and short lists are packed, and unpacked, by one call of `struct`.
-3. Longer lists are packed one by one, in the way that the interpreter is quickest at.
-4. `fill` looks at the kinds of things before it writes anything, and returns False for whatever it was not made for.
-   Of a long list it keeps the bytes, so that `show` can leave a list as it is of which no bit has changed.
+3. Longer lists are packed one by one, in the way that is fastest on this interpreter.
+4. `fill` checks types before it writes anything, and returns False for anything that it was not made for.  It keeps
+   the bytes of long lists, so that `show` can leave a list alone of which no bit has changed.
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ from .ffi import PYPY
 if TYPE_CHECKING:
     from .copies import Copied
 
-#: Lists of up to this length are copied with all others at once.
+#: Lists up to this length are copied together with the single numbers.
 FEW = 16
-#: Greater integers may not be what a float64 holds.
+#: Larger integers may not be exact in float64.
 EXACT = 2**53
-#: What says that something is not what the function was made for; an OverflowError is an ArithmeticError.
+#: Exceptions which mean that something is not what the function was made for (an OverflowError is an ArithmeticError).
 _UNFIT = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, struct.error)
 
-#: Errors skip frames of files of the package.
+#: The file name of the generated code: inside the package, so that error locations skip its frames.
 _FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<generated copies>")
 
 _HEAD = """\
@@ -47,10 +49,10 @@ def show():
 def copying_functions(
     buffer: array[float], parts: Sequence[Copied], kept: list[bytes]
 ) -> tuple[Callable[[], bool], Callable[[], None]]:
-    """`fill`, which copies into the buffer and returns whether it has, and `show`, which copies back.
+    """The functions `fill`, which copies into the buffer and returns whether it did, and `show`, which copies back.
 
     Args:
-        kept: gets a place for each list of which the bytes are kept.
+        kept: gets an entry for each list whose bytes are kept.
     """
     writer = _Writer(buffer, parts, kept)
     short = [part for part in parts if part.size <= FEW]
@@ -65,7 +67,7 @@ class _Writer:
     """Writes both functions.
 
     Attributes:
-        objects: what they use, by the names that it has in them.
+        objects: the objects they use, by their names in the source.
     """
 
     def __init__(self, buffer: array[float], parts: Sequence[Copied], kept: list[bytes]) -> None:
@@ -91,7 +93,7 @@ class _Writer:
     # ---- 2: single numbers and short lists ----------------------------------------------------------
 
     def short(self, parts: Sequence[Copied]) -> None:
-        """What lies between them in the state belongs to long lists, which are copied later, or to nobody."""
+        """Copy single numbers and short lists; what is between them in the State is for long lists, or unused."""
         given = [number for part in parts for number in self._given(part)]
         if given:
             put = self.name_of(self._form(parts).pack_into)
@@ -116,7 +118,7 @@ class _Writer:
         return struct.Struct(form)
 
     def _given(self, part: Copied) -> list[str]:
-        """The numbers that are there, taken from the places."""
+        """Expressions that read the numbers from their places."""
         expression = self._fill.expression(part.place)
         if not part.size and not part.given_integers:
             return [expression]
@@ -133,7 +135,7 @@ class _Writer:
     # ---- 3: long lists ------------------------------------------------------------------------------
 
     def long(self, part: Copied) -> None:
-        """One list."""
+        """Copy one long list."""
         given = self._fill.checked(self._fill.expression(part.place), list)
         if part.given_integers:
             positions = [k - part.offset for k in sorted(part.given_integers)]
@@ -160,7 +162,7 @@ class _Writer:
             return
         lines.append(f"{self._show.expression(part.place)}[:] = now")
         self._show.lines.append(f"now = {numbers}")
-        if part.integers != part.given_integers:  # it changes its kind, and is assigned at any rate
+        if part.integers != part.given_integers:  # ints become floats or the reverse, so it is always assigned
             self._show.lines += lines
             return
         kept = f"{self.name_of(self._kept)}[{len(self._kept)}]"
@@ -173,8 +175,8 @@ class _Body:
     """The lines of one function.
 
     Args:
-        families: of each list of which all elements are asked for, how many there are, by the key of its place.
-        careful: whether to return False when something is not what it was.
+        families: the lengths of lists of which all elements are needed, by the key of their place.
+        careful: whether to return False if something is not what it was.
     """
 
     def __init__(self, name_of: Callable[[Any], str], families: dict[Any, int], careful: bool) -> None:
@@ -184,11 +186,11 @@ class _Body:
         self.lines: list[str] = []
 
     def require(self, *conditions: str) -> None:
-        """Return False unless they hold."""
+        """Emit a check that returns False unless the conditions hold."""
         self.lines += [f"if not ({condition}): return False" for condition in conditions]
 
     def expression(self, place: Any) -> str:
-        """What reads a place."""
+        """The expression that reads a place."""
         holder = place.container
         if holder is None:
             return str(place.expression(self._name_of))
@@ -205,7 +207,7 @@ class _Body:
         return f"{name}_{place.name}" if siblings else f"{name}[{place.name}]"
 
     def assign(self, place: Any, content: str) -> None:
-        """Put something into a place."""
+        """Emit the assignment of a place."""
         if place.container is None:
             self.lines.append(place.assignment(self._name_of, content))
             return
@@ -213,7 +215,7 @@ class _Body:
         self.lines.append(f"{self._taken[place.container.key]}[{place.name}] = {content}")
 
     def checked(self, expression: str, kind: type) -> str:
-        """A name of what an expression reads, which must be of a kind."""
+        """A local name for the result of an expression, whose type is checked."""
         if not expression.isidentifier():
             name = self._new()
             self.lines.append(f"{name} = {expression}")
@@ -227,7 +229,7 @@ class _Body:
 
 
 def _families(places: Iterable[Any]) -> dict[Any, int]:
-    """The lists of which all elements are asked for, with their lengths; given by the keys of their places."""
+    """The lengths of the lists of which all elements are needed, by the key of their place."""
     found: defaultdict[Any, set[int]] = defaultdict(set)
     lengths: dict[Any, int] = {}
     for place in places:
@@ -244,7 +246,7 @@ def _number(offset: int) -> str:
 
 
 def _whole(number: str) -> str:
-    """An int; what cannot be one stays as it is."""
+    """The expression of an int; infinities and nans stay floats."""
     return f"int({number}) if {number} - {number} == 0.0 else {number}"
 
 

@@ -1,11 +1,11 @@
-"""Who may run code of a step: one thread at a time.
+"""Taking turns: one thread at a time may run the code of a step.
 
 1. `turn.run(work)` waits for other threads; the same thread may enter again.  Meanwhile the gate is closed.
-2. A short call needs no turn.  It holds the GIL from its look at the gate, in C, to its end, so nothing else of
-   Python happens in between, and nothing of the same step is under way when the gate is open.  When it is closed,
-   the call does nothing and says so, and takes a turn instead.
-3. A long call only holds the lock, which costs less than a turn.  A step that has such calls keeps its gate closed,
-   because they let other threads run Python meanwhile.
+2. A short call needs no turn.  It holds the GIL from the moment it looks at the gate, in C, to its end.  So no other
+   Python code runs in between, and if the gate is open, nothing else of the same step is under way.  If the gate is
+   closed, the call does nothing and says so, and a turn is taken instead.
+3. A long call only holds the lock, which costs less than a turn.  A step that has long calls keeps its gate closed,
+   because other threads run Python while they are under way.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Turn:
 
     Attributes:
         lock: what a thread holds during its turn.
-        gate: one number, 0 when it is open.
-        has_long_calls: whether it stays closed.
+        gate: one number; 0 means open.
+        has_long_calls: whether the gate stays closed.
     """
 
     __slots__ = ("gate", "has_long_calls", "lock")
@@ -35,7 +35,7 @@ class Turn:
         self.has_long_calls = False
 
     def run(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        """`work(*arguments, **named)`, in a turn."""
+        """Return `work(*arguments, **named)`, run in a turn."""
         is_inside = self.lock._is_owned()
 
         def closed() -> T:
