@@ -1,7 +1,7 @@
-"""Cut long straight-line bodies into blocks, each a function of its own in the generated code.
+"""Cut long straight-line bodies into blocks, each a separate function in the generated code.
 
-Compilers need time that grows faster than linearly with the length of a function: one of 10,000 statements
-takes gcc half a minute, fifty of 200 take seconds.
+Compile time grows faster than linearly with the length of a function: one of 10,000 statements takes gcc half a
+minute, fifty of 200 take seconds.
 
 1. A body is cut where no register is in use, or when a block becomes too long; blocks of blocks likewise.
 2. Registers that are used in a later block are kept in memory (passes/expand.py).
@@ -26,7 +26,7 @@ from ..ir.program import (
 from .expand import Arrays, crossing_registers, expand_registers
 from .rewrite import registers_used
 
-#: Statements in a block, about.
+#: Approximate number of statements per block.
 BLOCK_SIZE = 200
 
 
@@ -45,12 +45,12 @@ class _Elements(Arrays):
         self.begin()
 
     def begin(self) -> None:
-        """The next body."""
+        """Begin the next body."""
         self.count += 1
         self.array = Array(f"{self.prefix}{self.count}", "scratch", 0)
 
     def over(self, loops: Sequence[Loop]) -> Reference:
-        """The next element; what is used in another block is in no loop of its own."""
+        """The next element; registers that cross blocks are not inside loops, so there is one element for each."""
         self.array.size += 1
         return Reference(self.array, Index(self.array.size - 1))
 

@@ -52,11 +52,11 @@ def share(program: Program) -> None:
 
 
 def operand_key(operand: Operand, names: Mapping[object, Hashable] = _NO_NAMES) -> Hashable:
-    """What two operands that always have the same value have in common, as long as memory does not change.
+    """A key that is equal for operands that have the same value as long as memory does not change.
 
     Args:
         operand: of a statement.
-        names: what to call loops and statements that are not compared by identity.
+        names: keys for loops and statements that are not to be compared by identity.
     """
     if isinstance(operand, Constant):
         return struct.pack("<d", operand.value)
@@ -112,22 +112,22 @@ def _share(nodes: Sequence[Node], known: _Known, first_of: dict[Statement, State
 
 
 def _statement_key(statement: Statement) -> Hashable | None:
-    """The number of a statement; None for those that are no computation of their own."""
+    """The value number of a statement; None for statements that are not shared."""
     if statement.update or statement.operation == "copy":
         return None
     return statement.operation, tuple([operand_key(operand) for operand in statement.operands])
 
 
 class _Known:
-    """The statements whose results are at hand, by their numbers, and where they read memory."""
+    """The statements whose results are available, by value number, and where they read memory."""
 
     def __init__(self, outside: _Known | None = None, changed: frozenset[Array] = frozenset()) -> None:
         self._outside, self._changed = outside, changed
         self._first: dict[Hashable, Statement] = {}
-        self._readers: dict[Array, dict[int | None, list[Hashable]]] = {}  # by element; None: not a single one
+        self._readers: dict[Array, dict[int | None, list[Hashable]]] = {}  # by element; None: not a fixed element
 
     def find(self, key: Hashable) -> Statement | None:
-        """The statement that has computed this, here or in a body around."""
+        """The statement that has already computed this, in this body or one around it."""
         first = self._first.get(key)
         if first is None and self._outside is not None:
             first = self._outside.find(key)
@@ -171,6 +171,6 @@ def _arrays(statement: Statement) -> list[Array]:
 
 
 def _element(reference: Reference) -> int | None:
-    """The element, if it is the same in all iterations."""
+    """The element number, if it is the same in all iterations."""
     index = reference.index
     return index.base if plain(index) is not None and not index.terms else None

@@ -1,17 +1,16 @@
-"""Decide how a nest is executed: which loop side by side in vectors, which others are jammed, and how far.
+"""Decide how a nest is executed: which loop runs in vectors, which one is jammed, and by how much.
 
-1. Only loops of independent iterations come into question: they can be moved anywhere in the band.
+1. Only loops of independent iterations are considered: they can be moved anywhere in the band.
 2. A plan puts the loops in the order: other independent ones, the jammed one, the vector loop, the others (sums).
    Its cost counts operations and accesses: a vector operation costs as much as a scalar one; what is read or
    written at consecutive places, or is the same in all lanes, is one access, anything else one for each lane.
 3. An array that is only read, and read several times, may be packed first: copied so that it is consecutive.
-4. Sums are chains of dependent additions, so several must be under way at once, and what they read is shared
-   between them: the number of vectors and of rows side by side is the one that costs least and still keeps all
-   sums in registers.
-5. The alternative is to leave the band alone and to look at the nests inside it.
+4. Sums are chains of dependent additions, so several must be in flight at once, and they share what they read.  The
+   numbers of vectors and rows side by side are those that cost least and still keep all sums in registers.
+5. The alternative is to leave the band alone and to plan the nests inside it.
 
-Source: the cost of a register block as in R. Whaley, J. Dongarra, "Automatically tuned linear algebra software",
-SC 1998, with loads, operations and latency in place of measurements.
+The cost of a register block is as in R. Whaley, J. Dongarra, "Automatically tuned linear algebra software", SC 1998,
+with loads, operations and latency instead of measurements.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from .pack import can_be_packed, pattern
 
 @dataclass(frozen=True)
 class Processor:
-    """What code is scheduled for.
+    """The processor that code is scheduled for.
 
     Attributes:
-        lanes: numbers in a vector; 1 where the compiler knows no vectors.
-        registers: vector registers.
-        fuses: whether a product and a sum are one operation (in fast mode, where that is allowed).
+        lanes: numbers per vector; 1 if the compiler does not support vectors.
+        registers: number of vector registers.
+        fuses: whether a product and a sum are one operation (in fast mode only).
     """
 
     lanes: int = 8
@@ -43,16 +42,16 @@ class Processor:
 
 #: Operations that cost more than an addition.
 _EXPENSIVE = {"divide": 4.0, "sqrt": 5.0, "exp": 12.0, "log": 12.0, "tanh": 25.0, "power": 25.0}
-#: Operations that numbers which nobody reads, such as zeros, may make slow.
+#: Operations that may be slow on unused lanes, whose numbers are arbitrary, such as zeros.
 _SPECIAL = frozenset({"log", "power"})
 _LOAD, _UNALIGNED, _STRIDED, _CONVERSION = 0.5, 0.75, 1.0, 1.0
 #: Operations that could be executed between two dependent additions.
 _LATENCY = 8.0
-#: A plan must be better than the present order by this factor.
+#: A plan must be better than the current order by this factor.
 _GAIN = 0.9
-#: Each element of an array that is packed costs a load and a store; each vector of them, where they are consecutive.
+#: Packing costs a load and a store for each element, or for each vector where the elements are consecutive.
 _PACKING = 2.0
-#: Statements in a jammed body.
+#: The most statements that a jammed body may have.
 _LARGEST_BODY = 320
 _MOST_SIDE_BY_SIDE = 16
 
@@ -66,8 +65,8 @@ class Plan:
         order: the loops of the band, outermost first.
         vector: the loop that runs in lanes, or None.
         vectors: how many vectors of it run side by side.
-        rows: the loop that is jammed besides, or None.
-        row_count: how many iterations of it run side by side.
+        rows: another loop, which is jammed, or None.
+        row_count: how many iterations of that loop run side by side.
         packed: reads that are packed.
         padded: whether the last vector may go beyond the end of the loop.
     """
@@ -94,16 +93,16 @@ def pieces(count: int, lanes: int) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-#: How often elements are read in the same pattern by different statements, see `pattern`.
+#: How many statements read the same elements in the same pattern, by `pattern`.
 Sharing = Mapping[object, int]
 
 
 def best_plan(loop: Loop, processor: Processor, sharing: Sharing | None = None) -> tuple[float, Plan | None]:
-    """The cost of a nest, and the plan to execute it; None for the nests inside it, each by its own plan.
+    """The cost of a nest, and the plan to execute it; None: each nest inside it is executed by its own plan.
 
     Args:
         loop: the outermost of the nest.
-        processor: that it is executed on.
+        processor: the processor to schedule for.
         sharing: for each pattern of reads, how many statements would share a packed copy.
     """
     sharing = sharing or {}
@@ -111,7 +110,7 @@ def best_plan(loop: Loop, processor: Processor, sharing: Sharing | None = None) 
     inside = _cost_of_insides(loop, processor, sharing)
     if nest is None:
         return inside, None
-    # Loops that something other than an affine index depends on cannot be split into steps.
+    # A loop cannot be split into steps if anything but affine indices depends on it.
     free = independent_among([one for one in nest.band if one not in nest.fixed and one.count > 1], [loop])
     plans = [_plan(nest, vector, free, processor, sharing) for vector in free] if processor.lanes > 1 else []
     plain = _plan(nest, None, free, processor, sharing)
@@ -174,14 +173,14 @@ def vectors_of(plan: Plan, processor: Processor) -> tuple[tuple[int, int], ...]:
 
 
 def _share(plan: Plan, processor: Processor) -> float:
-    """Vector operations for one operation of each iteration, over the number of iterations."""
+    """Vector operations per scalar operation: how many vectors the loop takes, divided by its iterations."""
     if plan.vector is None:
         return 1.0
     return sum(count for _, count in vectors_of(plan, processor)) / plan.vector.count
 
 
 def _has_room(use: Use, vector: Loop, lanes: int) -> bool:
-    """Whether an access may go beyond the end of the vector loop, to the end of the last vector."""
+    """Whether an access may go beyond the end of the vector loop, up to the end of its last vector."""
     index = use.reference.index
     if plain(index) is None:
         return False
@@ -205,7 +204,7 @@ def _has_room(use: Use, vector: Loop, lanes: int) -> bool:
 
 
 def _worth_packing(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> list[Reference]:
-    """Reads of separate or unaligned elements in the lanes of a vector that cost less as reads of an aligned copy."""
+    """Reads whose lanes are scattered or unaligned, and that cost less as reads of an aligned copy."""
     found: list[Reference] = []
     written = {use.reference.array for use in nest.uses if use.writes}
     for use in nest.uses:
@@ -229,7 +228,7 @@ def _vector_access(reference: Reference, plan: Plan, processor: Processor) -> fl
 
 
 def _copying(use: Use, plan: Plan, processor: Processor, sharing: Sharing) -> float:
-    """The cost of packing what an access reads, as far as this nest has to pay for it."""
+    """This nest's share of the cost of packing what an access reads."""
     steps, depends = dict(use.reference.index.terms), loops_of(use.reference.index)
     elements = executions([loop for loop in use.loops if loop in depends])
     each = _PACKING / processor.lanes if plan.vector and steps.get(plan.vector) == 1 else _PACKING
@@ -253,7 +252,7 @@ def _cost(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> flo
 
 
 def _times(use: Use, plan: Plan) -> int:
-    """How often an access is executed, when it leaves the innermost loops that it does not depend on."""
+    """How often an access is executed, if it is moved out of the innermost loops that it does not depend on."""
     depends = loops_of(use.reference.index)
     loops = [*plan.order, *(loop for loop in use.loops if loop not in plan.order)]
     while loops and loops[-1] not in depends and loops[-1] is not plan.vector:
@@ -265,10 +264,10 @@ def _times(use: Use, plan: Plan) -> int:
 
 
 def _side_by_side(nest: Nest, plan: Plan, processor: Processor) -> None:
-    """Choose how many vectors and rows of a sum are computed at once, and correct the cost."""
+    """Choose how many vectors and rows of a sum are computed side by side, and adjust the cost."""
     inner = _innermost_sum(nest, plan)
     if inner is None:
-        plan.rows = None  # nothing is shared, nothing waits
+        plan.rows = None  # there is no sum: nothing is shared, and nothing waits
         return
     block = _Block(nest, plan, inner, processor)
     rows = 1 if plan.rows is None else plan.rows.count
@@ -284,7 +283,7 @@ def _side_by_side(nest: Nest, plan: Plan, processor: Processor) -> None:
             )
             if total < best * 0.999:
                 best, plan.vectors, plan.row_count = total, vectors, row_count
-    # The rest of the nest keeps its cost; the innermost loop has that of the block.
+    # The rest of the nest keeps its cost; the innermost loop now costs what the block costs.
     iterations = executions([loop for loop in _around(nest, inner) if loop not in (plan.rows, plan.vector)])
     plan.cost = max(0.0, plan.cost - block.counted * rows * groups * iterations) + best * iterations
     if plan.row_count == 1:
@@ -292,7 +291,7 @@ def _side_by_side(nest: Nest, plan: Plan, processor: Processor) -> None:
 
 
 def _steps(count: int, width: int) -> list[tuple[int, int]]:
-    """`count` as (width, how often) and the rest."""
+    """`count` split into steps, as (width, how many): whole steps and the remainder."""
     return [(width, count // width)] + ([(count % width, 1)] if count % width else [])
 
 
@@ -301,7 +300,7 @@ def _around(nest: Nest, inner: Loop) -> tuple[Loop, ...]:
 
 
 def _innermost_sum(nest: Nest, plan: Plan) -> Loop | None:
-    """The busiest innermost loop that sums into something that does not depend on it."""
+    """The innermost loop with the most iterations that accumulates into something that does not depend on it."""
     found: dict[Loop, int] = {}
     for use in nest.uses:
         if not (use.writes and use.statement.update):
@@ -314,7 +313,7 @@ def _innermost_sum(nest: Nest, plan: Plan) -> Loop | None:
 
 
 class _Block:
-    """The cost of an iteration of the innermost loop, when several vectors and rows are side by side."""
+    """The cost of an iteration of the innermost loop, with several vectors and rows side by side."""
 
     def __init__(self, nest: Nest, plan: Plan, inner: Loop, processor: Processor) -> None:
         members = [s for s, loops in nest.around.items() if self._last(loops, plan) is inner]
@@ -332,7 +331,7 @@ class _Block:
             access = 0.0 if reference in plan.packed else _vector_access(reference, plan, processor)
             weight = max(1.0, access * processor.lanes / _LOAD)
             self.loads.append((plan.vector in steps, plan.rows in steps, weight))
-        #: What the cost of the nest has counted for one vector and one row.
+        #: The cost of one vector and one row, as it was counted in the cost of the nest.
         self.counted = sum(map(_operation, members)) + _LOAD * sum(weight for _, _, weight in self.loads)
 
     @staticmethod
@@ -340,7 +339,7 @@ class _Block:
         return [*plan.order, *(loop for loop in loops if loop not in plan.order)][-1]
 
     def cost(self, vectors: int, rows: int) -> float:
-        """What takes longest of loads, operations and waiting for sums, in operations."""
+        """The longest of loads, operations and waiting for sums, in units of operations."""
 
         def total(parts: Sequence[tuple[bool, bool, float]]) -> float:
             return sum((vectors if v else 1) * (rows if r else 1) * weight for v, r, weight in parts)
@@ -350,7 +349,7 @@ class _Block:
 
 
 def _fused(members: Sequence[Statement]) -> set[Statement]:
-    """Products that are only added to a sum."""
+    """Products that are used only as a term of a sum."""
     added = {
         part.statement
         for statement in members

@@ -34,12 +34,12 @@ from ..ir.program import (
 
 
 def independent(loop: Loop, nest: Sequence[Node] | None = None) -> bool:
-    """Whether every iteration of `loop` works on elements of its own.
+    """Whether no iteration of `loop` writes an element that another iteration accesses.
 
     Args:
         loop: may contain other loops.
-        nest: nodes around the loop. When given, iterations are compared whatever the other loops of these nodes
-            do, so that `loop` may be moved to any place among them.
+        nest: nodes around the loop. If given, iterations are compared whatever iterations the other loops of these
+            nodes are in, so that `loop` may be moved anywhere among them.
     """
     return bool(independent_among([loop], loop.body if nest is None else nest))
 
@@ -58,7 +58,7 @@ def independent_among(loops: Sequence[Loop], nest: Sequence[Node]) -> list[Loop]
 def _all_separate(accesses: Accesses, loop: Loop, inside: set[Loop]) -> bool:
     writes = _distinct(accesses.writes, loop, inside)
     both = writes + [index for index in _distinct(accesses.reads, loop, inside) if index not in writes]
-    # Which elements they are does not matter, only how far apart.
+    # Only the distance of the elements matters, not which elements they are.
     pairs = {(a.terms, b.terms, a.base - b.base): (a, b) for a in writes for b in both}
     return all(_pair_separate(a, b, loop, inside) for a, b in pairs.values())
 
@@ -86,7 +86,7 @@ def separable(first: Sequence[Node], second: Sequence[Node], loop: Loop) -> bool
 
 
 def may_meet(first: Sequence[Node], second: Sequence[Node]) -> bool:
-    """Whether one may write an element that the other accesses, in any iterations of any loops."""
+    """Whether either may write an element that the other accesses, in any iterations of any loops."""
     return accesses_may_meet(accesses_by_array(first), accesses_by_array(second))
 
 
@@ -101,7 +101,7 @@ def accesses_may_meet(one: Mapping[Array, Accesses], other: Mapping[Array, Acces
 
 
 class Accesses:
-    """How an array is accessed; the index None stands for an access that is not plain: not affine, or a choice."""
+    """How an array is accessed; the index None stands for an access that is not affine, or a choice."""
 
     def __init__(self) -> None:
         self.reads: set[Index | None] = set()
@@ -124,26 +124,26 @@ def accesses_by_array(nodes: Sequence[Node]) -> dict[Array, Accesses]:
 
 
 class _Anywhere(Loop):
-    """What stands for a run-time part of an index: a loop that may be in another iteration for every access."""
+    """Stands for the run-time part of an index: a loop that may be in a different iteration for every access."""
 
     def __init__(self, count: int) -> None:
         super().__init__(count, [])
 
 
 def ranged(index: Index | None) -> Index | None:
-    """The index, a run-time part as a loop of its own; None for one with a table."""
+    """The index with its run-time part as an additional loop; None for an index with a table."""
     if index is None or index.table is not None or index.dynamic is None:
         return plain(index)
     return Index(index.base, (*index.terms, (_Anywhere(index.dynamic.count), index.dynamic.stride)))
 
 
 def plain(index: Index | None) -> Index | None:
-    """The index, when it is affine; None for one with a table or a run-time part."""
+    """The index if it is affine; None for one with a table or a run-time part."""
     return index if index is not None and index.table is None and index.dynamic is None else None
 
 
 def parts(statement: Statement) -> Iterator[Operand]:
-    """The operands of a statement; a Choice as it is, others with the operands of their indices."""
+    """The operands of a statement, and the operands of their indices; a Choice counts as one."""
     for operand in statement.operands:
         if isinstance(operand, Choice):
             yield operand
@@ -159,7 +159,7 @@ class _Signature(NamedTuple):
 
 
 def _signature(index: Index, loop: Loop, inside: set[Loop]) -> _Signature:
-    """What two accesses have in common when they are the same function, whatever their inner loops are called."""
+    """A key that is equal for accesses that are the same function, up to the identity of their inner loops."""
     inner = tuple(sorted((c, other.count) for other, c in index.terms if _is_free(other, inside)))
     outer = tuple((id(other), c) for other, c in index.terms if not _is_free(other, inside) and other is not loop)
     return _Signature(index.base, dict(index.terms).get(loop, 0), inner, outer)
@@ -187,10 +187,10 @@ def _pair_separate(a: Index, b: Index, loop: Loop, inside: set[Loop]) -> bool:
 
 
 def _is_digit(step: int, count: int, difference: int, inner: Sequence[tuple[int, int]]) -> bool:
-    """Whether a loop is a digit of its own in the element number, between lower and higher ones.
+    """Whether a loop is a separate digit of the element number, between lower and higher digits.
 
-    Lower terms of the difference of two accesses stay within less than `step`; higher ones are multiples of a number
-    that all iterations of the loop, and the lower terms, do not reach.
+    Lower terms of the difference of two accesses stay below `step`; higher ones are multiples of a number that all
+    iterations of the loop, and the lower terms together, do not reach.
     """
     higher = math.gcd(*(c for c, _ in inner if abs(c) >= step * count))
     if higher:
@@ -207,11 +207,11 @@ def never_meet(a: Index, b: Index, free: set[Loop] | None = None) -> bool:
 
     Args:
         a, b: the accesses.
-        free: loops that may be in different iterations for the two; None stands for all. The others are in the same,
-            and must have the same part in both.
+        free: loops that may be in different iterations for the two accesses; None: all loops. The others are in the
+            same iteration, and must have the same coefficients in both.
 
-    The difference of the two has a range; elements can only be equal where it is zero.  A part of the difference that
-    is a multiple of some step cannot make it zero when the rest is never a multiple of that step.
+    The difference of the two has a range, and they can only meet where it is zero.  A part of the difference that is a
+    multiple of some step cannot make it zero if the rest is never a multiple of that step.
     """
     difference = a.base - b.base
     parts_ = [(c, loop.count) for loop, c in a.terms if free is None or _is_free(loop, free)]
@@ -226,7 +226,7 @@ def never_meet(a: Index, b: Index, free: set[Loop] | None = None) -> bool:
 
 
 def ranges_apart(a: Index, b: Index, inside: set[Loop]) -> bool:
-    """Whether two accesses, of equal terms in the loops around, never meet while those inside run."""
+    """Whether two accesses with equal terms in the outer loops never meet while the inner loops run."""
     low_a, high_a = _range(a, inside)
     low_b, high_b = _range(b, inside)
     return high_a < low_b or high_b < low_a
@@ -245,7 +245,7 @@ def full_range(index: Index) -> tuple[int, int]:
 
 
 def injective(steps: Sequence[tuple[int, int]]) -> bool:
-    """Whether (step, count) pairs give every combination of iterations an element of its own."""
+    """Whether (step, count) pairs give each combination of iterations a different element."""
     reach = 0
     for step, count in sorted((abs(step), count) for step, count in steps if count > 1):
         if step <= reach:

@@ -4,15 +4,15 @@ Reverse mode over loop nests: the engine visits nodes in reverse creation order,
 creation order, so the backward pass is the Program read backwards, which reproduces the engine's order of
 accumulation exactly.
 
-1. A backward pass covers what stands before it: the earlier items of its body, then those of the body
-   around, and so on.  (If it reached into an earlier iteration of a loop around it, that could not be
-   expressed; `DifferentiateError` then makes the caller keep backward passes out of loops.)
+1. A backward pass covers what precedes it: the earlier items of its body, then those of the body around it, and so on.
+   (Reaching into an earlier iteration of a loop around it cannot be expressed; a `DifferentiateError` then makes the
+   caller keep backward passes out of loops.)
 2. Every array of results that the pass reaches and that matters for a gradient gets an adjoint array, set
    to 0.0; the root's adjoint is 1.0.
 3. Loops run in reverse; each statement adds its contributions to the adjoints of its operands, first
    operand first: to adjoint arrays, to the gradients of parameters, to the gradients of Values made in the
    step.  Operands are read where they are *then*, as the engine does.
-4. Links, whose derivatives are operands, are copies from then on.
+4. Links, whose derivatives are operands, become copies.
 5. Reads of gradients of interior nodes are connected to the adjoint arrays of the last pass that reached them.
 
 The derivative rules are those of engine/value.py, expression by expression.
@@ -61,7 +61,7 @@ def differentiate(program: Program, memory: Memory) -> None:
     The backward phase runs from the first top-level node with a backward pass in it to the last.
 
     Raises:
-        DifferentiateError: see there.
+        DifferentiateError: a backward pass cannot be expressed inside its loop.
     """
     context = _Context(program, memory)
     for path in context.paths:
@@ -86,7 +86,7 @@ _Path = "list[tuple[list[Node], int]]"
 
 
 class _Context:
-    """What all passes of a Program share."""
+    """The state shared by all backward passes of a Program."""
 
     def __init__(self, program: Program, memory: Memory) -> None:
         self.program, self.memory = program, memory
@@ -111,7 +111,7 @@ class _Context:
                         self.producers[place.array].append((node, loops))
 
     def _needed(self) -> set[Array]:
-        """Arrays whose adjoints lead to a gradient that somebody reads."""
+        """Arrays whose adjoints lead to a gradient that is read or visible."""
         reached = [s for s in statements(self.program.forward) if s.passes]
         read = {a for s in statements(self.program.forward) for o in s.operands for a in operand_arrays(o)}
         gradients = (self.memory.gradient(a) for s in reached for o in s.operands for a in operand_arrays(o))
@@ -144,7 +144,7 @@ class _Context:
 
 
 def differentiable_operands(statement: Statement) -> tuple[Operand, ...]:
-    """The operands that a gradient flows to."""
+    """The operands to which a gradient flows."""
     if statement.operation == "power":
         return statement.operands[:1]
     if statement.operation == "select":
@@ -155,7 +155,7 @@ def differentiable_operands(statement: Statement) -> tuple[Operand, ...]:
 
 
 def _check_instances(context: _Context, path: list[tuple[list[Node], int]]) -> None:
-    """The pass must reach the same statements in all of its iterations, and none of an earlier iteration."""
+    """Check that the pass reaches the same statements in all of its iterations, and none of an earlier iteration."""
     body, position = path[-1]
     node = body[position]
     assert isinstance(node, Backward)
@@ -173,7 +173,7 @@ def _check_instances(context: _Context, path: list[tuple[list[Node], int]]) -> N
 
 
 def _in_innermost(loops: tuple[Loop, ...], inner_body: list[Node], enclosing: set[int]) -> bool:
-    """Whether the deepest loop shared with the backward pass is the one whose body it stands in."""
+    """Whether the deepest loop shared with the backward pass is the one that directly contains it."""
     shared = [loop for loop in loops if id(loop.body) in enclosing]
     return not shared or shared[-1].body is inner_body
 
@@ -243,7 +243,7 @@ class _Pass:
         targets = [self._adjoint_target(operand) for operand in operands]
         emitter = _Emitter(self.context.program.precision)
         if statement.update:
-            # The adjoint of an accumulator is that of the total, for every term alike.
+            # The adjoint of an accumulator is that of the total, and the same for every term.
             sign = statement.operation == "subtract"
             contributions: list[Operand | None] = [emitter.negate(adjoint) if sign else adjoint]
         else:
@@ -254,7 +254,7 @@ class _Pass:
         return emitter.useful()
 
     def _adjoint_target(self, operand: Operand) -> Target:
-        """Where contributions to an operand go; None for what has no gradient."""
+        """Where contributions to an operand go; None if it has no gradient."""
         if isinstance(operand, Load):
             array = self._adjoint_array(operand.reference.array)
             return None if array is None else operand.reference._replace(array=array)
@@ -305,7 +305,7 @@ class _Emitter:
         return self.emit("negate", x)
 
     def useful(self) -> list[Node]:
-        """The statements whose results are used (a rule also writes those of operands without a gradient)."""
+        """The statements whose results are used (a rule also emits those for operands without a gradient)."""
         used: set[int] = set()
         kept: list[Node] = []
         for node in reversed(self.nodes):
@@ -421,7 +421,7 @@ def _splice(body: list[Node], expansions: dict[Backward, list[Node]]) -> None:
 
 
 def _cut_links(program: Program) -> None:
-    """Links have told what depends on what; now they are copies."""
+    """Turn links into copies: with the gradients in place, the dependences that they declare are no longer needed."""
     for _, nodes in program.phases:
         for statement in statements(nodes):
             if statement.operation in _LINKS:

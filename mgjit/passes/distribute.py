@@ -1,4 +1,4 @@
-"""Split loops whose parts have nothing to do with each other, so that each part can be scheduled by itself.
+"""Split loops whose parts are independent of each other, so that each part can be scheduled separately.
 
     for b:                                     for b: for j: t[b,j] = ...
         for j: t[b,j] = ...                    for b: for k: for j: g[k,j] = g[k,j] + x[b,k] * t[b,j]
@@ -43,11 +43,11 @@ from .expand import Arrays, crossing_registers, expand_registers
 from .rewrite import registers_used, rewrite_operands
 from .substitute import Substitution, copy_nodes
 
-#: Operations that are rather repeated than kept in memory, in chains of at most so many.
+#: Operations that are cheaper to repeat than to keep in memory, in chains up to this length.
 _CHEAP = frozenset({"add", "subtract", "multiply", "negate", "copy", "less", "less_equal", "relu"})
 _DEEPEST = 2
 
-#: Bodies of more nodes than this are not looked at.
+#: Bodies of more nodes than this are not split.
 _MOST_NODES = 2_000
 
 
@@ -115,7 +115,7 @@ def _stretches(body: Sequence[Node]) -> list[list[Node]]:
 
 
 def _connected(body: Sequence[Node]) -> list[list[Node]]:
-    """The statements of a body in parts that share no register, each in order, by the place of their last statement."""
+    """The statements of a body in parts that share no register, ordered by their last statements."""
     part_of: dict[Statement, list[Node]] = {}
     for node in body:
         assert isinstance(node, Statement)
@@ -135,7 +135,7 @@ def _connected(body: Sequence[Node]) -> list[list[Node]]:
 
 
 def _repeat_cheap_ones(loop: Loop) -> None:
-    """Compute simple intermediate results once for each use, so that they tie nothing together."""
+    """Recompute cheap intermediate results for each use, so that they do not tie parts together."""
     written = {array for s in statements(loop.body) for array in arrays_written(s)}
     body: list[Node] = []
     cheap: dict[Statement, Statement] = {}
@@ -173,7 +173,7 @@ def _depth(statement: Statement, cheap: dict[Statement, Statement]) -> int:
 
 
 def _without_conflicts(parts: list[list[Node]]) -> list[list[Node]]:
-    """Join parts when one writes an array that the other accesses: their statements may alternate."""
+    """Join parts if one writes an array that the other accesses, because their statements may alternate."""
     done: list[list[Node]] = []
     for part in parts:
         joined = list(part)
@@ -195,7 +195,7 @@ def _conflict(one: Sequence[Node], other: Sequence[Node]) -> bool:
 
 
 def _in_order(parts: list[list[Node]], loop: Loop) -> list[list[Node]]:
-    """The parts in an order in which they may be executed one after the other; those that may not are joined."""
+    """The parts in an order in which they may run one after the other; parts for which there is none are joined."""
     count = len(parts)
     after = [0] * count  # bit b of after[a]: b must not come before a
     for first, later in _connected_pairs(parts):
@@ -207,7 +207,7 @@ def _in_order(parts: list[list[Node]], loop: Loop) -> list[list[Node]]:
         bit, beyond = 1 << middle, after[middle]
         after = [row | beyond if row & bit else row for row in after]
     before = [sum(1 << a for a in range(count) if after[a] >> b & 1) for b in range(count)]
-    groups: dict[int, list[int]] = {}  # by the parts that go round in a circle together, as bits
+    groups: dict[int, list[int]] = {}  # by the set of parts that depend on each other in a circle, as bits
     for number in range(count):
         groups.setdefault((after[number] & before[number]) | 1 << number, []).append(number)
     done: list[list[Node]] = []
@@ -225,7 +225,7 @@ def _uses(first: Sequence[Node], later: Sequence[Node]) -> bool:
 
 
 def _connected_pairs(parts: Sequence[Sequence[Node]]) -> list[tuple[int, int]]:
-    """Pairs of parts that have a register in common, or an array that one of them writes."""
+    """Pairs of parts that share a register, or an array that one of them writes."""
     touching: defaultdict[Array, list[tuple[int, bool]]] = defaultdict(list)
     owner = {s: number for number, part in enumerate(parts) for s in statements(part)}
     pairs: set[tuple[int, int]] = set()

@@ -1,4 +1,4 @@
-"""Keep in memory what one part of a body computes and another part uses, so that the parts can be separated.
+"""Keep in arrays what one part of a body computes and another part uses, so that the parts can be separated.
 
     for b:                                    for b:
         v = x[b] * 2.0                            v = x[b] * 2.0
@@ -32,12 +32,12 @@ from ..ir.program import (
 )
 from .rewrite import registers_used, rewrite_operands, with_surroundings
 
-#: Arrays of more elements than this are not made.
+#: The most elements that such an array may have.
 _MOST_ELEMENTS = 1 << 20
 
 
 class Arrays:
-    """Makes scratch arrays with names of their own."""
+    """Makes scratch arrays with unique names."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix, self.count = prefix, 0
@@ -71,17 +71,17 @@ def expand_registers(
     crossing: set[Statement],
     arrays: Arrays,
 ) -> bool:
-    """Give registers that cross an array, in place.
+    """Replace registers that cross parts by array elements, in place.
 
     Args:
         nodes: the parts, one after the other.
         around: the loops around them.
         part_of: the part of each statement.
-        crossing: whose registers cross, from `crossing_registers`.
-        arrays: where the new arrays come from.
+        crossing: the statements whose registers cross, from `crossing_registers`.
+        arrays: makes the new arrays.
 
     Returns:
-        False, and nothing is changed, when that would take too much memory.
+        False, with nothing changed, if that would take too much memory.
     """
     place: dict[Statement, Reference] = {}
     for statement, loops in with_surroundings(nodes, tuple(around)):

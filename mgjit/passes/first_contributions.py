@@ -1,4 +1,4 @@
-"""Let the first contribution to a gradient define it, instead of adding to zeros.
+"""Define a gradient by its first contribution, instead of clearing it and adding to zeros.
 
     for i: d[i] = 0.0                     for i: d[i] = 0.0 + c[i]
     for i: d[i] = d[i] + c[i]        ->
@@ -31,12 +31,12 @@ from .dependence import full_range, injective, parts
 from .rewrite import operand_arrays, with_surroundings
 from .simplify import without
 
-#: With more accesses to one array than this, nothing is tried: the cost would grow with the square.
+#: Arrays with more accesses than this are skipped, because the cost grows quadratically.
 _MOST_ACCESSES = 1000
 
 
 class _Access(NamedTuple):
-    """A statement that touches an array; place None when it is not a plain affine access."""
+    """A statement that accesses an array; `place` is None if it is not a plain affine access."""
 
     statement: Statement
     loops: tuple[Loop, ...]
@@ -76,7 +76,7 @@ def _accesses(program: Program) -> dict[Array, list[_Access]]:
 
 
 def _places(statement: Statement) -> dict[Array, set[Index | None]]:
-    """The indices by which a statement accesses each array; None among them for what is not a plain affine access."""
+    """The indices by which a statement accesses each array; None for an access that is not plain and affine."""
     places: defaultdict[Array, set[Index | None]] = defaultdict(set)
 
     def note(reference: Reference) -> None:
@@ -110,7 +110,7 @@ def _clears(access: _Access) -> bool:
 
 
 def _first_contribution(found: list[_Access], position: int) -> _Access | None:
-    """The access that may define what `found[position]` clears."""
+    """The access that can define what `found[position]` clears, or None."""
     clear = found[position]
     assert clear.place is not None
     low, high = full_range(clear.place)
@@ -130,14 +130,14 @@ def _visits_the_same(clear: _Access, later: _Access) -> bool:
     if later.place is None or not (later.writes and statement.update and statement.operation == "add"):
         return False
     if any(array in arrays_written(statement) for operand in statement.operands for array in operand_arrays(operand)):
-        return False  # it adds what was cleared
+        return False  # it reads what was cleared
     shared = [a for a, b in zip(clear.loops, later.loops) if a is b]
     mine, theirs = _shape(clear, shared), _shape(later, shared)
     return mine == theirs and mine is not None
 
 
 def _shape(access: _Access, shared: list[Loop]) -> tuple[object, ...] | None:
-    """The set of elements an access visits, when it visits each once."""
+    """The set of elements an access visits, if it visits each of them once."""
     assert access.place is not None
     steps = dict(access.place.terms)
     own = sorted((steps.get(loop, 0), loop.count) for loop in access.loops if loop not in shared and loop.count > 1)
