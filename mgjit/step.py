@@ -35,6 +35,7 @@ from .runtime.loop import reporting, run_rows
 from .runtime.turn import Turn
 from .stats import Stats
 from .trace.tracer import require_traced_precision
+from .tracebacks import with_short_tracebacks
 from .verification.documented import as_returned
 from .verification.trial import compare, warn_of_mismatch
 
@@ -99,6 +100,7 @@ class CompiledStep(Generic[P, R]):
 
     # ---- calling --------------------------------------------------------------------------------
 
+    @with_short_tracebacks
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         """The general path of a call."""
         # The environment is asked until there is a kernel, not at every call: that alone would double its time.
@@ -172,6 +174,7 @@ class CompiledStep(Generic[P, R]):
         setattr(self, "__call__", call)  # noqa: B010 - a method, as far as type checkers know
         return call
 
+    @with_short_tracebacks
     def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Only the forward phase: returns the result, changes no parameter and no gradient.
 
@@ -180,14 +183,17 @@ class CompiledStep(Generic[P, R]):
         self._refuse_in_trace("forward")
         return self._turn.run(self._with_kernel, "forward", lambda: self._perform("forward", args, kwargs))  # type: ignore[no-any-return]
 
+    @with_short_tracebacks
     def backward(self) -> None:
         """Only the backward phase, with the arguments of the last `.forward(...)`: sets the gradients."""
         self._continue("backward", "forward")
 
+    @with_short_tracebacks
     def update(self) -> None:
         """Only the update phase, after `.backward()`."""
         self._continue("update", "backward")
 
+    @with_short_tracebacks
     def loop(self, *columns: Any, progress: bool = False, **named: Any) -> Any:
         """Many steps in one C call: `losses = step.loop(images, labels, 0.01)`.
 
@@ -299,6 +305,7 @@ class CompiledStep(Generic[P, R]):
 
     # ---- looking inside -------------------------------------------------------------------------------
 
+    @with_short_tracebacks
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
         """Trace and lower the step for these arguments without building or running it."""
         self._refuse_in_trace("lower")
