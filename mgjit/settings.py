@@ -76,7 +76,9 @@ VERIFY = Setting(
     "what the step says",
 )
 DISABLE = Setting("MGJIT_DISABLE", "1: decorated functions run as plain Python", "0")
-LOG = Setting("MGJIT_LOG", "what the logger `mgjit` reports: 0 warnings, 1 decisions, 2 everything", "0")
+LOG = Setting(
+    "MGJIT_LOG", "what the logger `mgjit` reports: 0 warnings, 1 decisions, 2 everything, and full tracebacks", "0"
+)
 
 SETTINGS = (CC, CFLAGS, COMPILE_SECONDS, COMPILE_MEMORY, CACHE_DIR, CACHE_SIZE, CACHE_STRICT, VERIFY, DISABLE, LOG)
 #: What `verify=` and MGJIT_VERIFY may say.
