@@ -139,26 +139,34 @@ class Kernels:
 
     def _packs(self, kernel: Kernel, arguments: Any) -> bool:
         packed = kernel.plan.pack(arguments, kernel.frame)
+        if packed and kernel.changed and kernel.plan.shared(arguments, kernel.changed):
+            return False
         return packed and not (kernel.values is not None and self._is_captured(kernel.frame.values))
 
     def _look_up(self, arguments: Sequence[Any], reason: str) -> Kernel:
+        shared: frozenset[str] = frozenset()
         while True:
-            with contextlib.suppress(Again):
-                return self._look_up_planned(arguments, reason)
+            try:
+                return self._look_up_planned(arguments, shared, reason)
+            except Again:
+                continue
+            except _Shared as found:
+                shared |= found.names
 
-    def _look_up_planned(self, arguments: Sequence[Any], reason: str) -> Kernel:
-        plan = self._plan(arguments)
+    def _look_up_planned(self, arguments: Sequence[Any], shared: frozenset[str], reason: str) -> Kernel:
+        plan = self._plan(arguments, shared)
         anonymous = plan.structure
         if self._is_captured(plan.argument_values()):
             pass  # known by identity: the step may reach the same Value by another way
         elif anonymous in self._slot_structures:
-            plan = self._plan(arguments, value_slots=True)
+            plan = self._plan(arguments, shared, value_slots=True)
         elif any(k.plan.structure == anonymous and key != plan.key for key, k in self._kernels.items()):
             # Other Values in the same structure: from now on they are copied in and out.
             self._slot_structures.add(anonymous)
-            plan = self._plan(arguments, value_slots=True)
+            plan = self._plan(arguments, shared, value_slots=True)
         known = self._kernels.get(plan.key)
         if known is not None:
+            _refuse_shared(plan, arguments, known.changed)
             reason = known.guard.difference()
             if not reason:
                 return known
@@ -169,7 +177,7 @@ class Kernels:
         self._stay_plain(plan.key)
         self._refuse_too_many(len(self._kernels) - (known is not None), reason)
         try:
-            kernel = self._make(plan, reason)
+            kernel = self._make(plan, arguments, reason)
         except PlainCall as plain:
             self._note_plain(plan.key, str(plain))
             raise
@@ -193,9 +201,11 @@ class Kernels:
         self.stats.plain_reasons.append(reason)  # which has been said
         self._plain[kernel.plan.key] = PlainStructure(reason, 0, is_final=True)
 
-    def _plan(self, arguments: Sequence[Any], value_slots: bool = False) -> ArgumentPlan:
+    def _plan(
+        self, arguments: Sequence[Any], shared: frozenset[str] = frozenset(), value_slots: bool = False
+    ) -> ArgumentPlan:
         names = list(self._signature.parameters)
-        static = self._options.static | self._knowledge.fixed_arguments
+        static = self._options.static | self._knowledge.fixed_arguments | shared
         return plan_arguments(names, arguments, static, value_slots, self._options.precision)
 
     def _is_captured(self, values: Sequence[Value]) -> bool:
@@ -253,12 +263,14 @@ class Kernels:
                 stacklevel=user_stacklevel(),
             )
 
-    def _make(self, plan: ArgumentPlan, reason: str) -> Kernel:
+    def _make(self, plan: ArgumentPlan, arguments: Sequence[Any], reason: str) -> Kernel:
         guard = between_traces(lambda: without_garbage_collection(lambda: Guard(self._function, plan.static_objects())))
         slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
         started = perf_counter()
         traced = self._trace(plan, slots, guard)
         seconds = perf_counter() - started
+        changed = traced.heap.changed()
+        _refuse_shared(plan, arguments, changed)
         trace = traced.trace
         code = build(trace, _regions(plan, traced.draws), self._options.code, self._qualname)
         guard.settle(traced.heap.looked_after, traced.heap.grown)
@@ -272,7 +284,7 @@ class Kernels:
             guard.ask(copies.difference)
         kernel = Kernel(
             code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies,
-            traced.draws, traced.writes,
+            traced.draws, traced.writes, changed,
         )  # fmt: skip
         kernel.trial = trial_of(self._options, seconds)
         self._note(code.facts, seconds, plan, reason)
@@ -346,6 +358,25 @@ def trial_of(options: StepOptions, trace_seconds: float) -> Trial | None:
     if reason_without_trial(options.verify, options.precision, options.code.mode, options.lock, trace_seconds):
         return None
     return Trial(options.code.grads)
+
+
+class _Shared(Exception):
+    """Containers among the arguments are also changed by another way: these arguments are to be known by identity."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        super().__init__(names)
+        self.names = names
+
+
+def _refuse_shared(plan: ArgumentPlan, arguments: Sequence[Any], changed: frozenset[int]) -> None:
+    """Contents of arguments may be inputs only if nothing that the step changes is among them.
+
+    Raises:
+        _Shared: it is not so.
+    """
+    names = plan.shared(arguments, changed)
+    if names:
+        raise _Shared(frozenset(names))
 
 
 def _lengths(arguments: Sequence[Any]) -> Hashable:

@@ -236,7 +236,7 @@ class CompiledStep(Generic[P, R]):
             rows = pack_rows(kernel.plan, kernel.frame, table)
             kernel.check_rows(rows)
             with reporting(table.length, self.__name__, progress) as report:
-                if rows.separate or kernel.guard.expired or kernel.writes:  # rows may be one buffer
+                if rows.separate or kernel.guard.expired or kernel.is_changed_by_rows(table.rows()):
                     return collect_results([self._run(row, report) for row in table.rows()])
                 ahead = 0 if kernel.trial is None else kernel.trial.rows_ahead(kernel.move is None, table.length)
                 results, outputs = [], kernel.outputs[:0]

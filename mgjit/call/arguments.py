@@ -10,7 +10,7 @@ import dataclasses
 import numbers
 import struct
 from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Callable
 
@@ -59,6 +59,10 @@ class Node:
     def children(self) -> Sequence[tuple[str, Node]]:
         """Named parts, for reports."""
         return ()
+
+    def containers(self, argument: Any) -> Iterator[int]:
+        """The identities of the containers in an argument of this structure whose contents are inputs."""
+        return iter(())
 
     def describe(self) -> str:
         """A few words for reports."""
@@ -140,6 +144,13 @@ class NumbersNode(Node):
         if self.integer and (set(map(type, flat)) != {int} or not is_exact(flat)):
             return None
         return flat
+
+    def containers(self, argument: Any) -> Iterator[int]:
+        level = [argument]
+        yield id(argument)
+        for _ in self.shape[1:]:
+            level = list(chain.from_iterable(level))
+            yield from map(id, level)
 
     def traced(self, make: MakeNumber) -> Any:
         places = iter(range(self.place, self.place + self._size))
@@ -231,6 +242,11 @@ class SequenceNode(Node):
             return False
         return all(part.pack(element, frame) for part, element in zip(self.parts, elements))
 
+    def containers(self, argument: Any) -> Iterator[int]:
+        yield id(argument)
+        for part, element in zip(self.parts, argument):
+            yield from part.containers(element)
+
     def traced(self, make: MakeNumber) -> Any:
         elements = [part.traced(make) for part in self.parts]
         return self.kind(*elements) if hasattr(self.kind, "_fields") else self.kind(elements)
@@ -255,6 +271,11 @@ class MappingNode(Node):
             return False
         return all(part.pack(element, frame) for part, element in zip(self.parts.values(), argument.values()))
 
+    def containers(self, argument: Any) -> Iterator[int]:
+        yield id(argument)
+        for part, element in zip(self.parts.values(), argument.values()):
+            yield from part.containers(element)
+
     def traced(self, make: MakeNumber) -> Any:
         return {key: part.traced(make) for key, part in self.parts.items()}
 
@@ -277,6 +298,13 @@ class DataclassNode(Node):
         if type(argument) is not self.kind or attributes_of_dataclass(argument) != list(self.parts):
             return False
         return all(part.pack(getattr(argument, name), frame) for name, part in self.parts.items())
+
+    def containers(self, argument: Any) -> Iterator[int]:
+        yield id(argument)
+        if hasattr(argument, "__dict__"):
+            yield id(vars(argument))
+        for name, part in self.parts.items():
+            yield from part.containers(getattr(argument, name))
 
     def traced(self, make: MakeNumber) -> Any:
         made = copy.copy(self.example)
@@ -389,6 +417,13 @@ def contents(argument: Any) -> Any:
     if dataclasses.is_dataclass(argument) and not isinstance(argument, type) and hasattr(argument, "__dict__"):
         return contents(vars(argument))
     return Identity(argument)
+
+
+def has_grown(before: Any, after: Any) -> bool:
+    """Whether a container among the `contents` of an argument has another length, or other keys, than before."""
+    if not isinstance(before, tuple) or not isinstance(after, tuple):
+        return False
+    return len(before) != len(after) or any(map(has_grown, before, after))
 
 
 def is_exact(integers: Sequence[int]) -> bool:

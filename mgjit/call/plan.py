@@ -99,6 +99,22 @@ class ArgumentPlan:
         meant = {identity for name, identity in zip(self.names, self.identities) if name in names}
         return {name for name, identity in zip(self.names, self.identities) if identity in meant}
 
+    @property
+    def has_containers(self) -> bool:
+        """Whether there are lists, dicts or dataclasses among the arguments whose contents are inputs."""
+        return any(isinstance(node, (NumbersNode, SequenceNode, MappingNode, DataclassNode)) for node in self.nodes)
+
+    def shared(self, arguments: Sequence[Any], changed: Collection[int]) -> set[str]:
+        """Names of arguments with a container whose contents are inputs, and that the step changes by another way.
+
+        Args:
+            changed: the identities of what it changes.
+        """
+        if not changed:
+            return set()
+        given = zip(self.names, self.nodes, arguments)
+        return {name for name, node, argument in given if any(one in changed for one in node.containers(argument))}
+
     def argument_values(self) -> list[Value]:
         """All Values among the arguments that the plan was made for."""
         return [node.value for node in self._all_nodes() if isinstance(node, ValueNode)]

@@ -26,6 +26,7 @@ import sys
 from array import array
 from collections.abc import Callable, Collection, Sequence
 from inspect import Parameter, Signature
+from itertools import chain
 from textwrap import indent
 from types import CellType, FunctionType
 from typing import Any
@@ -240,6 +241,14 @@ class _Writer:
         self.conditions.append(f"{self._type}({local} := {place}) is {self.name_of(kind)}")
         return local
 
+    def unshared(self, local: str, depth: int = 1) -> None:
+        """Require that the kernel does not change a container of an argument, nor lists in it, to a depth."""
+        changed = self.kernel.changed
+        if changed:
+            self.conditions.append(f"{self.name_of(id)}({local}) not in {self.name_of(changed)}")
+        if changed and depth > 1:
+            self.conditions.append(f"{self.name_of(_are_unshared)}({local}, {self.name_of(changed)}, {depth})")
+
     def _new_local(self) -> str:
         self._locals += 1
         return self.own(f"part{self._locals}")
@@ -268,6 +277,7 @@ class _Writer:
         if len(node.shape) > 1 or node.integer or checked:
             flat = self._new_local()
             self.conditions.append(f"({flat} := {self.name_of(node.flatten)}({place})) is not None")
+            self.unshared(place, len(node.shape))
             if checked:
                 copy = self._new_local()
                 self.conditions.append(f"({copy} := {self.name_of(tuple)}({flat}))")
@@ -277,6 +287,7 @@ class _Writer:
             self.numbers.append(f"*{flat}")
             return
         local = self.typed(place, node.kinds[0])
+        self.unshared(local)
         if size > _FEW:
             self.conditions.append(f"{self._len}({local}) == {size}")
             self.numbers.append(f"*{local}")
@@ -308,12 +319,14 @@ class _Writer:
 
     def sequence(self, node: SequenceNode, place: str) -> None:
         local = self.typed(place, node.kind)
+        self.unshared(local)
         self.conditions.append(f"{self._len}({local}) == {len(node.parts)}")
         for k, part in enumerate(node.parts):
             self.visit(part, f"{local}[{k}]")
 
     def mapping(self, node: MappingNode, place: str) -> None:
         local = self.typed(place, dict)
+        self.unshared(local)
         if all(type(key) is str for key in node.parts):
             self.conditions.append(f"{self.name_of(list)}({local}) == {self.name_of(list(node.parts))}")
         else:
@@ -323,8 +336,10 @@ class _Writer:
 
     def dataclass(self, node: DataclassNode, place: str) -> None:
         local = self.typed(place, node.kind)
+        self.unshared(local)
         if len(getattr(node.example, "__dict__", ())):
             self.conditions.append(f"{self._len}({local}.__dict__) == {len(node.example.__dict__)}")
+            self.unshared(f"{local}.__dict__")
         for name, part in node.parts.items():
             self.visit(part, f"{local}.{name}")
 
@@ -431,6 +446,14 @@ class _Writer:
         if isinstance(result, OutputResult):
             return number if result.make is None else f"{self.name_of(result.make)}({number})"
         return result.expression(self.name_of(self.kernel.outputs), self.name_of)
+
+
+def _are_unshared(rows: Any, changed: frozenset[int], depth: int) -> bool:
+    for _ in range(depth - 1):
+        if not changed.isdisjoint(map(id, rows)):
+            return False
+        rows = list(chain.from_iterable(rows))
+    return True
 
 
 def _inside(head: str, lines: Sequence[str]) -> list[str]:

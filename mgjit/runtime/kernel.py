@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import starmap
 from time import perf_counter
@@ -113,6 +113,7 @@ class Kernel:
         copies: Copies | None = None,
         draws: DrawPlan | None = None,
         writes: Writes | None = None,
+        changed: frozenset[int] = frozenset(),
     ) -> None:
         self.code, self.plan, self.result = code, plan, result
         self.frame: Frame = plan.frame()
@@ -122,6 +123,8 @@ class Kernel:
         self.checks = checks
         #: What is written into buffers among the arguments, or None.
         self.writes = writes or None
+        #: The identities of the user's lists, dicts and objects in which it assigns numbers: no inputs may lie there.
+        self.changed = changed
         #: The plan of what each call draws, or None; `draw` makes these draws.
         self.draws = draws if draws is not None and draws.size else None
         drawn = [] if self.draws is None else [zero_array(self.draws.size, plan.precision)]
@@ -305,6 +308,14 @@ class Kernel:
             for index, value in enumerate(self.frame.values):
                 value.data = self.values.data[index]
                 value.grad = self.values.grad[index]
+
+    def is_changed_by_rows(self, rows: Iterable[Sequence[Any]]) -> bool:
+        """Whether what one row does may be seen by the next one, as an argument."""
+        if self.writes is not None:
+            return True
+        if not self.changed or not self.plan.has_containers:
+            return False
+        return any(self.plan.shared(row, self.changed) for row in rows)
 
     def check_rows(self, rows: Rows) -> None:
         """Check the run-time indices of all rows.

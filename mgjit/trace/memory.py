@@ -97,6 +97,11 @@ class HeapPlan:
     looked_after: set[tuple[int, Any]] = field(default_factory=set)
     grown: set[int] = field(default_factory=set)
 
+    def changed(self) -> frozenset[int]:
+        """The identities of the lists, dicts and objects in which a kernel assigns numbers."""
+        holders = {holder for holder, name in self.looked_after if name is not None}
+        return frozenset({*holders, *(id(copied.place.read()) for copied in self.copied if copied.assigned)})
+
 
 class Heap:
     """The numbers around one trace.

@@ -17,7 +17,7 @@ from typing import Any, Callable, TypeVar
 
 from ..autograd.chosen import Gatherer
 from ..autograd.flow import NoFlow
-from ..call.arguments import contents
+from ..call.arguments import contents, has_grown
 from ..call.plan import ArgumentPlan
 from ..call.results import ResultTree, describe_result
 from ..call.written import Writes, record_writes
@@ -29,6 +29,7 @@ from ..errors import PrecisionError, user_location
 from ..garbage import without_garbage_collection
 from ..interruption import new_lock, with_cleanup
 from ..record.instrument import recorded
+from ..record.leaks import PlainCall
 from ..record.progress import tracing_threads
 from ..record.recorder import Recorder, Trace
 from ..record.values import traced_types
@@ -116,7 +117,11 @@ def trace_call(
             if type(error) is TypeError and heap.is_symbolic:  # perhaps a function has met what is no number
                 heap.give_up(str(error))
             raise
-        heap.refuse_copies({name for name, old, new in zip(plan.names, before, given) if old != contents(new)}, plan)
+        changes = [(name, old, contents(new)) for name, old, new in zip(plan.names, before, given)]
+        for name, old, new in changes:
+            if has_grown(old, new):
+                raise PlainCall(f"{location}: the step adds elements to argument {name}, or removes some")
+        heap.refuse_copies({name for name, old, new in changes if old != new}, plan)
         writes = written()
         return result, heap.settle(), writes
 
