@@ -1,19 +1,19 @@
-"""Execute nests together that work on the same elements, iteration by iteration.
+"""Fuse nests that work on the same elements, so that they are executed together, iteration by iteration.
 
     for i: for j: g[i,j] = 0.0                          for i: for j:
     for b: for i: for j: g[i,j] += x[b,i] * d[b,j]  ->      g[i,j] = 0.0
     for i: for j: p[i,j] = p[i,j] - lr * g[i,j]             for b: g[i,j] += x[b,i] * d[b,j]
                                                             p[i,j] = p[i,j] - lr * g[i,j]
 
-What one nest writes and the next reads then passes through the processor once, and sums stay in registers.  The
-phases on their own (`.backward()`, `.update()`) are fused each by itself; backward and update together are a fourth
-list of nodes, `Program.fused`, for a whole step.
+What one nest writes and the next reads is then loaded once, and sums stay in registers.  Each phase is fused by itself
+(for `.backward()` and `.update()`); backward and update fused together are a fourth list of nodes, `Program.fused`, for
+a whole step.
 
-1. Every nest has its free loops: those of its band whose iterations are independent.  Two nests match when their
-   free loops correspond, one to one, as an array that both access shows; other loops of the band move inwards.
-2. Corresponding iterations may be executed together when the nests meet only in elements of the same iteration.
-3. Nothing between the two may touch what the one that moves writes, or write what it reads.
-4. The plan of the joined nest must not cost more than those of the two (passes/cost.py).
+1. The free loops of a nest are those of its band whose iterations are independent.  Two nests match if an array that
+   both access shows a one-to-one correspondence between their free loops; other loops of the band move inwards.
+2. Corresponding iterations may be executed together if the nests meet only in elements of the same iteration.
+3. Nothing between the two may access what the nest that moves writes, or write what it reads.
+4. The plan of the fused nest must not cost more than those of the two (passes/cost.py).
 
 Source: loop fusion, K. Kennedy, K. McKinley, "Maximizing loop parallelism and improving data locality via loop
 fusion and distribution", LCPC 1993.
@@ -44,11 +44,11 @@ from .nest import band
 from .rewrite import registers_used
 from .substitute import Substitution, copy_nodes
 
-#: Nests with more statements are not joined.
+#: Nests with more statements than this are not fused.
 _MOST_STATEMENTS = 48
-#: A nest looks for a partner among so many before it.
+#: How many earlier nests are considered as partners.
 _FARTHEST = 64
-#: What a joined nest may cost more than its parts: less traffic in memory is not part of the cost.
+#: How much more a fused nest may cost than its parts, since the cost does not include the saved memory traffic.
 _TOLERANCE = 1.02
 
 
@@ -57,8 +57,8 @@ def fuse(program: Program, processor: Processor, whole_step: bool = False) -> No
 
     Args:
         program: changed in place.
-        processor: that the cost of nests is judged for.
-        whole_step: fill `program.fused` also when nothing gains by it.
+        processor: the processor for which nests are costed.
+        whole_step: fill `program.fused` even if fusing gains nothing.
     """
     if any(isinstance(node, Block) for node in walk([*program.backward, *program.update])):
         return
@@ -86,14 +86,14 @@ def _fuse(nodes: Sequence[Node], processor: Processor) -> list[Node]:
 
 
 class _Part:
-    """A node among others, and what it works on."""
+    """A node of a phase, and what it accesses."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
 
     @cached_property
     def accesses(self) -> dict[Array, Accesses]:
-        """How it accesses each array."""
+        """The accesses to each array."""
         return accesses_by_array([self.node])
 
     @cached_property
@@ -103,7 +103,7 @@ class _Part:
 
     @cached_property
     def statements(self) -> set[Statement]:
-        """All in it."""
+        """All statements in it."""
         return set(statements([self.node]))
 
     @cached_property
@@ -113,7 +113,7 @@ class _Part:
 
 
 class _Member(_Part):
-    """A nest that may be fused, with its free loops and what is inside these."""
+    """A nest that may be fused, with its free loops and the nodes inside them."""
 
     node: Loop
 
@@ -124,7 +124,7 @@ class _Member(_Part):
 
     @classmethod
     def of(cls, nest: Loop, processor: Processor) -> _Member | None:
-        """The member that a nest is, or None."""
+        """A nest as a member, or None if it cannot be fused."""
         loops = band(nest)
         if count_statements([nest]) > _MOST_STATEMENTS or any(isinstance(node, Block) for node in walk([nest])):
             return None
@@ -140,12 +140,12 @@ class _Member(_Part):
 
     @cached_property
     def cost(self) -> float:
-        """Of the best plan."""
+        """The cost of its best plan."""
         return best_plan(self.node, self.processor)[0]
 
     @cached_property
     def places(self) -> list[tuple[Array, Index]]:
-        """The elements that it accesses by a plain index, in the order of the statements."""
+        """The elements that it accesses by plain indices, in the order of the statements."""
         found: list[tuple[Array, Index | None]] = []
         for statement in statements([self.node]):
             found += ((array, ranged(index)) for array, index in reads(statement))
@@ -155,7 +155,7 @@ class _Member(_Part):
 
 
 def _join_with_earlier(done: list[_Part], member: _Member) -> bool:
-    """Fuse a nest with one of those before it, in place of it or at the end; whether one fits."""
+    """Fuse a nest with an earlier one, at the place of either; returns whether one was found."""
     for position in range(len(done) - 1, max(-1, len(done) - 1 - _FARTHEST), -1):
         earlier = done[position]
         if not isinstance(earlier, _Member) or not _match(earlier, member):
@@ -188,12 +188,12 @@ def _match(one: _Member, other: _Member) -> bool:
 
 
 def _shared(one: _Member, other: _Member) -> set[Array]:
-    """Arrays through which numbers pass from one nest to the other."""
+    """Arrays that one nest writes and the other accesses."""
     return (one.written & other.accesses.keys()) | (other.written & one.accesses.keys())
 
 
 def _correspondences(one: _Member, other: _Member) -> Iterator[dict[Loop, Loop]]:
-    """Maps from the free loops of the first nest to those of the second that a shared array suggests."""
+    """Mappings from the free loops of the first nest to those of the second, as suggested by shared arrays."""
     tried = []
     shared = _shared(one, other)
     others = [(array, index) for array, index in other.places if array in shared]
@@ -237,9 +237,9 @@ def _around(inside: Sequence[Node], loops: Sequence[Loop]) -> Loop:
 
 
 def _same_iteration_only(one: Sequence[Node], other: Sequence[Node], loops: Sequence[Loop]) -> bool:
-    """Whether the two meet only in elements of the same iteration of all the loops."""
+    """Whether the two access a common element only in the same iteration of all these loops."""
     for loop in loops:
-        # The other loops are free to be anywhere.
+        # The other loops may be in any iteration.
         rest = [Loop(other_loop.count, []) for other_loop in loops if other_loop is not loop]
         copies = dict(zip((other_loop for other_loop in loops if other_loop is not loop), rest))
         first, second = (_nested(copy_nodes(nodes, Substitution(copies=copies)), rest) for nodes in (one, other))

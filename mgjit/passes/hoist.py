@@ -1,4 +1,4 @@
-"""Move expensive operations out of loops whose iterations would all compute the same.
+"""Move expensive operations out of loops in which every iteration would compute the same result.
 
     for b:                                               for b:
         for i:                                               once[b] = power(total[b], -1.0)
@@ -6,13 +6,12 @@
             t[b,i] = multiply(e[b,i], %1)                    for i:
                                                                  t[b,i] = multiply(e[b,i], once[b])
 
-1. The slice of an operation is what computes its operands: statements in the same loops whose registers it uses.
-2. For each loop, outermost first: an operation below whose slice reads no array that the loop writes can be
-   computed before the loop.  It is worth it when one of the loops between the two is none that the slice
-   depends on.
-3. The slice is copied into loops of its own, over those it depends on, in front of the loop.  The result gets an
-   array with an element for every iteration of these and of the loops around, so that no pass that follows has
-   more to consider than before; registers.py makes registers of what can be one.
+1. The slice of an operation is the statements in the same loops that compute its operands.
+2. For each loop, outermost first: an operation in it whose slice reads no array that the loop writes can be computed
+   before the loop.  That is worthwhile if the slice does not depend on at least one of the loops that it leaves.
+3. The slice is copied into new loops, over those it depends on, in front of the loop.  The result gets an array with
+   an element for every iteration of these and of the loops around, so that later passes have nothing new to consider;
+   registers.py turns elements into registers where possible.
 4. The same slice in front of the same body is computed once.
 
 Loops have at least one iteration, so nothing is computed that was not.
@@ -52,15 +51,15 @@ from .substitute import Substitution, copy_nodes
 EXPENSIVE = frozenset({"power", "exp", "log", "tanh", "divide", "sqrt"})
 """Operations that take longer than reading a result from memory."""
 
-#: Slices of more statements stay where they are: loops of their own would cost as much.
+#: Slices of more statements than this stay where they are: new loops for them would cost as much.
 _LONGEST = 8
 
-#: Arrays of more elements than this are not made.
+#: The most elements that a new array may have.
 _MOST_ELEMENTS = 1 << 20
 
 
 def hoist(program: Program) -> None:
-    """Move what is expensive out of loops, in place; statements that nobody needs any more are left behind."""
+    """Move expensive operations out of loops, in place; statements that become unused are left for `simplify`."""
     arrays = Arrays("once")
     for _, nodes in program.functions:
         if any(statement.operation in EXPENSIVE for statement in statements(nodes)):
@@ -68,7 +67,7 @@ def hoist(program: Program) -> None:
 
 
 class _Made(NamedTuple):
-    """A result in front of a loop: where it is, over which loops, and what was read for it."""
+    """A result computed in front of a loop: where it is, over which loops, and which arrays it was computed from."""
 
     place: Reference
     over: tuple[Loop, ...]
@@ -80,8 +79,8 @@ class _Body:
 
     Args:
         around: the loops around the body.
-        arrays: where new arrays come from.
-        moved: where the results of statements are that have been moved.
+        arrays: makes new arrays.
+        moved: where the results of moved statements are.
     """
 
     def __init__(self, around: tuple[Loop, ...], arrays: Arrays, moved: dict[Statement, Reference]) -> None:
@@ -89,7 +88,7 @@ class _Body:
         self.made: dict[Hashable, _Made] = {}
 
     def nodes(self, nodes: Sequence[Node]) -> list[Node]:
-        """The nodes, with what is moved in front of each loop."""
+        """The nodes, with the moved operations in front of each loop."""
         done: list[Node] = []
         for node in nodes:
             if isinstance(node, Loop):
@@ -103,7 +102,7 @@ class _Body:
         return done
 
     def out_of(self, loop: Loop) -> list[Node]:
-        """Loops for everything that can be computed before `loop`."""
+        """New loops for everything that can be computed before `loop`."""
         done: list[Node] = []
         around = dict(with_surroundings([loop]))
         written = {array for s in around for array in arrays_written(s)}
@@ -122,13 +121,13 @@ class _Body:
         return done
 
     def in_memory(self, operand: Operand) -> Operand:
-        """The operand; the result of a statement that has been moved is in memory."""
+        """The operand, where the result of a moved statement becomes a load from memory."""
         if isinstance(operand, Register) and operand.statement in self.moved:
             return Load(self.moved[operand.statement])
         return operand
 
     def compute(self, part: Sequence[Statement], over: tuple[Loop, ...]) -> list[Node]:
-        """Loops that execute a slice; none when there are such in front of this body already."""
+        """Loops that execute a slice; none if the same slice is already computed in front of this body."""
         key = _key(part, over)
         known = self.made.get(key)
         if known is not None:
@@ -150,7 +149,7 @@ class _Body:
 
 
 def _slice(statement: Statement, around: Mapping[Statement, object]) -> list[Statement] | None:
-    """The statements of `around` that compute a statement, in order; None when they cannot be copied."""
+    """The statements of `around` that compute a statement, in order; None if they cannot be copied."""
     found: set[Statement] = set()
     work = [statement]
     while work:
@@ -166,7 +165,7 @@ def _slice(statement: Statement, around: Mapping[Statement, object]) -> list[Sta
 
 
 def _read(part: Iterable[Statement]) -> Iterator[Array]:
-    """The arrays that statements without updates read, wherever they write."""
+    """The arrays that statements read, apart from the targets of updates."""
     for statement in part:
         yield from arrays_read(Statement(statement.operation, statement.operands))
 
@@ -189,7 +188,7 @@ def _loops(operand: Operand) -> Iterator[Loop]:
 
 
 def _key(part: Sequence[Statement], over: Sequence[Loop]) -> Hashable:
-    """What two slices have in common that compute the same over loops of the same counts."""
+    """A key that is equal for slices that compute the same over loops of the same counts."""
     names: dict[object, Hashable] = {loop: (number, loop.count) for number, loop in enumerate(over)}
     names.update({statement: number for number, statement in enumerate(part)})
     return tuple([(s.operation, tuple([operand_key(operand, names) for operand in s.operands])) for s in part])

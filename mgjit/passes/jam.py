@@ -8,11 +8,11 @@
                                                   r[j+3] = r[j+3] + w[j+3,i] * x[i]
                                               t[j+0] = relu(r[j+0]) ...
 
-A strict sum is a chain of dependent additions: a processor waits several cycles for each.  Chains side by side
-keep it busy and share what they read, and no sum changes its order.  Which loops are jammed, and how far, is
-decided in passes/cost.py; here it is done.
+A strict sum is a chain of dependent additions: a processor waits several cycles for each.  Several chains side by side
+keep it busy and share what they read, and no sum changes its order.  passes/cost.py decides which loops are jammed, and
+by how much; this module does it.
 
-1. The loop is split into steps of `factor` iterations and a rest; both are jammed.
+1. The loop is split into steps of `factor` iterations and a remainder; both are jammed.
 2. In a step, every node of the body is executed for all iterations before the next node; loops inside are shared
    and jammed in turn.
 
@@ -29,7 +29,7 @@ from .substitute import Substitution, copy_nodes
 
 
 def jam(loop: Loop, factor: int) -> list[Node]:
-    """The loop with `factor` iterations side by side; its iterations must be independent, in any order."""
+    """The loop with `factor` iterations side by side; its iterations must be independent."""
     if factor <= 1:
         return [loop]
     steps, rest = divmod(loop.count, factor)
@@ -52,7 +52,7 @@ def _in(loop: Loop | None, body: list[Node]) -> list[Node]:
 
 
 def side_by_side(body: Sequence[Node], iterations: Sequence[Substitution]) -> list[Node]:
-    """The body for all iterations, node by node; each iteration is what it substitutes."""
+    """The body for several iterations, node by node; each iteration is given by its substitution."""
     done: list[Node] = []
     run: list[Node] = []
     for node in body:

@@ -1,17 +1,17 @@
-"""Decide where each new parameter lies, so that what is computed side by side lies side by side.
+"""Choose the place of each new parameter in memory, so that what is computed side by side is stored side by side.
 
 A strict sum keeps its order, so a processor's vectors can only work on several sums at once; they need the
 parameters of neighbouring sums next to each other.  A matrix that a step walks as `w[j][i]`, summing over i,
 is therefore stored with j fastest.
 
-1. Candidates are the two-dimensional reads of parameters in reductions of a first, provisional Program: rows
-   that belong to different sums, columns that are summed over.  The busiest come first; overlaps lose.
-2. Each chosen block is stored transposed, its rows padded to whole cache lines; what lies between the rows
-   (biases) becomes a block of its own, and so does what is left.
-3. Loops that run over the parameters in their natural order (`for p in model.parameters()`) are cut at the
-   block boundaries into nests over rows and columns, which is only another way to write the same order.
+1. Candidates are the two-dimensional reads of parameters in reductions of a first, provisional Program: rows belong to
+   different sums, columns are summed over.  The largest are chosen first; candidates that overlap them are dropped.
+2. Each chosen block is stored transposed, with its rows padded to whole cache lines; what is between the rows (biases)
+   becomes a separate block, and so does the remainder.
+3. Loops over the parameters in their natural order (`for p in model.parameters()`) are cut at the block boundaries
+   into nests over rows and columns, which visit the parameters in the same order.
 
-Parameters that live in the storage of another kernel already have their places and keep them.
+Parameters that already live in the storage of another kernel keep their places.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..record.recorder import Trace
 from .rewrite import operand_arrays
 from .roll import Fold, Item
 
-#: Bytes in a cache line; rows of transposed blocks start at multiples of it.
+#: Bytes per cache line; rows of transposed blocks start at multiples of it.
 _LINE = 64
 #: Blocks of fewer rows or columns are not worth transposing.
 _FEWEST_ROWS, _FEWEST_COLUMNS = 4, 2
@@ -44,7 +44,7 @@ class ParameterBlock(NamedTuple):
     column_stride: int
 
     def locate(self, index: int) -> tuple[int, int] | None:
-        """Row and column of a parameter, None when it is not in the block."""
+        """Row and column of a parameter; None if it is not in the block."""
         row, column = divmod(index - self.base, self.row_step)
         return (row, column) if 0 <= row < self.rows and column < self.columns else None
 
@@ -74,7 +74,7 @@ class ParameterLayout:
         return block.position(row, column)
 
     def padded_rows(self) -> tuple[PaddedRows, ...]:
-        """The rows of the storage: those of transposed blocks, and every other block as one row."""
+        """The rows of the storage; a block that is not transposed counts as one row."""
         found = []
         for block, end in zip(self.blocks, (*(block.place for block in self.blocks[1:]), self.size)):
             if block.column_stride > 1:
@@ -89,7 +89,7 @@ class ParameterLayout:
 
     @classmethod
     def of_json(cls, stored: Any) -> ParameterLayout:
-        """The layout that `to_json` wrote."""
+        """The layout written by `to_json`."""
         size, blocks = stored
         return cls(tuple(ParameterBlock(*block) for block in blocks), size)
 
@@ -108,7 +108,7 @@ class ParameterLayout:
 
 
 def choose_layout(program: Program, parameters: Array) -> ParameterLayout | None:
-    """The layout for the new parameters of a Program, None when their natural order is as good."""
+    """The layout for the new parameters of a Program; None if their natural order is as good."""
     chosen: list[ParameterBlock] = []
     candidates = sorted(_candidates(program, parameters), key=lambda b: (-b.rows * b.columns, b.base))
     for block in candidates:
@@ -135,7 +135,7 @@ def _candidates(program: Program, parameters: Array) -> set[ParameterBlock]:
 
 
 def _reduction_nests(nodes: Sequence[Node]) -> Iterator[tuple[Loop, Loop]]:
-    """Pairs of loops, the inner one of which sums into something that depends on the outer one only."""
+    """Pairs of loops where the inner one accumulates into something that depends only on the outer one."""
     for outer in walk(nodes):
         for inner in outer.body if isinstance(outer, Loop) else ():
             if not isinstance(inner, Loop) or not isinstance(outer, Loop):
@@ -159,7 +159,7 @@ def _references(node: Node, array: Array) -> Iterator[Reference]:
 
 
 def _placed(chosen: Sequence[ParameterBlock], size: int, line: int) -> ParameterLayout:
-    """The layout with these blocks transposed; `line` is the number of elements in a cache line."""
+    """The layout with these blocks transposed; `line` is the number of elements per cache line."""
     blocks: list[ParameterBlock] = []
     place = position = 0
 
@@ -176,7 +176,7 @@ def _placed(chosen: Sequence[ParameterBlock], size: int, line: int) -> Parameter
         place += pitch * block.columns
         gap = block.row_step - block.columns
         end = block.base + block.rows * block.row_step
-        whole = end <= size  # the last row may have nothing behind it
+        whole = end <= size  # the last row may be without a gap behind it
         keep(block.base + block.columns, block.rows - (not whole), block.row_step, gap)
         position = min(end, size) if whole else block.base + (block.rows - 1) * block.row_step + block.columns
     keep(position, 1, size - position or 1, size - position)
@@ -200,7 +200,7 @@ def cut_at_blocks(forest: Sequence[Item], trace: Trace, layout: ParameterLayout,
 
 
 def _first_parameter(item: Item, trace: Trace, start: int, size: int) -> int | None:
-    """The parameter of the first iteration, when a loop visits consecutive new parameters."""
+    """The parameter of the first iteration, if a loop visits consecutive new parameters."""
     if not isinstance(item, Fold) or not all(isinstance(part, int) for part in item.body):
         return None
     first = None

@@ -1,8 +1,8 @@
-"""Lift a rolled trace to a Program: one statement for each record of the forest, arrays instead of refs.
+"""Lift a rolled trace to a Program: a statement for each record of the forest, and arrays instead of references.
 
 1. Build the tree of loops and statements; every statement that has a result gets a scratch array with one
    element for each of its iterations (`simplify` removes most of them again).
-2. The operand of a statement is a column of refs over its iteration space.  Trace positions are affine in
+2. The operand of a statement is a column of references over its iteration space.  Trace positions are affine in
    the loop variables, so a column is read with strided slices and compared with arithmetic progressions.
 3. Classify each column: affine in memory; or different in the first iteration of one loop (a carried value)
    and affine in the rest; or anything else, which becomes an index table over the loops it depends on, or,
@@ -62,7 +62,7 @@ from .roll import Fold, Item
 
 
 class LiftError(Exception):
-    """The forest cannot be expressed; the caller lifts the unrolled trace instead, which always can."""
+    """The forest cannot be expressed as a Program; the caller lifts the unrolled trace instead, which always works."""
 
 
 class _Dimension(NamedTuple):
@@ -75,7 +75,7 @@ class _Dimension(NamedTuple):
 
 
 class _Record(NamedTuple):
-    """A statement and where its iterations lie in the trace."""
+    """A statement, and the trace positions of its iterations."""
 
     base: int
     dimensions: tuple[_Dimension, ...]
@@ -85,7 +85,7 @@ class _Record(NamedTuple):
 
 
 class _Level(NamedTuple):
-    """Items of one body, for finding the statement of a position."""
+    """The items of one body, for finding the statement of a trace position."""
 
     starts: list[int]
     entries: list[_Record | tuple[Fold, _Level]]
@@ -95,7 +95,7 @@ def lift(trace: Trace, forest: Sequence[Item], memory: Memory, reach: Reach) -> 
     """The Program of a rolled trace, with Backward nodes, all in its forward phase.
 
     Raises:
-        LiftError: see there.
+        LiftError: the forest cannot be expressed.
     """
     return _Lifter(trace, memory, reach).run(forest)
 
@@ -163,7 +163,7 @@ class _Lifter:
         return record
 
     def _locate(self, position: int) -> tuple[_Record, list[int]]:
-        """The statement that computes a trace position, and the iteration of each loop around it."""
+        """The statement of a trace position, and the iteration of each loop around it."""
         level = self.top
         indices: list[int] = []
         while True:
@@ -251,7 +251,7 @@ class _Lifter:
         return self.memory.place(kind, low, high)
 
     def _in_block(self, kind: int, first: int, steps: list[int], dimensions: tuple[_Dimension, ...]) -> Operand | None:
-        """A parameter that the layout has moved, when all iterations are in one block."""
+        """An operand over parameters that the layout has moved, if all iterations are in one block."""
         start, array_ = self.memory.regions[kind][0]
         assert self.memory.layout is not None
         block, row, column = self.memory.layout.find(first - start)
@@ -299,7 +299,7 @@ class _Lifter:
         return Load(Reference(record.result, Index(base, _terms((d.loop, c) for d, c in zip(dimensions, dense)))))
 
     def _adjoint_operand(self, column: array[int], base: int, dimensions: tuple[_Dimension, ...]) -> Operand:
-        """The gradient of an interior node: looked up by its record, then moved to the adjoint array."""
+        """The gradient of an interior node: an operand over its record, redirected to the adjoint array."""
         reads = self.trace.adjoint_reads
         size = len(column)
         records = array("i", bytes(4 * size))
@@ -365,7 +365,7 @@ class _Lifter:
 
 
 def _affine_column(column: array[int], base: int, dimensions: tuple[_Dimension, ...]) -> tuple[int, list[int]] | None:
-    """Entry of the first iteration and steps, when the column is affine over its whole iteration space."""
+    """First entry and steps, if the column is affine over its whole iteration space."""
     origin = base + sum(d.low * d.period for d in dimensions)
     first = column[origin]
     steps = [column[origin + d.period] - first if d.high - d.low > 1 else 0 for d in dimensions]
@@ -376,7 +376,7 @@ def _affine_column(column: array[int], base: int, dimensions: tuple[_Dimension, 
     count, period, step = counts[longest], dimensions[longest].period, steps[longest]
     others = [k for k in range(len(counts)) if k != longest]
     if abs(step) * count >= 1 << KIND_SHIFT:
-        return None  # a step from one kind of operand to another
+        return None  # the kind of operand changes on the way
     progression = array("i")
     for iteration in product(*(range(counts[k]) for k in others)):
         start = origin + sum(i * dimensions[k].period for i, k in zip(iteration, others))
@@ -403,7 +403,7 @@ def _positions(base: int, dimensions: tuple[_Dimension, ...]) -> list[int]:
 
 
 def _without_affine_dimensions(entries: list[int], counts: list[int]) -> tuple[list[int], list[int | None]]:
-    """Drop the dimensions along which a table is affine; their steps, None for those that stay."""
+    """Drop the dimensions along which a table is affine; returns their steps (None for those that stay)."""
     steps: list[int | None] = []
     for k in range(len(counts)):
         inner = 1

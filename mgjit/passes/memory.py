@@ -1,7 +1,7 @@
-"""Which array a leaf of the trace lives in: the memory map of a kernel.
+"""The memory map of a kernel: which array each leaf of the trace lives in.
 
-Each kind of leaf is a line of indices that is cut into regions: every bound ParameterStorage, every State,
-every argument buffer is one region, and one array of the Program.
+The indices of each kind of leaf are divided into regions: every ParameterStorage, State and argument buffer is one
+region, and one array of the Program.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .layout import ParameterLayout
 
 @dataclass(frozen=True)
 class InputRegion:
-    """A stretch of INPUT indices: the packed numbers (format "d"), or one buffer."""
+    """A range of INPUT indices: the packed numbers (format "d"), or one buffer."""
 
     start: int
     size: int
@@ -69,7 +69,7 @@ class Memory:
         return arrays
 
     def place(self, kind: int, low: int, high: int) -> tuple[Array, int] | None:
-        """The array that holds the leaves `low .. high` and its first index; None when there are several."""
+        """The array that holds the leaves `low .. high`, and its first index; None if there are several."""
         regions = self.regions[kind]
         position = bisect_right([start for start, _ in regions], low) - 1
         start, array = regions[position]
@@ -77,7 +77,7 @@ class Memory:
         return (array, start) if high < end else None
 
     def is_laid_out(self, kind: int, low: int, high: int) -> bool:
-        """Whether leaves `low .. high` are new parameters, or their gradients, that the layout has moved."""
+        """Whether the leaves `low .. high` are new parameters, or gradients of these, that the layout has moved."""
         start, size = self._new_parameters
         return self.layout is not None and kind in (PARAMETER, GRADIENT) and start <= low and high < start + size
 
@@ -86,7 +86,7 @@ class Memory:
         return self._gradients.get(id(array))
 
     def adjoint(self, result: Array, number: int) -> Array:
-        """Stands for the adjoints of `result` after `number` backward passes, until differentiation."""
+        """A placeholder for the adjoints of `result` after `number` backward passes, until differentiation."""
         key = result, number
         if key not in self.adjoint_reads:
             self.adjoint_reads[key] = Array(f"d_{result.name}_{number}", "adjoint", result.size, number)

@@ -1,14 +1,14 @@
-"""Put arrays that are read through one operand side by side in one array.
+"""Merge arrays that are read through one operand into one array.
 
     y[i] = one of t1, t2, t3 [i] * 0.5      ->      y[i] = t1[4 i + 2] * 0.5
 
-Code that is not in a loop, such as the positions of a sequence, leaves an array for each of them; a loop over
-positions, such as that of attention over all earlier ones, then reads another array in each iteration.
+Code that does not fold into a loop, such as that for the positions of a sequence, leaves one array per position.  A
+loop over positions, such as that of attention over all earlier ones, then reads a different array in each iteration.
 
-1. Scratch arrays that occur in one operand belong together, and so do their neighbours in other operands.
-2. Each group becomes one array, its members in the order in which they are written.
-3. What read one of several arrays reads one array; where the element numbers are affine in the loops, nothing
-   remembers that there were several.
+1. Scratch arrays that occur in one operand belong to one group, transitively.
+2. Each group becomes one array, with its members in the order in which they are written.
+3. Operands that read one of several arrays now read one; where the element numbers are affine in the loops, the
+   operand becomes a plain load.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def merge(program: Program, memory: Memory) -> None:
 
 
 def _groups(nodes: Sequence[Node]) -> list[list[Array]]:
-    """Arrays that belong together, each group in the order in which they are first written."""
+    """The groups of arrays, each in the order in which its arrays are first written."""
     order = {a: None for s in statements(nodes) for a in arrays_written(s)}
     group_of: dict[Array, set[Array]] = {}
     stays: set[Array] = set()  # read together with memory of another kind

@@ -1,4 +1,4 @@
-"""The entries of operands that read one of several arrays, and new tables for them."""
+"""Reading and rebuilding the tables of Mixed operands, which read one of several arrays."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def as_table(numbers: Sequence[int], loops: Sequence[Loop], tables: array[int]) 
 
 
 def as_index(numbers: Sequence[int], loops: Sequence[Loop], tables: array[int]) -> Index:
-    """The element numbers of all iterations as an affine index, where they are, else through a table."""
+    """An index with these element numbers: affine if they are, otherwise through a table."""
     steps, stride = [], len(numbers)
     for loop in loops:
         stride //= loop.count

@@ -1,7 +1,7 @@
-"""Nests of loops: the band of loops at the top, and what is accessed and computed below, with how often.
+"""Nests of loops: the band of loops at the top, and what is accessed and computed below it.
 
-A band is a chain of loops each of which contains nothing but the next; below the last one is the body, which
-may contain loops of its own.
+A band is a chain of loops each of which contains nothing but the next; inside the last one is the body, which may
+contain further loops.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Use(NamedTuple):
 
 
 def band(loop: Loop) -> list[Loop]:
-    """The loop and all that contain nothing but the next one."""
+    """The band that begins with a loop, outermost first."""
     loops = [loop]
     while len(loops[-1].body) == 1 and isinstance(loops[-1].body[0], Loop):
         loops.append(loops[-1].body[0])
@@ -59,13 +59,13 @@ def band(loop: Loop) -> list[Loop]:
 
 @dataclass
 class Nest:
-    """What a decision about a nest needs to know.
+    """The facts about a nest that scheduling decisions need.
 
     Attributes:
         band: the loops at the top, outermost first.
-        body: the nodes in the last of them.
-        uses: every plain access; an update uses its target twice, reading and writing.
-        fixed: loops that something but an affine index depends on (a choice, a table, a run-time index).
+        body: the nodes in the last loop of the band.
+        uses: every plain access; an update uses its target twice, for reading and for writing.
+        fixed: loops that anything other than an affine index depends on (a choice, a table, a run-time index).
         around: the loops of the nest around each statement.
     """
 
@@ -81,9 +81,9 @@ class Nest:
         return [node for node in walk(self.body) if isinstance(node, Loop)]
 
     def varying(self, loop: Loop) -> set[Statement]:
-        """The statements that differ in different iterations of `loop`, by what they read or where they write."""
+        """The statements that depend on `loop`, in what they read or where they write."""
         found: set[Statement] = set()
-        for statement in self.around:  # in order: a register's statement comes first
+        for statement in self.around:  # in order: a statement comes before those that use its register
             for operand in statement.operands:
                 if any(_varies(part, loop, found) for part in leaf_operands(operand)):
                     found.add(statement)
@@ -99,7 +99,7 @@ def _varies(part: Operand, loop: Loop, found: set[Statement]) -> bool:
 
 
 def examine(loop: Loop) -> Nest | None:
-    """The nest that begins with `loop`; None when it contains blocks, or places that are not plain."""
+    """The nest that begins with `loop`; None if it contains blocks, or targets that are not plain."""
     if any(isinstance(node, Block) for node in walk([loop])):
         return None
     loops = band(loop)
@@ -130,7 +130,7 @@ def _reads(statement: Statement) -> Iterator[tuple[Reference, bool]]:
 
 
 def _not_affine(statement: Statement) -> Iterator[Loop]:
-    """The loops that a statement depends on otherwise than by an affine index."""
+    """The loops that a statement depends on in other ways than by an affine index."""
     for operand in statement.operands:
         yield from _of_operand(operand)
     for target in leaf_targets(statement.target):
@@ -143,7 +143,7 @@ def _not_affine(statement: Statement) -> Iterator[Loop]:
 
 
 def _addresses_by_register(statement: Statement) -> bool:
-    """Whether a run-time index is a number that has just been computed, which may differ in every iteration."""
+    """Whether a run-time index is a number computed in the nest, which may differ in every iteration."""
     loads = [p for operand in statement.operands for p in leaf_operands(operand) if isinstance(p, Load)]
     indices = [load.reference.index for load in loads]
     indices += [target.index for target in leaf_targets(statement.target) if isinstance(target, Reference)]
@@ -178,7 +178,7 @@ def loops_of(index: Index) -> set[Loop]:
 
 
 def executions(loops: Sequence[Loop]) -> int:
-    """How often something in these loops is executed."""
+    """How often the body of these loops is executed."""
     product = 1
     for loop in loops:
         product *= loop.count

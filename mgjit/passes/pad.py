@@ -1,10 +1,10 @@
-"""Give rows of scratch arrays room for whole vectors, so that a vector loop needs no rest.
+"""Pad the rows of scratch arrays to whole vectors, so that a vector loop needs no remainder.
 
-    t[i,j] at 50 i + j, j < 50    ->    t[i,j] at 56 i + j, the last 6 of each row nobody's
+    t[i,j] at 50 i + j, j < 50    ->    t[i,j] at 56 i + j, the last 6 of each row unused
 
-1. An array that was made over loops has rows as long as the last of them; rows of more than half a vector that do
-   not end with a vector are made longer.
-2. Every access must be plain and stay inside one row: its steps are multiples of the row, or end in the row.
+1. An array that was made over loops has rows as long as the innermost one; rows of more than half a vector whose
+   length is not a multiple of a vector are lengthened.
+2. Every access must be plain and stay inside one row: its steps are multiples of the row, or stay within the row.
 3. `Array.padded_rows` notes where the padding is, as passes/layout.py does for parameters.  Vectors that go beyond the
    end of a row compute numbers that nobody reads (passes/vectorise.py).
 """
@@ -67,7 +67,7 @@ def _note(statement: Statement, indices: defaultdict[Array, set[Index | None]]) 
 
 
 def _row_of(index: Index, length: int) -> int | None:
-    """The row that an access begins in, when it always stays inside one row."""
+    """The row that an access begins in, if it always stays inside one row."""
     row, column = divmod(index.base, length)
     inside = [c * (loop.count - 1) for loop, c in index.terms if c % length]
     low = column + sum(span for span in inside if span < 0)

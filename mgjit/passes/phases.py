@@ -1,10 +1,10 @@
 """Cut a Program at its backward passes: forward, backward, update.
 
-1. Everything before the first top-level node that contains a backward pass is the forward phase; that node
-   up to the last one of its kind is the backward phase; the rest is the update phase.
-2. Gradients that are only set to constants before the first pass (`zero_grad()` at the top of a step) belong
-   to the backward phase, so that a forward pass alone changes nothing that can be observed.
-3. Results are written at the end of the first phase that has them.
+1. The forward phase is everything before the first top-level node that contains a backward pass; from that node up to
+   the last such node is the backward phase; the rest is the update phase.
+2. Gradients that are only set to constants before the first pass (`zero_grad()` at the top of a step) belong to the
+   backward phase, so that the forward phase alone changes nothing that can be observed.
+3. Results are written at the end of the first phase that can compute them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def split_phases(program: Program) -> None:
 
 def _sink_gradient_resets(forward: list[Node], program: Program) -> list[Node]:
     read: set[Array] = {array for s in statements(forward) for array in arrays_read(s)}
-    # An array that is also set to something computed keeps all its writes where they are.
+    # If an array is also set to something computed, all writes to it stay where they are.
     read |= {a for s in statements(forward) for a in arrays_written(s) if not _is_constant(s)}
 
     def resets(node: Node) -> bool:
@@ -50,7 +50,7 @@ def _is_constant(statement: Statement) -> bool:
 
 
 def _hoist_outputs(program: Program) -> None:
-    """Move what is computed late, and does not depend on what a later phase wrote, to the forward phase."""
+    """Move to the forward phase what is computed late but does not depend on anything that a later phase wrote."""
     if not program.backward:
         return
     written = {array for s in statements(program.backward) for array in arrays_written(s)}

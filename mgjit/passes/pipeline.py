@@ -1,7 +1,7 @@
-"""The passes in order: Trace -> Program that a backend can emit.
+"""The passes in order: from a Trace to a Program that a backend can emit.
 
-A pass that cannot express something makes the pipeline take the next form of the trace, which is slower
-and can: loops with backward passes inside, loops without, no loops at all.
+If a pass cannot express something, the pipeline starts again from the next form of the trace, which is slower but
+simpler: loops that may contain backward passes; loops that do not; no loops at all.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _lower(
 
 
 def _tidy(program: Program) -> None:
-    """Registers instead of memory, loads instead of copies, and nothing dead, before loops are rearranged."""
+    """Use registers instead of memory and loads instead of copies, and delete dead statements, before rearranging."""
     use_registers(program, across_loops=False)
     for _, phase in program.phases:
         forward_copies(phase)
@@ -164,7 +164,7 @@ def _tidy(program: Program) -> None:
 def _lift(
     trace: Trace, forest: Sequence[Item], inputs: Sequence[InputRegion], reached: Reach
 ) -> tuple[Program, Memory]:
-    """The Program with its reductions, over new parameters in their best layout."""
+    """Lift the trace and find its reductions, with new parameters in the best layout."""
     memory = Memory(trace, inputs)
     program = lift(trace, forest, memory, reached)
     find_reductions(program, memory)
@@ -181,7 +181,7 @@ def _lift(
 
 
 def _marks_that_keep_passes_out(reached: Reach) -> list[int]:
-    """Marks that make every backward pass unlike any other record, so that no loop contains one."""
+    """Marks that make every backward pass different from all other records, so that no loop contains one."""
     assert reached.marks is not None
     marks = list(reached.marks)
     for number, position in enumerate(reached.backwards):

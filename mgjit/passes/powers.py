@@ -1,12 +1,12 @@
-"""Write powers as the operations that they are: those can be executed side by side, `pow` cannot.
+"""Write powers as products, quotients and roots where these have the same bits: unlike `pow`, they vectorise.
 
     x ** 2  ->  x * x          x ** 1   ->  x
     x ** -1 ->  1 / x          x ** 0.5 ->  sqrt(x) + 0.0, but infinity for minus infinity
 
-`x ** 1` is x for all numbers: the C library's error is far below half a unit of the last place, and x is one of its
-numbers.  (It stands in every backward pass of a squared error: the derivative of `x ** 2` is `2 * x ** 1.0`.)  The
-others are for float32 only, the formulas of `arithmetic.power_of_float32`; in float64 `pow` differs from them in last
-bits, except that PyPy computes `x ** 2.0` as a product.
+`x ** 1` is x for all numbers, since the C library's error before rounding is far below half a unit in the last place.
+(It occurs in every backward pass of a squared error: the derivative of `x ** 2` is `2 * x ** 1.0`.)  The others are
+for float32 only, with the formulas of `arithmetic.power_of_float32`; in float64 they differ from `pow` in last bits,
+except that PyPy computes `x ** 2.0` as a product.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..engine.arithmetic import SQUARE_IS_PRODUCT
 from ..engine.precision import FLOAT64
 from ..ir.program import Block, Constant, Loop, Node, Operand, Program, Register, Statement
 
-#: Exponents of powers that are other operations.
+#: The exponents that are rewritten.
 _OF_FLOAT32 = (2.0, 1.0, -1.0, 0.5)
 _OF_FLOAT64 = (2.0, 1.0) if SQUARE_IS_PRODUCT else (1.0,)
 
@@ -45,7 +45,7 @@ def _written(nodes: Sequence[Node], exponents: Container[float]) -> list[Node]:
 
 
 def _write(statement: Statement, base: Operand, exponent: float) -> list[Statement]:
-    """Change the operation of a power; returns what must be computed before."""
+    """Replace the operation of a power; returns the statements that must precede it."""
     if exponent == 2.0:
         statement.operation, statement.operands = "multiply", (base, base)
     elif exponent == 1.0:

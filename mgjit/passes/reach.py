@@ -1,12 +1,12 @@
 """Which records each backward pass reaches.
 
-A backward pass visits exactly the records that its root depends on through Value arithmetic; a record that
-it does not reach must not add so much as a zero to anything.  Records of one loop must therefore agree in
-what reaches them, and this analysis provides the marks that `roll` compares.
+A backward pass visits exactly the records that its root depends on through Value arithmetic; a record that it does not
+reach must not add anything, not even a zero.  So records can only be one statement of a loop if the same passes reach
+them; this analysis provides the marks that `roll` compares.
 
 1. For each BACKWARD record, scan down from its root, following operands, until below everything reached.
-2. A record's mark says which passes reach it *relative to the next BACKWARD record after it*, so that the
-   iterations of a loop that contains its own backward pass have equal marks.
+2. A record's mark says which passes reach it, numbered *relative to the next BACKWARD record*, so that the iterations
+   of a loop that contains a backward pass have equal marks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..record.recorder import Trace
 
 
 class Reach(NamedTuple):
-    """Marks of all records, and what they mean.
+    """The marks of all records, and what they mean.
 
     Attributes:
         backwards: positions of the BACKWARD records.
@@ -32,7 +32,7 @@ class Reach(NamedTuple):
     meanings: list[frozenset[int]]
 
     def reached_by(self, position: int) -> frozenset[int]:
-        """Numbers of the backward passes that reach the record."""
+        """The numbers of the backward passes that reach the record."""
         if self.marks is None or not self.marks[position]:
             return frozenset()
         following = bisect_left(self.backwards, position)

@@ -1,4 +1,4 @@
-"""Find chains that are reductions and give them an accumulator in place of an array of partial results.
+"""Find chains that are reductions, and give them an accumulator instead of an array of partial results.
 
     for j:                                          r = x
         t[j] = op((x if j == 0 else t[j-1]), m)  ->  for j:
@@ -7,15 +7,15 @@
 
 1. Candidates are statements whose first operand (or second, where the operation commutes) is a Choice of
    their own loop between an initial value and their own result one iteration before.
-2. Nobody else may read a partial result: all other reads are of the last iteration.
+2. Nothing else may read a partial result: all other reads are of the last iteration.
 3. On a statement that a backward pass reaches, only sums qualify, because their derivative needs no partial
    result: the adjoint of every partial sum equals that of the total (it is never -0.0, so the `0.0 +` of each
    step is an identity).  Nothing in the loop may contribute to the memory of the initial value, because the
    engine adds the contribution of the initial value in the middle of those of the first iteration.
 4. The initial value moves in front of the loop; nothing in the loop may write where it is read from.
 
-The order of the operations stays, so the result is the same bit for bit; what changes is that the loops
-around a reduction can be interchanged and that its adjoint is a broadcast.
+The order of the operations stays the same, and so does every bit of the result; but the loops around a reduction can
+now be interchanged, and its adjoint is a broadcast.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _in_loops(nodes: Sequence[Node]) -> Iterator[tuple[Loop, Statement]]:
 
 
 def _chain(loop: Loop, statement: Statement) -> tuple[Operand, Operand] | None:
-    """Initial value and term, when the statement is `op((initial if first else own previous result), term)`."""
+    """Initial value and term, if the statement is `op((initial if first else own previous result), term)`."""
     if statement.operation not in _REDUCTIONS or not isinstance(statement.target, Reference) or statement.update:
         return None
     if statement.passes and statement.operation not in _SUMS:
@@ -152,7 +152,7 @@ def _only_last_is_read(reads: Sequence[Operand], count: int, result: Array, prog
 
 
 def _initial_can_move(loop: Loop, statement: Statement, initial: Operand) -> bool:
-    """Whether reading, and differentiating, the initial value in front of the loop makes no difference."""
+    """Whether the initial value can be read, and differentiated, in front of the loop without a difference."""
     sources = set(operand_arrays(initial))
     if any(sources & set(arrays_written(other)) for other in statements(loop.body)):
         return False

@@ -1,9 +1,9 @@
-"""Registers instead of memory: use what the same iteration has just computed, or read, without another load.
+"""Replace loads by registers: use what the same iteration has just computed or loaded, without another load.
 
-1. A load of an element that a statement before it has just written, in the same body or one around it, is that
+1. A load of an element that an earlier statement has written, in the same body or one around it, becomes that
    statement's register, as long as nothing in between may have written the element again.
-2. A register that only holds what memory still holds is a load again, before loops are rearranged: its users are
-   then independent of each other.
+2. Conversely, before loops are rearranged, a register that only holds a copy of what is still in memory becomes a load
+   again, so that its users are independent of each other.
 3. What is never read is not stored.
 """
 
@@ -33,14 +33,14 @@ from .rewrite import operand_arrays, rewrite_operands
 
 
 class _Known:
-    """What memory is known to hold: the statement that has just written each element."""
+    """The known contents of memory: which statement has last written each element."""
 
     def __init__(self, outside: _Known | None = None, changed: frozenset[Array] = frozenset()) -> None:
         self._outside, self._changed = outside, changed
         self._writers: dict[Array, dict[Reference, Statement]] = {}
 
     def find(self, reference: Reference) -> Statement | None:
-        """The statement whose result an element has."""
+        """The statement whose result is in an element, if known."""
         known = self._writers.get(reference.array)
         if known is not None and reference in known:
             return known[reference]
@@ -49,7 +49,7 @@ class _Known:
         return self._outside.find(reference)
 
     def forget(self, arrays: Iterable[Array]) -> None:
-        """Somebody has written somewhere in these arrays."""
+        """Forget these arrays: something may have been written anywhere in them."""
         for array in arrays:
             self._writers[array] = {}
 
@@ -72,7 +72,7 @@ def use_registers(program: Program, across_loops: bool) -> None:
 
     Args:
         program: changed in place.
-        across_loops: also where a loop stands between the two, or around the load; not before loops are rearranged.
+        across_loops: also if a loop is between the two, or around the load; not before loops are rearranged.
     """
     for _, nodes in program.functions:
         _use_registers(nodes, _Known(), across_loops)
@@ -105,9 +105,9 @@ def _use_registers(nodes: Sequence[Node], known: _Known, across_loops: bool) -> 
 
 
 def forward_copies(nodes: Sequence[Node]) -> None:
-    """Replace registers that only hold what memory still holds by loads, so that their users are independent."""
+    """Replace registers that only hold a copy of memory by loads, so that their users are independent."""
     copied: dict[Statement, Operand] = {}
-    holders: defaultdict[Array, set[Statement]] = defaultdict(set)  # whose copies come from an array
+    holders: defaultdict[Array, set[Statement]] = defaultdict(set)  # for each array, the copies taken from it
 
     def replace(operand: Operand) -> Operand:
         return copied.get(operand.statement, operand) if isinstance(operand, Register) else operand

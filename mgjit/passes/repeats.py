@@ -1,9 +1,9 @@
-"""Where a text repeats with a short period, found at the speed of C.
+"""Find where a text repeats with a short period, at the speed of C.
 
-1. The text as one large integer, one lane of equal width for each character.
-2. The integer shifted by a period and compared (exclusive or) with itself: lanes of zero are characters that are
-   the same as those one period later.
-3. Runs of zeros that are long enough are where the text repeats.
+1. Represent the text as one large integer, with a lane of fixed width for each character.
+2. Shift the integer by a period and compare (exclusive or) with itself: lanes of zero are characters that are the same
+   as those one period later.
+3. The text repeats where there are long enough runs of zeros.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ZEROS = re.compile(b"\0*")
 class Repeat(NamedTuple):
     """A maximal stretch `first .. end-1` in which each character is the same as one period later.
 
-    It repeats at least so often as was asked for from each of the positions `first .. last`.
+    From each of the positions `first .. last` on, it repeats at least as often as requested.
     """
 
     first: int
@@ -27,7 +27,7 @@ class Repeat(NamedTuple):
 
 
 class Repeats:
-    """The stretches of one text that repeat."""
+    """Finds the repeating stretches of one text."""
 
     def __init__(self, text: str) -> None:
         self._size = len(text)
@@ -37,7 +37,7 @@ class Repeats:
         self._number = int.from_bytes(text.encode(code, "surrogatepass" if self._width == 4 else "strict"), "little")
 
     def of(self, period: int, fewest: int) -> list[Repeat]:
-        """The stretches of at least `fewest` times a period, from left to right."""
+        """The stretches that repeat a period at least `fewest` times, from left to right."""
         compared = self._size - period
         if compared < (fewest - 1) * period:
             return []

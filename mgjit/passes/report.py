@@ -12,7 +12,7 @@ from .nest import Nest, band
 
 
 def describe(loop: Loop, nest: Nest | None, plan: Plan | None, processor: Processor) -> str:
-    """One line about a nest."""
+    """One line for `explain()` about a nest."""
     loops = band(loop)
     inner = sorted({one.count for one in _below(loops[-1])}, reverse=True)
     shape = " x ".join(str(one.count) for one in loops) + (f" ({', '.join(map(str, inner))})" if inner else "")

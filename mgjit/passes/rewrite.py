@@ -1,4 +1,4 @@
-"""Small tools that several passes share: rewriting operands, collecting reads, walking with surroundings."""
+"""Helpers shared by several passes: rewriting operands, collecting reads, walking with the loops around."""
 
 from __future__ import annotations
 

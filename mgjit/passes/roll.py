@@ -55,7 +55,7 @@ Item = Union[int, Fold]
 #: A loop that was found: its first item, its period in items, and the number of iterations.
 _Run = tuple[int, int, int]
 
-#: How many of the next items of the same shape propose a period, and of those that are followed by equal shapes.
+#: How many of the next items of the same shape propose a period, and how many of those followed by equal shapes.
 _CANDIDATES, _LONG_CANDIDATES = 4, 16
 #: Long periods are proposed by so many equal shapes in a row instead of by one.
 _ALIKE = 8
@@ -81,7 +81,7 @@ class _Roller:
         self.starts: Sequence[int] = range(len(trace) + 1)
         self._repeats: Repeats | None = None
         self._found: dict[tuple[int, int], list[Repeat]] = {}  # by period and fewest iterations
-        self._no_loops: set[tuple[int, ...]] = set()  # runs in which no loop was found, of the same items ever since
+        self._no_loops: set[tuple[int, ...]] = set()  # runs in which no loop was found, and whose items are unchanged
         self._fold_shapes: dict[object, str] = {}
         self._next_shape = ord(max(self.shapes)) + 1 if self.shapes else 1
 
@@ -92,14 +92,14 @@ class _Roller:
         return self.items
 
     def _sweep(self, fewest: int) -> bool:
-        """Fold runs of at least `fewest` iterations, short periods first; whether anything was folded."""
+        """Fold runs of at least `fewest` iterations, short periods first; returns whether anything was folded."""
         folded = False
         for longest in (1, 2, 4, _ALIKE):
             while self._fold_round(1, longest, fewest):
                 folded = True
         shortest, longest = _ALIKE + 1, 2 * _ALIKE
         while not folded and shortest <= len(self.items) // fewest:
-            # What a long period folds may make short ones possible: those first, in the next sweep.
+            # Folding long periods may make short ones possible, which then go first, in the next sweep.
             folded = self._fold_round(shortest, longest, fewest)
             shortest, longest = longest + 1, longest * (2 if longest < 64 else 4)
         return folded
@@ -187,9 +187,9 @@ class _Roller:
         return None
 
     def _without_strangers(self, first: int, period: int, count: int, possible: int, fewest: int) -> _Run:
-        """The loop without a first or last iteration that reads elsewhere than the regular steps of the others suggest.
+        """The loop without a first or last iteration whose operands break the regular steps of the others.
 
-        It then belongs to something else, such as the last addition of a sum before additions of two vectors.
+        Such an iteration belongs to something else, such as the last addition of a sum before additions of vectors.
         """
         starts = self.starts
         flat_period = starts[first + period] - starts[first]
@@ -204,7 +204,7 @@ class _Roller:
         return first, period, count
 
     def _is_stranger(self, at: int, step: int, start: int, period: int) -> bool:
-        """Whether the iteration at `at` does not continue what the three `step` after it do alike."""
+        """Whether the iteration at `at` breaks the pattern of the three iterations that follow it by `step`."""
         stranger = False
         for column in self.columns:
             for position in range(at, at + period):
@@ -237,7 +237,7 @@ class _Roller:
         """Item offsets at which iterations may start, best first: no rotation, unless another carries less."""
         if period == 1:
             return [0]
-        start = self.starts[k + period]  # the second iteration is typical
+        start = self.starts[k + period]  # look at the second iteration, which is typical
         carried = array("i", bytes(4 * (flat_period + 1)))
         for column in self.columns:
             for phase, operand in enumerate(column[start : start + flat_period]):
@@ -313,7 +313,7 @@ class _Roller:
 
 
 def _next_alike(shapes: str) -> list[int]:
-    """For each item, the next one that is followed by the same shapes; -1 where there is none."""
+    """For each item, the next one that is followed by the same shapes; -1 if there is none."""
     following = [-1] * len(shapes)
     seen: dict[str, int] = {}
     for k in range(len(shapes) - _ALIKE, -1, -1):

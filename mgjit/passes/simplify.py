@@ -1,9 +1,9 @@
-"""Delete what nobody needs, without changing a bit of any result.
+"""Delete dead statements, without changing a bit of any result.
 
-1. Statements whose result nothing visible depends on are deleted, and empty loops with them.  Visible are
-   parameters, gradients, state and outputs.
-2. Where gradients are not wanted after a step, assignments to them are deleted from `Program.fused`, the whole
-   step, as far as nothing in a step reads what they write.
+1. Statements on which nothing visible depends are deleted, and loops that become empty.  Visible are parameters,
+   gradients, state and outputs.
+2. If gradients are not wanted after a step (`grads=False`), assignments to them are deleted from `Program.fused`, the
+   whole step, unless something in the step reads what they write.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VISIBLE = frozenset({"parameter", "gradient", "state", "output"})
 
 
 def delete_dead_statements(program: Program) -> None:
-    """Delete what nothing visible depends on."""
+    """Delete the statements on which nothing visible depends, in place."""
     writers: defaultdict[Array, list[Statement]] = defaultdict(list)
     work: list[Statement] = []
     for _, nodes in program.functions:
@@ -62,7 +62,7 @@ def delete_dead_statements(program: Program) -> None:
 
 
 def without(nodes: Sequence[Node], dead: set[Statement]) -> list[Node]:
-    """The nodes without some statements, and without the loops that are empty then."""
+    """The nodes without the dead statements, and without loops that become empty."""
     kept: list[Node] = []
     for node in nodes:
         if isinstance(node, (Loop, Block)):

@@ -26,8 +26,8 @@ from ..ir.program import (
 class Substitution:
     """Replace loops by their copies, and possibly one `loop` by `scale * new + lane + offset`.
 
-    `new` and `lane` are loops; either may be missing.  Without both, `loop` is in iteration `offset`, and choices by
-    it are made.
+    `new` and `lane` are loops; either may be missing.  If both are, `loop` is fixed to iteration `offset`, which also
+    resolves Choices by it.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Substitution:
         self.registers: dict[Statement, Statement] = {}
 
     def index(self, index: Index) -> Index:
-        """The index with the substitution made."""
+        """The index after the substitution."""
         base = index.base
         terms: list[tuple[Loop, int]] = []
         for other, coefficient in index.terms:
@@ -63,12 +63,12 @@ class Substitution:
         return Index(base, tuple(terms), table, dynamic)
 
     def entry(self, entry: TableEntry) -> TableEntry:
-        """The table entry with the substitution made."""
+        """The table entry after the substitution."""
         moved = self.index(Index(entry.offset, entry.terms))
         return TableEntry(moved.base, moved.terms)
 
     def operand(self, operand: Operand) -> Operand:
-        """The operand with the substitution made."""
+        """The operand after the substitution."""
         if isinstance(operand, Load):
             return Load(Reference(operand.reference.array, self.index(operand.reference.index)))
         if isinstance(operand, Register):
@@ -84,7 +84,7 @@ class Substitution:
         return operand
 
     def target(self, target: Target) -> Target:
-        """The target with the substitution made."""
+        """The target after the substitution."""
         if isinstance(target, Reference):
             return Reference(target.array, self.index(target.index))
         if isinstance(target, TargetChoice):

@@ -1,11 +1,11 @@
-"""Unroll short loops whose first iteration differs, so that nothing is left to choose.
+"""Unroll short loops whose first iteration differs, which removes the Choices in them.
 
     for i in 0 .. 1: t[16 i + j] = (x[j] if i == 0 else t[16 i + j - 16]) * s[i]
 
                           ->    t[j] = x[j] * s[0];  t[16 + j] = t[j] * s[1]
 
-A loop of two or three iterations that chooses by its own variable is not worth being one: its choices would keep
-everything inside from being rearranged.
+A loop of two or three iterations with Choices by its own variable is better unrolled, because these Choices would keep
+everything inside it from being rearranged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from ..ir.program import Backward, Choice, Loop, Node, Program, Statement, TargetChoice, walk
 from .substitute import Substitution, copy_nodes
 
-#: Loops of more iterations stay.
+#: Loops with more iterations than this are not unrolled.
 _MOST_ITERATIONS = 3
 
 

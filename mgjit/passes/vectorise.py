@@ -6,18 +6,18 @@
             r[b,j] += w[i,j] * x[b,i]             lanes: r[b+0,j+0..7] += w[i,j+0..7] * x[b+0,i] ...
         t[b,j] = relu(r[b,j])                 lanes: t[b+0,j+0..7] = relu(r[b+0,j+0..7]) ...
 
-1. Each nest at the top of a phase, and where that has no plan each nest inside it, gets its plan (passes/cost.py).
-2. What the plan packs is packed (passes/pack.py).
-3. The band gets the order of the plan.  Independent loops may be at any place in it.
-4. The vector loop is split into steps of so many lanes, and a rest in shorter vectors; the lanes become the
-   innermost loop around every stretch of statements that they change.  Statements that are the same for all lanes
-   are executed once.  Registers that would be used in another stretch become array elements.
+1. Each nest at the top of a phase gets a plan (passes/cost.py), or, if it has none, each nest inside it does.
+2. The arrays chosen by the plan are packed (passes/pack.py).
+3. The band is put in the order of the plan.  Independent loops may be anywhere in it.
+4. The vector loop is split into steps of whole vectors, and a remainder of shorter ones; the lanes become the innermost
+   loop around every stretch of statements that differ between lanes.  Statements that are the same for all lanes are
+   executed once.  Registers that cross stretches become array elements.
 5. The steps and the rows are jammed (passes/jam.py).
 
-No sum changes its order: only iterations that have nothing to do with each other trade places.
+No sum changes its order: only independent iterations change places.
 
-Source: R. Allen, K. Kennedy, "Optimizing Compilers for Modern Architectures", 2001, chapter 5; vectorising an outer
-loop: D. Nuzman, A. Zaks, "Outer-loop vectorization", PACT 2008.
+Sources: R. Allen, K. Kennedy, "Optimizing Compilers for Modern Architectures", 2001, chapter 5; for vectorising an
+outer loop, D. Nuzman, A. Zaks, "Outer-loop vectorization", PACT 2008.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from .substitute import Substitution, copy_nodes
 
 
 def vectorise(program: Program, processor: Processor) -> list[str]:
-    """Schedule every nest of a Program, in place; says how, a line for each nest."""
+    """Schedule every nest of a Program, in place; returns a line about each nest."""
     held = Arrays("lane")
-    numbers = [0]  # of packed arrays, whose names must differ in all functions
+    numbers = [0]  # the number of packed arrays, whose names must be unique in all functions
     report = []
     for name, nodes in program.functions:
         scheduler = _Scheduler(processor, _sharing(nodes), held)
@@ -89,7 +89,7 @@ class _Scheduler:
     def nest(self, loop: Loop, packer: Packer) -> list[Node]:
         _, plan = best_plan(loop, self.processor, self.sharing)
         nest = examine(loop)
-        if plan is not None or not any(isinstance(node, Loop) for node in loop.body):  # else those inside say it
+        if plan is not None or not any(isinstance(node, Loop) for node in loop.body):  # else the nests inside report
             self.report.append(describe(loop, nest, plan, self.processor))
         if plan is not None:
             assert nest is not None
@@ -119,7 +119,7 @@ class _Scheduler:
         return filling + nodes
 
     def _keep_crossing(self, loop: Loop, nest: Nest, vector: Loop) -> bool:
-        """Keep registers that different lanes need in another stretch in arrays; False when there are too many."""
+        """Keep registers that cross stretches in arrays, with an element per lane; False if there are too many."""
         varying = nest.varying(vector)
         part_of = {s: number for number, run in enumerate(_runs(nest.body)) for s in run}
         crossing = crossing_registers([loop], part_of) & varying
@@ -147,7 +147,7 @@ def _runs(nodes: Sequence[Node]) -> list[list[Statement]]:
 
 
 def _in_lanes(loop: Loop, lanes: int, vectors: int) -> list[Node]:
-    """The vector loop as steps of `vectors` vectors side by side, and the rest in one more step."""
+    """The vector loop as steps of `vectors` vectors side by side, and one more step for the remainder."""
     steps = loop.count // lanes // vectors
     outer = Loop(steps, []) if steps > 1 else None
     done: list[Node] = []
@@ -181,7 +181,7 @@ def _step(
 
 
 def _lanes_innermost(nodes: Sequence[Node], lane_of: Mapping[Statement, Loop]) -> list[Node]:
-    """The nodes with a loop over the lanes around every stretch of statements that differ in them."""
+    """The nodes with a loop over the lanes around every stretch of statements that differ between lanes."""
     done: list[Node] = []
     run: list[Statement] = []
 
@@ -203,7 +203,7 @@ def _lanes_innermost(nodes: Sequence[Node], lane_of: Mapping[Statement, Loop]) -
 
 
 def _by_lane(run: Sequence[Statement], lane_of: Mapping[Statement, Loop]) -> list[list[Statement]]:
-    """A stretch in parts of one vector each; vectors have nothing to do with each other."""
+    """A stretch split by vector, which is possible because different vectors are independent."""
     parts: dict[Loop, list[Statement]] = {}
     for statement in run:
         parts.setdefault(lane_of[statement], []).append(statement)
