@@ -1,14 +1,15 @@
-"""What a step draws while it is traced is recorded (draws/recorded.py), or refused where that is not possible.
+"""Intercept random draws while a step is traced: they are recorded (draws/recorded.py), or refused if that fails.
 
-1. The methods of `random.Random` get other code for the time of a trace: so `random.gauss`, `rng.gauss` and a name that
-   was bound to either are followed alike.  The two methods that are C are put in front of by attributes of the class;
-   what is already bound to them lies in places of the user's, where something else is put meanwhile (trace/memory.py).
-2. Generators that the step makes itself from a seed draw the same numbers in every call, and are left alone.  One that
-   is seeded in the step, or seeded from the system, or the system itself, is refused.
-3. The states of the generators that a step can reach are compared before and after the trace: who has drawn past all
-   this (a generator of another library, `functools.partial(random.random)`) is put back, and refused.
+1. During a trace, the methods of `random.Random` have other code, so `random.gauss`, `rng.gauss` and any name bound to
+   either are all intercepted.  The two methods written in C are shadowed by attributes of the class; where the user's
+   objects hold bound methods of these, they are replaced meanwhile (trace/memory.py).
+2. Generators that the step makes itself from a constant seed draw the same numbers in every call, and are left alone.
+   Seeding another generator in the step, seeding from the system, and the system's generator are refused.
+3. The states of all generators that a step can reach are compared before and after the trace.  If something was drawn
+   that was not intercepted (by numpy's generators, or `functools.partial(random.random)`), the states are restored, and
+   the step is refused.
 
-Other threads draw as ever.
+Draws in other threads are not affected.
 """
 
 from __future__ import annotations
@@ -32,26 +33,26 @@ from .recorded import Drawing
 
 T = TypeVar("T")
 
-#: The name under which the exchanged code finds what it calls.
+#: The name by which the replaced code finds the function that it calls.
 _NAME_OF_HELPER = "__mgjit_draw__"
-#: Errors skip frames of files of the package.
+#: The file name of the replaced code: inside the package, so that error locations skip its frames.
 _FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<draws>")
-#: Methods that say or set the state of a generator.
+#: Methods that get or set the state of a generator.
 _OF_STATE = frozenset({"seed", "getstate", "setstate"})
 _IN_C = ("random", "getrandbits")
 
 
 class _Trace:
-    """The trace in progress, as far as draws are concerned."""
+    """The draws of the trace in progress."""
 
     def __init__(self, drawing: Drawing | None, location: str) -> None:
         self.location = location
         self._drawing = drawing
-        #: Generators that draw the same numbers in every call; kept, so that no id is used again.
+        #: Generators that draw the same numbers in every call; kept alive, so that no id is reused.
         self._own: dict[int, Any] = {} if drawing is None else {id(drawing.trial): drawing.trial}
 
     def call(self, name: str, original: Callable[..., Any], generator: Any, given: Any, options: Any) -> Any:
-        """A call of a method of a generator in the thread of the trace."""
+        """Handle the call of a generator's method in the thread of the trace."""
         if name == "__init__":
             self._own[id(generator)] = generator
         elif isinstance(generator, random.SystemRandom):
@@ -67,7 +68,7 @@ class _Trace:
         return original(generator, *given, **options)
 
     def refusal(self, what: str) -> RandomnessError:
-        """The error that says what the step did."""
+        """The error about what the step did."""
         return RandomnessError(
             f"{user_location()}: {what} while it was traced, which would not happen in later calls. Do it outside of "
             f"the step that begins at {self.location}, and pass numbers in as arguments."
@@ -78,7 +79,7 @@ _originals: dict[str, Callable[..., Any]] = {}
 
 
 def _called(name: str, generator: Any, given: Any, options: Any) -> Any:
-    """What exchanged code calls; `name` tells methods of different classes apart."""
+    """The function that the replaced code calls; `name` distinguishes methods of different classes."""
     trace, original = followers.get(get_ident()), _originals[name]
     if trace is None:
         return original(generator, *given, **options)
@@ -86,13 +87,13 @@ def _called(name: str, generator: Any, given: Any, options: Any) -> Any:
 
 
 def _is_overridden(generator: Any) -> bool:
-    """Whether a class derived from Random has its own source of numbers: its code is traced like any other."""
+    """Whether a subclass of Random has its own source of numbers; its code is then traced like any other."""
     before = type(generator).__mro__[: type(generator).__mro__.index(random.Random)]
     return any(name in vars(kind) for kind in before for name in (*_IN_C, "_randbelow"))
 
 
 def places_in_module(called: Collection[str]) -> list[Place]:
-    """Where the module `random` has functions that a step depends on: what it called, and what the user put there."""
+    """The places in the module `random` that a step depends on: functions it called, and what the user put there."""
     entries, own = vars(random), random.seed.__self__  # type: ignore[attr-defined]
     methods = {name for kind in random.Random.__mro__ for name in vars(kind) if not name.startswith("_")}
     replaced = {name for name in methods & entries.keys() if getattr(entries[name], "__self__", None) is not own}
@@ -103,7 +104,7 @@ def places_in_module(called: Collection[str]) -> list[Place]:
 
 
 def _in_python() -> dict[str, FunctionType]:
-    """The methods that get other code."""
+    """The methods whose code is replaced."""
     found = {}
     for kind in (random.Random, random.SystemRandom):
         for name, method in vars(kind).items():
@@ -113,7 +114,7 @@ def _in_python() -> dict[str, FunctionType]:
 
 
 def _copied(method: FunctionType) -> FunctionType:
-    """The same function, which keeps its code."""
+    """A copy of a function, which keeps the original code."""
     made = FunctionType(
         method.__code__, method.__globals__, method.__name__, method.__defaults__, method.__closure__
     )  # fmt: skip
@@ -131,7 +132,7 @@ def _calling_code(name: str, free: tuple[str, ...]) -> CodeType:
 
 
 def followed(thing: Any) -> Any:
-    """A method that cannot get other code, as one that can be followed; anything else as it is."""
+    """An interceptable stand-in for a bound method written in C; anything else is returned as it is."""
     return MethodType(_method_in_front(thing.__name__), thing.__self__) if is_bound_draw(thing) else thing
 
 
@@ -149,14 +150,14 @@ def _method_in_front(name: str) -> Callable[..., Any]:
 
 
 class _Interception:
-    """What is changed in the process for the time of a trace; `put_back` may be called more than once."""
+    """The changes made to the process during a trace; `put_back` may be called more than once."""
 
     def __init__(self) -> None:
         self._changed: list[tuple[FunctionType, CodeType]] = []
-        self._replaced: list[tuple[Any, str, Any]] = []  # a module or class, a name, what was there or _NOTHING
+        self._replaced: list[tuple[Any, str, Any]] = []  # a module or class, a name, and the original or _NOTHING
 
     def begin(self) -> None:
-        setattr(builtins, _NAME_OF_HELPER, _called)  # which stays: other threads may be in exchanged code
+        setattr(builtins, _NAME_OF_HELPER, _called)  # never removed: other threads may still run replaced code
         methods = _in_python()
         _originals.update({name: _copied(method) for name, method in methods.items()})
         for name, method in methods.items():
@@ -198,10 +199,10 @@ def _refused_for_this_thread(original: Callable[..., Any]) -> Callable[..., Any]
 
 
 def with_draws(drawing: Drawing | None, location: str, reachable: Iterable[Any], work: Callable[[], T]) -> T:
-    """`work()`, whose draws are recorded.
+    """Return `work()`, run while its draws are recorded.
 
     Args:
-        drawing: records them; None when nothing may be drawn.
+        drawing: records the draws; None if nothing may be drawn.
         location: `file:line` of the step.
         reachable: objects that may be generators or bound methods of generators.
 
@@ -224,7 +225,7 @@ def with_draws(drawing: Drawing | None, location: str, reachable: Iterable[Any],
         followers.pop(me, None)
 
     def put_back() -> bool:
-        """Whether something was drawn after all."""
+        """Restore the states of the generators; returns whether something was drawn without being intercepted."""
         drawn = [k for k, generator in enumerate(generators) if _comparable(generator) != before[k]]
         for k in drawn:
             restore_state(generators[k], states[k])
@@ -245,7 +246,7 @@ def with_draws(drawing: Drawing | None, location: str, reachable: Iterable[Any],
 
 
 def _generators(reachable: Iterable[Any]) -> list[Any]:
-    """The generators whose states can be compared, those of the modules included."""
+    """The generators whose states can be compared, including those of the modules."""
     found: dict[int, Any] = {}
     numpy_random = getattr(sys.modules.get("numpy"), "random", None)
     modules = [random.random, random.gauss, getattr(numpy_random, "rand", None)]
@@ -271,7 +272,7 @@ def _comparable(generator: Any) -> Any:
 
 
 def _plain(state: Any) -> Any:
-    """With bytes in place of arrays, of which `repr` would show the ends."""
+    """The state with bytes in place of arrays, whose `repr` would be abbreviated."""
     if isinstance(state, dict):
         return {name: _plain(part) for name, part in state.items()}
     if isinstance(state, (tuple, list)):

@@ -1,8 +1,8 @@
 """The random numbers that a step draws: noted while it is traced, drawn by Python before each compiled call.
 
-A draw is a call of a method of a generator with arguments that are known when the step is traced.  Each call of the
-kernel makes the same calls in the same order, as the undecorated step does; what they return are inputs that lie one
-behind the other.  So the numbers, and the states that the generators are left in, are those of the undecorated step.
+A draw is a call of a generator's method with arguments that are known when the step is traced.  Each call of the kernel
+first makes the same draws in the same order as the undecorated step, and passes the results as consecutive inputs.  So
+the numbers, and the states in which the generators are left, are those of the undecorated step.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Draw:
-    """One call of a method of a generator.
+    """One call of a generator's method.
 
     Attributes:
         name: of the method, for reports.
-        call: what is called, for a number or for `size` numbers in an iterable.
+        call: the function to call; it returns a number, or an iterable of `size` numbers.
         arguments: plain constants.
-        size: how many numbers there are; None for one that is not in an iterable.
-        key: equal for draws that are alike.
+        size: how many numbers it returns; None for a single number.
+        key: equal for draws that are alike, which are made together.
     """
 
     name: str
@@ -46,11 +46,11 @@ class Draw:
 
 @dataclass
 class DrawPlan:
-    """All that one call of a step draws.
+    """All draws of one call of a step.
 
     Attributes:
-        size: how many numbers.
-        generators: that they come from, each once.
+        size: how many numbers are drawn.
+        generators: where they come from, each generator once.
     """
 
     draws: list[Draw] = field(default_factory=list)
@@ -59,7 +59,7 @@ class DrawPlan:
     _runs: list[tuple[Draw, int]] = field(default_factory=list)
 
     def add(self, draw: Draw, generator: Any) -> int:
-        """Note a draw; returns the place of its first number."""
+        """Add a draw; returns the index of its first number."""
         place = self.size
         self.draws.append(draw)
         self.size += 1 if draw.size is None else draw.size
@@ -76,7 +76,7 @@ class DrawPlan:
         return chain.from_iterable(map(_drawn, self._runs))
 
     def filler(self, numbers: array[float]) -> Callable[[], None]:
-        """A function that draws the numbers of one call into an array, which has room for just these."""
+        """A function that draws the numbers of one call into an array of exactly that size."""
         runs, code = self._runs, numbers.typecode
 
         def fill() -> None:
@@ -104,12 +104,12 @@ class DrawPlan:
         return [state_of(generator) for generator in self.generators]
 
     def restore(self, states: list[Any]) -> None:
-        """Give the generators back the states that they had."""
+        """Restore the states of the generators."""
         for generator, state in zip(self.generators, states):
             restore_state(generator, state)
 
     def describe(self) -> str:
-        """For reports: how many numbers of which kinds; empty when there are none."""
+        """For reports: how many numbers of which kinds; empty if there are none."""
         if not self.draws:
             return ""
         counts = Counter(draw.name for draw in self.draws)
@@ -123,12 +123,12 @@ def _drawn(run: tuple[Draw, int]) -> Iterable[Any]:
     return made if draw.size is None else chain.from_iterable(made)
 
 
-#: What follows draws while a step is traced (draws/interception.py), by thread.
+#: The interception of draws in traces that are in progress (draws/interception.py), by thread.
 followers: dict[int, Any] = {}
 
 
 def undrawn(kind: type, work: Callable[[], T]) -> T:
-    """`work()`, which tries out a class of the user's: its draws are not followed, and move no generator on."""
+    """Return `work()`, which tries out a class of the user's; its draws are ignored, and generators restored."""
     me = get_ident()
     follower = followers.pop(me, None)
     generators = _generators_of(kind)
@@ -143,7 +143,7 @@ def undrawn(kind: type, work: Callable[[], T]) -> T:
 
 
 def _generators_of(kind: type) -> list[random.Random]:
-    """The generator of the module, and those that the methods of a class name."""
+    """The generator of the module `random`, and those that are named in the methods of a class."""
     methods = [member for base in kind.__mro__ for member in vars(base).values() if isinstance(member, FunctionType)]
     named = [place.read() for method in methods if is_of_user(method) for place in captured(method)]
     found = {id(thing): thing for one in (random.seed, *named) for thing in (one, getattr(one, "__self__", None))}
@@ -159,7 +159,7 @@ _IN_C = type(random.random)
 
 
 def is_bound_draw(thing: Any) -> bool:
-    """Whether something is `random` or `getrandbits` of a generator: methods that cannot get other code."""
+    """Whether something is a bound `random` or `getrandbits` of a generator: methods whose code cannot be replaced."""
     return (
         type(thing) is _IN_C
         and isinstance(getattr(thing, "__self__", None), random.Random)
@@ -168,7 +168,7 @@ def is_bound_draw(thing: Any) -> bool:
 
 
 def state_of(generator: Any) -> Any:
-    """What a generator of Python or numpy has to be given back to draw the same numbers again."""
+    """The state of a generator of Python or numpy, for `restore_state`."""
     if hasattr(generator, "getstate"):
         return generator.getstate()
     if hasattr(generator, "get_state"):
@@ -177,7 +177,7 @@ def state_of(generator: Any) -> Any:
 
 
 def restore_state(generator: Any, state: Any) -> None:
-    """Give a generator back a state of its own."""
+    """Restore a state of a generator, so that it draws the same numbers again."""
     if hasattr(generator, "setstate"):
         generator.setstate(state)
     elif hasattr(generator, "set_state"):

@@ -1,11 +1,11 @@
-"""What a draw of random numbers gives while a step is traced: numbers that are inputs of the kernel.
+"""Record the draws of a traced step: their results are inputs of the kernel.
 
-1. A draw with plain constants for arguments is noted as it is (draws/plan.py).  A generator of our own makes the same
-   draw, once, which raises what Python raises for bad arguments, and tells what kind of number there will be.
-2. `choice`, `choices`, `sample` and `shuffle` draw the indices: which elements they are makes no difference to the
-   generator.  The elements are then looked up (autograd/chosen.py), with indices that are in range by construction.
-3. Where arguments are traced and Python's method is a formula over a draw without them, that draw is noted and the
-   formula is recorded: `gauss(mu, sigma)` is `mu + z * sigma`.  `choices` with traced weights counts the cumulative
+1. A draw whose arguments are plain constants is added to the plan as it is (draws/plan.py).  A private generator makes
+   the same draw once, which raises whatever Python raises for bad arguments, and shows what type the result has.
+2. `choice`, `choices`, `sample` and `shuffle` become draws of indices, since the elements make no difference to the
+   generator.  The elements are then looked up (autograd/chosen.py), by indices that are in range by construction.
+3. If arguments are traced and Python's method is a formula over a draw without them, that draw is planned and the
+   formula recorded: `gauss(mu, sigma)` is `mu + z * sigma`.  `choices` with traced weights counts the cumulative
    weights up to a random number, which is where Python's bisection ends.
 
 How many numbers are drawn never depends on a traced number.
@@ -34,7 +34,7 @@ class Drawing:
     """The draws of one trace.
 
     Args:
-        first: the INPUT index of the first number that is drawn.
+        first: the INPUT index of the first number drawn.
     """
 
     def __init__(self, recorder: Recorder, types: TracedTypes, first: int) -> None:
@@ -42,16 +42,16 @@ class Drawing:
         self._most = recorder.precision.largest_integer
         self._outcomes: dict[str, Any] = {}
         self.plan = DrawPlan()
-        #: The functions of the module `random` that were called: the step would be another one with others there.
+        #: The functions of the module `random` that were called, and which the step therefore depends on.
         self.called: set[str] = set()
-        #: What tries draws out.
-        self.trial = random.Random(0)  # noqa: S311 - no secrets
+        #: The private generator that tries draws out.
+        self.trial = random.Random(0)  # noqa: S311 - not for security
 
     def draw(
         self, generator: random.Random, name: str, method: Callable[..., Any], given: Sequence[Any],
         options: dict[str, Any],
     ) -> Any:  # fmt: skip
-        """What `generator.name(*given, **options)` gives; `method` is the function of the library."""
+        """The traced result of `generator.name(*given, **options)`; `method` is the function of the library."""
         if getattr(vars(random).get(name), "__self__", None) is generator:
             self.called.add(name)
         handler = _OF_SEQUENCES.get(name)
@@ -83,7 +83,7 @@ class Drawing:
         )
 
     def _outcome(self, name: str, given: Sequence[Any], options: dict[str, Any]) -> Any:
-        """One outcome of a draw; what Python raises, if it does."""
+        """One possible outcome of a draw; raises what Python raises."""
         key = repr((name, given, options))
         if key not in self._outcomes:
             self._outcomes[key] = getattr(self.trial, name)(*given, **options)
@@ -98,13 +98,13 @@ class Drawing:
         arguments: tuple[Any, ...] = (),
         options: dict[str, Any] | None = None,
     ) -> Any:
-        """A float that is drawn."""
+        """Draw a float."""
         return self._types.input_number(self._note(generator, name, arguments, options or {}, None))
 
     def integer(
         self, generator: random.Random, name: str, arguments: tuple[Any, ...], options: dict[str, Any], among: range
     ) -> Any:
-        """An int that is drawn from a range."""
+        """Draw an int from a range."""
         self._require_exact(name, among)
         return self._integer(self._note(generator, name, arguments, options, None), among)
 
@@ -112,7 +112,7 @@ class Drawing:
         self, generator: random.Random, name: str, arguments: tuple[Any, ...], options: dict[str, Any], count: int,
         size: int, call: Callable[..., Any] | None = None,
     ) -> list[Any]:  # fmt: skip
-        """`size` ints in `range(count)` that are drawn together."""
+        """Draw `size` ints in `range(count)` together."""
         first = self._note(generator, name, arguments, options, size, call)
         return [self._integer(first + k, range(count)) for k in range(size)]
 
@@ -137,7 +137,7 @@ class Drawing:
         return number
 
     def known(self, number: Any, among: range) -> Any:
-        """A traced int that is certainly from a range."""
+        """A traced int that is known to be in a range."""
         self._recorder.known_integers[self._types.number_operand(number)] = among
         return number
 
@@ -166,7 +166,7 @@ class Drawing:
 
 
 def _method(generator: random.Random, name: str) -> Callable[..., Any]:
-    """A method as the library has it, whatever classes derived from it, or a trace, put in its place."""
+    """The library's method, whatever subclasses or a trace have put in its place."""
     function = vars(random.Random).get(name)
     base: Any = random.Random.__base__
     if function is None or name in _OF_BASE:
@@ -175,7 +175,7 @@ def _method(generator: random.Random, name: str) -> Callable[..., Any]:
 
 
 def _range_of(name: str, given: Sequence[Any], options: dict[str, Any], most: int) -> range:
-    """The ints that a draw can give, as far as that is known."""
+    """The range of ints that a draw can give, as far as it is known."""
     if name == "getrandbits":
         return range(1 << given[0])
     found: list[Any] = [*given, *options.values()]
@@ -188,7 +188,7 @@ def _range_of(name: str, given: Sequence[Any], options: dict[str, Any], most: in
 
 
 def _index(number: Any, name: str = "") -> Any:
-    """A number that decides how much is drawn: an argument, or a size, becomes fixed for the trace."""
+    """A number that decides how much is drawn; if it is traced, its value becomes fixed for this trace."""
     if is_traced_number(number) and not isinstance(number, int):
         _refuse(name)
     return operator.index(number) if is_traced(number) else number
@@ -299,7 +299,7 @@ def _weighted(
     cumulative: list[Any] | None,
     size: int,
 ) -> list[Any]:
-    """Indices by weights of which some are traced."""
+    """Indices drawn by weights, some of which are traced."""
     if cumulative is None:
         cumulative = list(accumulate(weights or []))
     elif weights is not None:

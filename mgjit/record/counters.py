@@ -1,11 +1,11 @@
-"""A counter that nodes of a graph get their numbers from, such as `Value.count += 1` in `__init__`.
+"""Counters that number the nodes of a graph, such as `Value.count += 1` in `__init__`.
 
-Such numbers are made to be sorted, compared and used as keys while the step is traced, and all that matters is their
-order.  So a counter is an int with a value for the trace, as long as nothing but its growth can be seen:
+Such numbers are sorted, compared and used as keys while the step is traced, and only their order matters.  So a counter
+can have a concrete value during a trace, as long as only its growth is observed:
 
-1. Adding ints to it gives a later number; numbers of one counter can be compared, subtracted, and used as keys.
-2. Comparing one with an int that is not above where the counter started has the same result in every call.
-3. Anything else needs the value itself: `used` is told, and the step is traced again, with a traced number.
+1. Adding ints gives a later number; numbers of one counter can be compared, subtracted, and used as keys.
+2. Comparing one with an int that is not above the counter's start has the same result in every call.
+3. Anything else needs the value itself: `used` is called, and the step is traced again, with a traced number instead.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, Callable
 
 
 class Counted:
-    """A number of a counter.
+    """A number given out by a counter.
 
     Args:
-        start: where the counter is when the call begins.
-        value: in the call that is traced.
-        used: is called when the value itself is needed.
+        start: the value of the counter when the call begins.
+        value: of this number, in the call that is traced.
+        used: called when the value itself is needed.
     """
 
     __slots__ = ("_start", "_used", "value")
@@ -32,11 +32,11 @@ class Counted:
         self._start, self.value, self._used = start, value, used
 
     def growth(self) -> int:
-        """How far it is from the start."""
+        """How far the counter has grown since the start of the call."""
         return self.value - self._start
 
     def is_of(self, counter: Any) -> bool:
-        """Whether it is of the same counter as another one."""
+        """Whether another number is from the same counter."""
         return type(counter) is Counted and counter._used is self._used
 
     def __hash__(self) -> int:

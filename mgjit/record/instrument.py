@@ -1,7 +1,7 @@
-"""While a step is traced, `Value` and `State` record what is done to them instead of computing.
+"""Instrument the engine: while a step is traced, `Value` and `State` record operations instead of computing.
 
-`recorded(recorder, types, work)` announces the trace to the engine (engine/hook.py) while `work()` runs.
-Other threads compute with Values as ever: the engine asks which thread it runs in.
+`recorded(recorder, types, work)` installs a recording in the engine (engine/hook.py) while `work()` runs.  Other
+threads compute with Values as usual, because the engine checks which thread it runs in.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ T = TypeVar("T")
 
 
 class Recording:
-    """What the engine calls while a trace is in progress.
+    """The functions that the engine calls while a trace is in progress.
 
     Attributes:
-        thread: of the trace.
-        methods: by the name of the operation.
+        thread: the thread that is traced.
+        methods: the functions, by the name of the operation.
     """
 
     def __init__(self, recorder: Recorder, types: TracedTypes) -> None:
@@ -40,7 +40,7 @@ class Recording:
 
 
 def recorded(recorder: Recorder, types: TracedTypes, work: Callable[[], T]) -> T:
-    """`work()`, with the engine recording into `recorder` what it does in this thread."""
+    """Return `work()`, run while the engine records into `recorder` what this thread does."""
     original_sum = builtins.sum
     recording = Recording(recorder, types)
 
@@ -61,7 +61,7 @@ def recorded(recorder: Recorder, types: TracedTypes, work: Callable[[], T]) -> T
 
 
 def _arithmetic(types: TracedTypes) -> dict[str, Callable[..., Any]]:
-    """Operations whose receiver is a parameter or another Value that is not traced itself."""
+    """Operations whose receiver is a parameter, or another Value that is not itself traced."""
     methods: dict[str, Callable[..., Any]] = {}
     for name, code in (("add", ops.ADD), ("sub", ops.SUBTRACT), ("mul", ops.MULTIPLY)):
         methods[f"__{name}__"] = types.binary_on_value(code, False)
@@ -87,7 +87,7 @@ def _memory(recorder: Recorder, types: TracedTypes) -> dict[str, Callable[..., A
     def backward(self: Any) -> None:
         recorder.backward(types.lift(self))
 
-    # From here on, four functions that run for every parameter: hence the repetition and the local names.
+    # The next four functions run for every parameter, which is why they repeat themselves and use local names.
     leaf_number, number_operand, store, gradient = (
         types.leaf_number, types.number_operand, recorder.store, recorder.gradient_leaf,
     )  # fmt: skip

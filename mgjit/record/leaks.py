@@ -1,4 +1,4 @@
-"""Values that outlive the trace they belong to: how they are recognised, and what is said about them."""
+"""Traced values that outlive their trace: recognising them, and the errors about them."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ class PlainCall(BaseException):
 
 
 class TracedView(Traced):
-    """Base of what stands for a row or object that a traced index chooses."""
+    """Base of what stands for the row or object chosen by a traced index."""
 
     __slots__ = ()
 
 
 class Symbol:
-    """Base of what stands for a number of which nothing has been recorded."""
+    """Base of what stands for a number that is not recorded, such as a gradient that is only observed."""
 
     __slots__ = ()
 
     def refuse(self, *_: Any) -> NoReturn:
-        """The number is needed."""
+        """Called when the number itself is needed."""
         raise NotImplementedError
 
 
 class LeakedValue(Value):
-    """What a Value made inside a step becomes when the trace has ended."""
+    """The class that a Value made inside a step gets when the trace has ended."""
 
     __slots__ = ()
 
@@ -76,7 +76,7 @@ def leaked(*_: Any) -> NoReturn:
 
 
 def refuse_hidden(result: Any) -> None:
-    """Raise a TraceError when something that a step returns hides traced values where they cannot become numbers."""
+    """Raise a TraceError if a result of a step contains traced values in places where they cannot become numbers."""
     hidden: list[Any] = []
     if isinstance(result, Symbol):
         result.refuse()

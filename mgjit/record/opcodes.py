@@ -25,8 +25,9 @@ OPERATIONS = (
     SELECT, LINK, LINK_DIVIDED, STORE, BACKWARD, TAKE,
 ) = range(len(OPERATIONS))  # fmt: skip
 
-#: Opcodes from TAKE on are look-ups; each table layout (stride, count) of a trace has its own opcode.
-#: Added to the opcode of arithmetic on plain numbers (as opposed to Values), which no gradient crosses.
+# Opcodes from TAKE on are look-ups; each table layout (stride, count) of a trace has its own opcode.
+
+#: Added to the opcode of arithmetic on plain numbers (as opposed to Values), through which no gradient flows.
 NUMBER = 1 << 16
 UNARY = frozenset({NEGATE, ABSOLUTE, RELU, EXP, LOG, TANH, SQRT, COPY, BACKWARD})
 
@@ -48,7 +49,7 @@ TEMPORARY, CONSTANT, PARAMETER, GRADIENT, STATE, INPUT, OUTPUT, LOCAL, LOCAL_GRA
 KIND_SHIFT = 26
 INDEX_MASK = (1 << KIND_SHIFT) - 1
 
-#: The operand of a record that has fewer operands.
+#: Stands for a missing operand of a record.
 NO_OPERAND = -1
 
 #: Kinds whose memory a step may write: a number read from them may be out of date later.
@@ -75,12 +76,12 @@ KIND_OF_TOP_BYTE = bytes(0 if byte < 128 else (~byte & 0xFF) >> 2 for byte in ra
 
 
 def operation_name(opcode: int) -> str:
-    """The name of an opcode as it is recorded."""
+    """The name of the operation of an opcode."""
     return OPERATIONS[min(opcode & (NUMBER - 1), TAKE)]
 
 
 class TableLayout(NamedTuple):
-    """Where the rows of a look-up table lie: `count` elements, `stride` apart."""
+    """The layout of a look-up table: `count` elements, `stride` apart."""
 
     stride: int
     count: int  # type: ignore[assignment]  # shadows tuple.count, which nobody calls on a layout

@@ -6,7 +6,7 @@ import threading
 
 from ..engine.precision import Precision
 
-#: The threads that are inside a trace, and what it computes with.
+#: The threads that are inside a trace, with the precision of the trace.
 tracing_threads: dict[int, Precision] = {}
 
 

@@ -1,10 +1,9 @@
 """The recorder: appends the operations of one traced call to flat lists, and numbers its leaves.
 
-Memory is modelled as it is: reading `p.data` or `p.grad` yields the *leaf* (no record), assigning one
-appends a STORE record, `loss.backward()` appends a BACKWARD record.  Records are executed in order, so a
-leaf operand means "what the memory holds when this record runs".  A number that was read before a store
-and is used after it is the one case where that is not what Python means: `late_read` notes it, and
-`finish` inserts a copy in front of that store.
+Memory is modelled as it is: reading `p.data` or `p.grad` yields the *leaf* (no record), assigning one appends a STORE
+record, `loss.backward()` appends a BACKWARD record.  Records are executed in order, so a leaf operand means "the
+content of the memory when this record runs".  This is not what Python means in one case: when a number is read before
+a store and used after it.  `late_read` notes that, and `finish` inserts a copy in front of that store.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ NEW_BASE = 1 << 24
 FOREIGN_BASE = NEW_BASE + (1 << 23)
 #: ... and those that already live in the storage of another kernel from here on.
 BOUND_BASE = 1 << 25
-#: Numbers of leaves between the parameters that are tolerated as holes of the storage.
+#: How many unused indices between parameters are tolerated as holes in the storage.
 _TOLERATED_HOLES = 1000
 
 
@@ -70,7 +69,7 @@ class IndexCheck:
 
 @dataclass
 class Trace:
-    """One traced call, flat and symbolic: no number of a parameter or of an input is in it."""
+    """One traced call, flat and symbolic: it does not contain the numbers of parameters or inputs."""
 
     op: array[int]
     a: array[int]
@@ -112,7 +111,7 @@ class Recorder:
         self._state_size = 0
         self.local_values: list[Value] = []
         self.outputs = 0
-        #: Whether sums with 0.0 and products with 1.0 are recorded, because a derivative is taken of them.
+        #: Whether additions of 0.0 and products with 1.0 are recorded, because they may be differentiated.
         self.keeps_neutral = False
         self._arrangements: list[tuple[int, list[int]]] = []
         self.last_store: dict[int, int] = {}
@@ -120,16 +119,16 @@ class Recorder:
         self._late: list[tuple[int, int]] = []
         self.adjoint_reads: list[tuple[int, int]] = []
         self.checks: list[IndexCheck] = []
-        #: Operands that are ints, and the range they are certainly from.
+        #: Operands that are ints, and a range that they are known to be in.
         self.known_integers: dict[int, range] = {}
         self.power_lines: dict[tuple[int, int], str] = {}
-        #: Is told each operand whose number is asked for as an index, a key or a length; it may start the trace again.
+        #: Called with each operand whose value is needed as an index, a key or a length; may start the trace again.
         self.asked_for: Callable[..., None] = lambda operand, also_arguments=True: None
-        #: Operands of integer arithmetic: the result would differ (in the sign of zero) if they were floats.
+        #: Operands of integer arithmetic, whose result would differ (in the sign of zero) if they were floats.
         self.used_as_integers: set[int] = set()
 
     def note_power(self) -> None:
-        """Remember where the power that was recorded last is written, the first one of its kind and exponent."""
+        """Remember the source line of the power that was just recorded, if it is the first with its exponent."""
         exponent = self.b[-1]
         if leaf_kind(exponent) == CONSTANT:
             self.power_lines.setdefault((self.op[-1], exponent), user_location())
@@ -152,7 +151,7 @@ class Recorder:
         return operand
 
     def parameter(self, value: Value) -> int:
-        """Register a Value that existed before the trace (or is bound to storage) and return its leaf."""
+        """Register a Value that existed before the trace (or lives in a storage); returns its leaf."""
         if value._backward is not None:
             raise TraceError(
                 f"{user_location()}: the step uses a Value that was computed outside of it, so backward() could "
@@ -173,14 +172,14 @@ class Recorder:
         return operand
 
     def value_slots(self, values: Sequence[Value], storage: Any) -> None:
-        """Let argument Values be parameters that live in `storage`, which each call fills anew."""
+        """Register argument Values as parameters in `storage`, which each call fills with their numbers."""
         base = self.bound_base(storage)
         for index, value in enumerate(values):
             value._trace = self
             value._leaf = leaf(PARAMETER, base + index)
 
     def bound_base(self, storage: Any) -> int:
-        """The number of the first parameter of a storage that other kernels use already."""
+        """The index of the first parameter of a storage that other kernels already use."""
         base = self._bound_bases.get(id(storage))
         if base is None:
             require_precision("a parameter", storage.precision, self.precision)
@@ -200,7 +199,7 @@ class Recorder:
         return state._leaf
 
     def local(self, value: Value, operand: int) -> None:
-        """Register a Value created inside the step: a leaf with memory of its own."""
+        """Register a Value created inside the step: a leaf with its own memory."""
         index = len(self.local_values)
         self.local_values.append(value)
         value._trace = self
@@ -232,7 +231,7 @@ class Recorder:
         return position
 
     def link(self, value: int, operand: int, derivative: int, divides: bool = False) -> int:
-        """Append a node with the number `value`, which depends on the node `operand` with a known derivative.
+        """Append a node whose number is `value`, and which depends on the node `operand` with a known derivative.
 
         Args:
             divides: whether gradients are divided by `derivative` instead of multiplied with it.
@@ -246,7 +245,7 @@ class Recorder:
         self.last_store[target] = self.emit(STORE, target, operand)
 
     def store_all(self, stores: Sequence[tuple[int, int]]) -> None:
-        """Append assignments that happen at once: an operand that another one overwrites is copied first."""
+        """Append assignments that happen at the same time: operands that one of them overwrites are copied first."""
         targets = {target for target, _ in stores}
         operands = [
             self.emit(COPY | NUMBER, operand, NO_OPERAND) if operand in targets else operand for _, operand in stores
@@ -256,11 +255,11 @@ class Recorder:
 
     @property
     def last_change(self) -> int:
-        """The position after the last record that changes memory: those from there on may change places."""
+        """The position after the last record that changes memory; records from there on may be rearranged."""
         return max(self.last_backward, max(self.last_store.values(), default=-1)) + 1
 
     def rearrange(self, start: int, order: list[int]) -> None:
-        """Let the records from `start` on, which change no memory, come in another order in the finished trace."""
+        """Put the records from `start` on, which change no memory, in another order in the finished trace."""
         self._arrangements.append((start, order))
 
     def output(self, operand: int) -> int:
@@ -286,12 +285,12 @@ class Recorder:
         return number == 0.0 and math.copysign(1.0, number) > 0.0
 
     def adjoint(self, record: int, at: int | None = None) -> int:
-        """The leaf of the gradient of an interior node, as the backward passes so far (or until `at`) have left it."""
+        """The leaf of an interior node's gradient after the backward passes so far (or those before `at`)."""
         self.adjoint_reads.append((record, len(self.op) if at is None else at))
         return leaf(ADJOINT, len(self.adjoint_reads) - 1)
 
     def leaves_behind(self, operand: int) -> set[int]:
-        """The leaves, other than constants, that an operand was computed from."""
+        """The leaves, other than constants, from which an operand was computed."""
         found, pending, seen = set(), [operand], set()
         while pending:
             part = pending.pop()
@@ -323,7 +322,7 @@ class Recorder:
         return self.emit((TAKE + self.layouts.index(layout)) | flag, first, index)
 
     def look_up_before(self, record: int, first: int, index: int) -> int | None:
-        """The look-up among the operands of a record, in the table that begins with the leaf `first`; None if none."""
+        """The operand of a record that is a look-up by `index` in the table beginning at the leaf `first`, or None."""
         for operand in (self.a[record], self.b[record]) if record >= 0 else ():
             is_look_up = operand >= 0 and self.op[operand] >= NUMBER + TAKE
             if is_look_up and self.a[operand] == first and self.b[operand] == index:
@@ -338,7 +337,7 @@ class Recorder:
         return len(kinds) == 1 and TEMPORARY not in kinds and len(steps) <= 1
 
     def looked_up(self) -> set[int]:
-        """The leaves in which something is looked up."""
+        """The leaves of look-up tables."""
         found: set[int] = set()
         for first, code in {(a, code & ~NUMBER) for a, code in zip(self.a, self.op) if code & ~NUMBER >= TAKE}:
             layout = self.layouts[code - TAKE]
@@ -346,13 +345,13 @@ class Recorder:
         return found
 
     def constant_table(self, numbers: Sequence[float]) -> list[int]:
-        """Leaves of constants that lie side by side, for a look-up."""
+        """Leaves of consecutive constants, as a look-up table."""
         start = len(self.constants)
         self.constants.extend(float(x) for x in numbers)
         return [leaf(CONSTANT, start + i) for i in range(len(numbers))]
 
     def check_index(self, operand: int, count: int) -> None:
-        """Note that the number `operand`, an input or an int from a known range, must be an integer in range(count)."""
+        """Require that `operand`, an input or an int in a known range, is an integer in range(count)."""
         known = self.known_integers.get(operand)
         if known is not None:
             self._require_in_range(known, count)
@@ -387,7 +386,7 @@ class Recorder:
         return {operand for operand, _ in self._late}
 
     def leaves_used_as_integers(self) -> set[int]:
-        """The operands that have to be ints, those that are read late too."""
+        """The operands that must be ints, including those of late reads."""
         late = {self._late[leaf_index(o)][0] for o in self.used_as_integers if leaf_kind(o) == LATE}
         return self.used_as_integers | late
 
@@ -433,7 +432,7 @@ class Recorder:
     def _without_holes(
         self, a: array[int], b: array[int], c: array[int] | None
     ) -> tuple[array[int], array[int], array[int] | None]:
-        """Renumber the new parameters densely when other Values, not parameters, were created in between."""
+        """Renumber the new parameters densely if Values that are not parameters were created in between."""
         values = sorted(self.new_parameters, key=lambda value: leaf_index(value._leaf))
         indices = [leaf_index(value._leaf) for value in values]
         if indices[-1] - indices[0] < len(indices) + _TOLERATED_HOLES:
