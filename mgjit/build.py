@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -26,9 +26,20 @@ from .codegen.layout import Layout, lay_out
 from .codegen.mathematics import verification
 from .codegen.mathematics.source import EXACT
 from .codegen.python import emit_python
-from .errors import BackendWarning, CompilerError, CompilerMemoryError, CompilerTimeout, user_stacklevel
+from .errors import (
+    BackendWarning,
+    CompilerError,
+    CompilerMemoryError,
+    CompilerTimeout,
+    DefectWarning,
+    VerificationError,
+    is_defect,
+    user_stacklevel,
+)
+from .ir.program import Program
 from .passes.memory import InputRegion
 from .passes.pipeline import Lowered, lower
+from .record.leaks import PlainCall
 from .record.opcodes import EXP, LOG, NUMBER, POWER, TANH
 from .record.recorder import Trace
 from .runtime import ffi
@@ -75,7 +86,16 @@ def build(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: s
 
     Raises:
         CompilerError: C was asked for, or a certain compiler, and it does not work.
+        PlainCall: a defect of mgjit leaves only plain Python.
     """
+    try:
+        return _build(trace, inputs, options, name)
+    except VerificationError as error:
+        _warn_of_defect(f"a step cannot be compiled ({error}) and runs as plain Python")
+        raise PlainCall(f"mgjit has a defect: {error}") from error
+
+
+def _build(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str) -> Code:
     started = perf_counter()
     structure = structure_hash(trace, inputs)
     if options.backend == "python":
@@ -257,10 +277,29 @@ def _emitted(
 ) -> tuple[Lowered, Layout, str]:
     """The Program scheduled for what a compiler can do, its memory, and its source."""
     flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
-    lowered = lower(trace, inputs, processor(compiler, flags, trace.precision), options.grads)
-    layout = lay_out(lowered.program, lowered.memory)
     functions = _vector_functions(trace, compiler, options)
-    return lowered, layout, emit_c(lowered.program, layout, options.mode, functions)
+    return _simplest_if_necessary(
+        lambda simply: lower(trace, inputs, processor(compiler, flags, trace.precision), options.grads, simply),
+        lambda program, layout: emit_c(program, layout, options.mode, functions),
+    )
+
+
+def _simplest_if_necessary(
+    lowering: Callable[[bool], Lowered], emit: Callable[[Program, Layout], str]
+) -> tuple[Lowered, Layout, str]:
+    """The Program, its memory and its source; of the simplest form where no source can be emitted for the other."""
+    for simply in (False, True):
+        lowered = lowering(simply)
+        try:
+            layout = lay_out(lowered.program, lowered.memory)
+            return lowered, layout, emit(lowered.program, layout)
+        except Exception as error:
+            if not is_defect(error):
+                raise
+            reason = repr(error)
+        if not simply:
+            _warn_of_defect(f"no code can be emitted for a step ({reason}), which is compiled without optional passes")
+    raise VerificationError(f"no code can be emitted: {reason}")
 
 
 def _compiler_that_is_quick(options: Options) -> compilers.Compiler | None:
@@ -272,9 +311,7 @@ def _compiler_that_is_quick(options: Options) -> compilers.Compiler | None:
 
 
 def _python(trace: Trace, inputs: Sequence[InputRegion], structure: str, started: float) -> Code:
-    lowered = lower(trace, inputs)
-    layout = lay_out(lowered.program, lowered.memory)
-    source = emit_python(lowered.program, layout)
+    lowered, layout, source = _simplest_if_necessary(lambda simply: lower(trace, inputs, simply=simply), emit_python)
     code = Code.of_lowered(lowered, layout, source)
     code.facts = {
         **_facts(lowered, source, structure),
@@ -299,6 +336,11 @@ def _facts(lowered: Lowered, source: str, structure: str) -> dict[str, Any]:
         "notes": lowered.notes,
         "stages": lowered.seconds,
     }
+
+
+def _warn_of_defect(what: str) -> None:
+    text = f"A defect of mgjit: {what}. The numbers are right. Please report it, with this text and the step."
+    warnings.warn(text, DefectWarning, stacklevel=user_stacklevel())
 
 
 def _warn_once(text: str) -> None:

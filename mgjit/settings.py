@@ -76,11 +76,14 @@ VERIFY = Setting(
     "what the step says",
 )
 DISABLE = Setting("MGJIT_DISABLE", "1: decorated functions run as plain Python", "0")
+CHECK = Setting("MGJIT_CHECK", "1: check the Program of a step after each pass; to find defects of mgjit", "0")
 LOG = Setting(
     "MGJIT_LOG", "what the logger `mgjit` reports: 0 warnings, 1 decisions, 2 everything, and full tracebacks", "0"
 )
 
-SETTINGS = (CC, CFLAGS, COMPILE_SECONDS, COMPILE_MEMORY, CACHE_DIR, CACHE_SIZE, CACHE_STRICT, VERIFY, DISABLE, LOG)
+SETTINGS = (
+    CC, CFLAGS, COMPILE_SECONDS, COMPILE_MEMORY, CACHE_DIR, CACHE_SIZE, CACHE_STRICT, VERIFY, DISABLE, CHECK, LOG,
+)  # fmt: skip
 #: What `verify=` and MGJIT_VERIFY may say.
 VERIFICATIONS = ("auto", "always", "never")
 
@@ -210,6 +213,11 @@ def verify(option: str) -> str:
 def disabled() -> bool:
     """Whether decorated functions run as plain Python."""
     return DISABLE.is_on()
+
+
+def checks_passes() -> bool:
+    """Whether the Program is verified after each pass, instead of once."""
+    return CHECK.is_on()
 
 
 def log_level() -> int:

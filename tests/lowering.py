@@ -17,28 +17,14 @@ from mgjit.engine.precision import FLOAT32, FLOAT64, Precision
 from mgjit.ir.interpreter import Interpreter
 from mgjit.ir.program import Array, Program
 from mgjit.ir.verify import verify
-from mgjit.passes.blocks import cut_blocks
-from mgjit.passes.common import share
 from mgjit.passes.cost import Processor
-from mgjit.passes.differentiate import differentiate
-from mgjit.passes.distribute import distribute
-from mgjit.passes.first_contributions import merge_first_contributions
-from mgjit.passes.fuse import fuse
-from mgjit.passes.hoist import hoist
 from mgjit.passes.layout import choose_layout, cut_at_blocks
 from mgjit.passes.lift import lift
 from mgjit.passes.memory import InputRegion, Memory
-from mgjit.passes.merge import merge
-from mgjit.passes.pad import pad
-from mgjit.passes.phases import split_phases
-from mgjit.passes.powers import write_powers
+from mgjit.passes.pipeline import PASSES, Pass, Work
 from mgjit.passes.reach import reach
 from mgjit.passes.reductions import find_reductions
-from mgjit.passes.registers import forward_copies, use_registers
 from mgjit.passes.roll import roll
-from mgjit.passes.simplify import delete_dead_statements, forget_gradients
-from mgjit.passes.unroll import unroll
-from mgjit.passes.vectorise import vectorise
 from mgjit.record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.trace.tracer import trace_call
 
@@ -46,63 +32,8 @@ from mgjit.trace.tracer import trace_call
 WIDE, SCALAR = Processor(lanes=8, registers=32), Processor(lanes=1, registers=12)
 
 
-Stage = Callable[[Program, Memory], None]
-
-
-def _copies(program: Program) -> None:
-    for _, phase in program.phases:
-        forward_copies(phase)
-
-
-def stages(processor: Processor | None = WIDE, grads: bool = True) -> dict[str, Stage]:
-    """The passes between lifting and code generation, in the order of passes/pipeline.py.
-
-    Args:
-        processor: what is scheduled for; None leaves out padding and vectors.
-        grads: whether gradients can be read after a whole step.
-    """
-
-    def program_only(change: Callable[[Program], None]) -> Stage:
-        return lambda program, memory: change(program)
-
-    def tidy(when: str) -> dict[str, Stage]:
-        return {
-            f"registers {when}": program_only(lambda program: use_registers(program, across_loops=False)),
-            f"copies {when}": program_only(_copies),
-            f"dead statements {when}": program_only(delete_dead_statements),
-        }
-
-    found: dict[str, Stage] = {
-        "lift": lambda program, memory: None,
-        "reductions": find_reductions,
-        "unroll": program_only(unroll),
-        "merge": merge,
-        "differentiate": differentiate,
-        "phases": program_only(split_phases),
-        "powers": program_only(write_powers),
-        "first contributions": program_only(merge_first_contributions),
-        **tidy("before"),
-        "distribute": program_only(distribute),
-        "more first contributions": program_only(merge_first_contributions),
-        **tidy("after"),
-        "fuse": program_only(lambda program: fuse(program, processor or Processor(lanes=1), whole_step=not grads)),
-        "hoist": program_only(hoist),
-        "dead statements": program_only(delete_dead_statements),
-        "blocks": program_only(cut_blocks),
-    }
-    if processor is not None:
-        found["pad"] = program_only(lambda program: pad(program, processor.lanes))
-        found["vectorise"] = program_only(lambda program: vectorise(program, processor))
-    found["registers"] = program_only(lambda program: use_registers(program, across_loops=True))
-    found["share"] = program_only(share)
-    found["last dead statements"] = program_only(delete_dead_statements)
-    if not grads:
-        found["gradients"] = program_only(forget_gradients)
-    return found
-
-
 #: The names of the passes that every Program goes through.
-STAGES = list(stages())
+STAGES = ["lift", "reductions", *(one.name for one in PASSES)]
 
 
 def bits(number: float) -> bytes:
@@ -168,15 +99,15 @@ class Example:
             start = self.trace.new_parameters[0][0]
             forest = cut_at_blocks(forest, self.trace, layout, start, parameters.size)
             self.memory = memory = Memory(self.trace, self.regions, layout)
-        program = lift(self.trace, forest, memory, self.reach)
-        passes = stages(processor, grads)
-        assert not until or until in passes, until
-        for name, stage in passes.items():
-            stage(program, memory)
-            if name == until:
+        work = Work(lift(self.trace, forest, memory, self.reach), memory, processor, grads)
+        assert not until or until in STAGES, until
+        reductions = Pass("reductions", lambda work: find_reductions(work.program, work.memory), "lift")
+        for one in () if until == "lift" else (reductions, *PASSES):
+            one.run(work)
+            if one.name == until:
                 break
-        verify(program)
-        return program
+        verify(work.program)
+        return work.program
 
     def contents(self) -> dict[Array, Any]:
         """Copies of everything that the step may read or write, by array."""

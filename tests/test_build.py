@@ -19,7 +19,8 @@ import pytest
 import mgjit
 from mgjit import build
 from mgjit.cache.key import entry_key
-from mgjit.errors import ArgumentError, BackendWarning, CompilerError
+from mgjit.errors import ArgumentError, BackendWarning, CompilerError, DefectWarning
+from mgjit.passes import pipeline
 from mgjit.toolchain import compilers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -464,3 +465,52 @@ def test_41_what_is_asked_of_the_optimiser(family: str, statements: int) -> None
     assert build._optimisation(compiler, build.Options(optimisation="-O0"), statements) == "-O0"
     if statements == 1_001:
         assert "-O2" in build._optimisation(compiler, build.Options(mode="fast"), statements).split()
+
+
+# ---- defects ---------------------------------------------------------------------------------------------------
+
+
+BACKENDS = pytest.mark.parametrize("backend", ["python", "c"])
+
+
+def emitter(backend: str) -> str:
+    """The name of the function that emits source."""
+    return f"emit_{backend}"
+
+
+@BACKENDS
+def test_60_code_that_cannot_be_emitted(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it is emitted for the simplest Program, with a warning."""
+    if backend == "c":
+        needs_compiler()
+    emit = getattr(build, emitter(backend))
+    programs: list[Any] = []
+
+    def sometimes(program: Any, *rest: Any) -> Any:
+        programs.append(program)
+        return emit(program if len(programs) > 1 else None, *rest)
+
+    monkeypatch.setattr(build, emitter(backend), sometimes)
+    step, w = make(backend=backend)
+    plain, v = make()
+    with pytest.warns(DefectWarning, match="please report|Please report"):
+        result = step(3.0)
+    assert (result, w.data) == (plain.__wrapped__(3.0).data, v.data)
+    assert len(programs) == 2
+
+
+@BACKENDS
+def test_61_a_defect_of_the_last_resort(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When nothing can be lowered or emitted, the step runs as plain Python."""
+    for name, module in ((emitter(backend), build), ("lift", pipeline)):
+        with monkeypatch.context() as patch:
+            original = getattr(module, name)
+            patch.setattr(module, name, lambda _, *rest, original=original: original(None, *rest))
+            step, w = make(backend=backend)
+            plain, v = make()
+            with pytest.warns(DefectWarning) as caught:
+                results = [step(x).data for x in (3.0, 0.5)]
+            assert any("runs as plain Python" in str(one.message) for one in caught)
+            assert results == [plain.__wrapped__(x).data for x in (3.0, 0.5)]
+            assert w.data == v.data
+            assert step.stats.plain_calls == 2

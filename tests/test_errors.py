@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from collections.abc import Callable
 
 import pytest
 
 from mgjit import errors
+from mgjit.ir import printer
 
 STANDARD = {
     "MgjitError": Exception,
@@ -27,6 +29,7 @@ STANDARD = {
     "CompilerMemoryError": MemoryError,
     "CacheError": OSError,
     "VerificationError": AssertionError,
+    "DefectWarning": UserWarning,
     "BackendWarning": UserWarning,
     "RetraceWarning": UserWarning,
     "SideEffectWarning": UserWarning,
@@ -67,3 +70,22 @@ def test_03_location() -> None:
     namespace: dict[str, object] = {"errors": errors}
     exec(compile("where = errors.user_location()", "<cell 3>", "exec"), namespace)  # noqa: S102
     assert namespace["where"] == "<cell 3>:1"
+
+
+def test_06_what_is_a_defect() -> None:
+    """What mgjit's own code raises; not what a signal handler of the user's does in between, nor a lack of memory."""
+
+    def caught(work: Callable[[], object]) -> Exception:
+        try:
+            work()
+        except Exception as error:
+            return error
+        raise AssertionError
+
+    def handler() -> None:
+        raise TimeoutError
+
+    assert errors.is_defect(caught(lambda: printer.print_program(None)))  # type: ignore[arg-type]
+    assert not errors.is_defect(caught(handler))
+    broken = caught(lambda: printer.print_program(None))  # type: ignore[arg-type]
+    assert not errors.is_defect(MemoryError().with_traceback(broken.__traceback__))

@@ -1,15 +1,23 @@
 """The passes in order: from a Trace to a Program that a backend can emit.
 
-If a pass cannot express something, the pipeline starts again from the next form of the trace, which is slower but
-simpler: loops that may contain backward passes; loops that do not; no loops at all.
+1. Roll the trace, lift it, and put the Program through `PASSES`.
+2. If a pass cannot express something, start again from the next form of the trace, which is slower but simpler: loops
+   that may contain backward passes; loops that do not; no loops at all.
+3. Verify the Program.  If it is not well formed, or a pass has raised an exception, that is a defect of mgjit, which
+   must not stop anybody: start again, check after each pass, and leave out the optional pass that fails, until the
+   rest works.  A DefectWarning names the pass.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import NamedTuple, TypeVar
 
+from .. import settings
+from ..errors import DefectWarning, VerificationError, is_defect, user_stacklevel
 from ..garbage import without_garbage_collection
 from ..ir.program import Loop, Program, count_statements, walk
 from ..ir.verify import verify
@@ -38,6 +46,8 @@ from .simplify import delete_dead_statements, forget_gradients
 from .unroll import unroll
 from .vectorise import vectorise
 
+T = TypeVar("T")
+
 
 @dataclass
 class Lowered:
@@ -59,8 +69,102 @@ class Lowered:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass
+class Work:
+    """What the passes work on and for.
+
+    Attributes:
+        program, memory: what they change.
+        processor: that the nests are scheduled for; None leaves them in the order of the trace.
+        grads: whether gradients can be read after a whole step.
+        schedule: how each nest is executed, a line each.
+    """
+
+    program: Program
+    memory: Memory
+    processor: Processor | None = None
+    grads: bool = True
+    schedule: list[str] = field(default_factory=list)
+
+
+class Pass(NamedTuple):
+    """One pass: its name, what it does to a Program, the stage its time belongs to, and whether it can be left out."""
+
+    name: str
+    run: Callable[[Work], object]
+    stage: str
+    optional: bool = True
+
+
+def _fuse(work: Work) -> None:
+    fuse(work.program, work.processor or Processor(lanes=1), whole_step=not work.grads)
+
+
+def _forward_copies(work: Work) -> None:
+    for _, phase in work.program.phases:
+        forward_copies(phase)
+
+
+def _pad(work: Work) -> None:
+    if work.processor is not None:
+        pad(work.program, work.processor.lanes)
+
+
+def _vectorise(work: Work) -> None:
+    if work.processor is not None:
+        work.schedule += vectorise(work.program, work.processor)
+
+
+def _forget_gradients(work: Work) -> None:
+    if not work.grads:
+        forget_gradients(work.program)
+        delete_dead_statements(work.program)  # what only those gradients were computed from
+
+
+def _tidy(when: str) -> tuple[Pass, ...]:
+    """Use registers instead of memory and loads instead of copies, and delete dead statements, before rearranging."""
+    return (
+        Pass(f"registers {when}", lambda work: use_registers(work.program, across_loops=False), "schedule"),
+        Pass(f"copies {when}", _forward_copies, "schedule"),
+        Pass(f"dead statements {when}", lambda work: delete_dead_statements(work.program), "schedule"),
+    )
+
+
+#: Between lifting and code generation, in order.
+PASSES = (
+    Pass("unroll", lambda work: unroll(work.program), "lift"),
+    Pass("merge", lambda work: merge(work.program, work.memory), "lift"),
+    Pass("differentiate", lambda work: differentiate(work.program, work.memory), "differentiate", optional=False),
+    Pass("phases", lambda work: split_phases(work.program), "differentiate", optional=False),
+    Pass("powers", lambda work: write_powers(work.program), "differentiate"),
+    Pass("first contributions", lambda work: merge_first_contributions(work.program), "schedule"),
+    *_tidy("before"),
+    Pass("distribute", lambda work: distribute(work.program), "schedule"),
+    # More of them are by themselves in their loops now.
+    Pass("more first contributions", lambda work: merge_first_contributions(work.program), "schedule"),
+    *_tidy("after"),
+    Pass("fuse", _fuse, "schedule"),
+    Pass("hoist", lambda work: hoist(work.program), "schedule"),
+    Pass("dead statements", lambda work: delete_dead_statements(work.program), "schedule"),
+    Pass("blocks", lambda work: cut_blocks(work.program), "schedule"),
+    Pass("pad", _pad, "schedule"),
+    Pass("vectorise", _vectorise, "schedule"),
+    Pass("registers", lambda work: use_registers(work.program, across_loops=True), "simplify"),
+    Pass("share", lambda work: share(work.program), "simplify"),
+    Pass("last dead statements", lambda work: delete_dead_statements(work.program), "simplify"),
+    Pass("gradients", _forget_gradients, "simplify"),
+)
+
+#: What can be left out: these passes, and what is done before them.
+OPTIONAL = ("reductions", "layout", *(one.name for one in PASSES if one.optional))
+
+
 def lower(
-    trace: Trace, inputs: Sequence[InputRegion], processor: Processor | None = None, grads: bool = True
+    trace: Trace,
+    inputs: Sequence[InputRegion],
+    processor: Processor | None = None,
+    grads: bool = True,
+    simply: bool = False,
 ) -> Lowered:
     """Roll, lift, differentiate, schedule and simplify a trace.
 
@@ -69,115 +173,149 @@ def lower(
         inputs: the memory of its arguments.
         processor: what the nests are scheduled for; None leaves them in the order of the trace.
         grads: whether gradients can be read after a whole step.
+        simply: without loops and without any optional pass.
+
+    Raises:
+        VerificationError: not even the simplest form can be lowered.
     """
-    return without_garbage_collection(lambda: _first_form_that_works(trace, inputs, processor, grads))
+    return without_garbage_collection(lambda: _Lowering(trace, inputs, processor, grads, simply).result())
 
 
-def _first_form_that_works(
-    trace: Trace, inputs: Sequence[InputRegion], processor: Processor | None, grads: bool
-) -> Lowered:
-    started = perf_counter()
-    reached = reach(trace)
-    notes: list[str] = []
-    forms: list[Callable[[], list[Item]]] = [lambda: roll(trace, reached.marks)]
-    if reached.backwards:
-        forms.append(lambda: roll(trace, _marks_that_keep_passes_out(reached)))
-    forms.append(lambda: list(range(len(trace))))
-    for number, form in enumerate(forms):
+class _Defect(Exception):
+    """Something in a pass is wrong; the pass is known where each is checked."""
+
+    def __init__(self, name: str, error: Exception) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.name = name
+
+
+class _Lowering:
+    """Lowers a trace in the first way that works."""
+
+    def __init__(
+        self, trace: Trace, inputs: Sequence[InputRegion], processor: Processor | None, grads: bool, simply: bool
+    ) -> None:
+        self._trace, self._inputs, self._processor, self._grads = trace, inputs, processor, grads
+        self._started = perf_counter()
+        self._reached = reached = reach(trace)
+        self._forms: list[Callable[[], list[Item]]] = [lambda: roll(trace, reached.marks)]
+        if reached.backwards:
+            self._forms.append(lambda: roll(trace, _marks_that_keep_passes_out(reached)))
+        self._forms.append(lambda: list(range(len(trace))))
+        self._left_out = set(OPTIONAL) if simply else set()
+        if simply:
+            self._forms = self._forms[-1:]
+        self._checking = settings.checks_passes()
+        self._notes: list[str] = []
+        self._defect: _Defect | None = None
+
+    def result(self) -> Lowered:
+        while True:
+            try:
+                lowered = self._lowered()
+                if self._defect is not None:
+                    self._report("it does not fail again", self._defect)
+                lowered.notes = self._notes
+                return lowered
+            except (LiftError, DifferentiateError) as error:
+                self._notes.append(str(error))
+                self._take_next_form(error)
+            except _Defect as defect:
+                if self._checking:
+                    self._defect = None
+                    self._leave_out(defect)
+                else:  # do it again, to see which pass it is
+                    self._defect, self._checking = defect, True
+
+    def _take_next_form(self, error: Exception) -> None:
+        if len(self._forms) == 1:
+            raise VerificationError(f"{error}. This is a defect of mgjit: please report it.") from error
+        self._forms = self._forms[1:]
+
+    def _leave_out(self, defect: _Defect) -> None:
+        if defect.name in OPTIONAL:
+            self._left_out.add(defect.name)
+            self._report("the step is compiled without it", defect)
+        else:
+            self._take_next_form(defect)
+            self._report("the step is compiled with fewer loops", defect)
+
+    def _report(self, what: str, defect: _Defect) -> None:
+        self._notes.append(f"the pass {defect.name!r} fails: {what} ({defect})")
+        warnings.warn(
+            f"A defect of mgjit: for this step its pass {defect.name!r} fails ({defect}); {what}. The numbers are "
+            "right, the step may be slower. Please report it, with this text and the step.",
+            DefectWarning,
+            stacklevel=user_stacklevel(),
+        )
+
+    def _lowered(self) -> Lowered:
+        """The Program of the first form, without what is left out."""
+        forest = self._step("roll", self._forms[0])
+        rolled = perf_counter()
+        seconds = {"roll": rolled - self._started, "lift": 0.0, "differentiate": 0.0, "schedule": 0.0, "simplify": 0.0}
+        work = self._lift(forest)
+        seconds["lift"] = perf_counter() - rolled
+        for one in PASSES:
+            if one.name not in self._left_out:
+                started = perf_counter()
+                self._step(one.name, lambda one=one: one.run(work), work.program)  # type: ignore[misc]
+                seconds[one.stage] += perf_counter() - started
+        if not self._checking:
+            started = perf_counter()
+            self._step("the last", lambda: verify(work.program))
+            seconds["simplify"] += perf_counter() - started
+        nodes = [node for _, phase in work.program.phases for node in phase]
+        return Lowered(
+            work.program,
+            work.memory,
+            len(self._trace),
+            loops=sum(1 for node in walk(nodes) if isinstance(node, Loop)),
+            statements=count_statements(nodes),
+            schedule=work.schedule,
+            seconds=seconds,
+        )
+
+    def _lift(self, forest: Sequence[Item]) -> Work:
+        """Lift the trace and find its reductions, with new parameters in the best layout."""
+        trace = self._trace
+        work = self._lifted(forest, Memory(trace, self._inputs))
+        if not trace.new_parameters or trace.layouts or "layout" in self._left_out:
+            return work  # look-up tables need rows in their natural order
+        return self._step("layout", lambda: self._laid_out(forest, work))
+
+    def _laid_out(self, forest: Sequence[Item], work: Work) -> Work:
+        trace, memory = self._trace, work.memory
+        start, size = trace.new_parameters[0][0], memory.regions[PARAMETER][0][1].size
+        layout = choose_layout(work.program, memory.regions[PARAMETER][0][1])
+        if layout is None or walks_state(forest, trace, start, size):
+            return work
+        memory = Memory(trace, self._inputs, layout)
+        return self._lifted(cut_at_blocks(forest, trace, layout, start, size), memory)
+
+    def _lifted(self, forest: Sequence[Item], memory: Memory) -> Work:
+        program = self._step("lift", lambda: lift(self._trace, forest, memory, self._reached))
+        if "reductions" not in self._left_out:
+            self._step("reductions", lambda: find_reductions(program, memory), program)
+        return Work(program, memory, self._processor, self._grads)
+
+    def _step(self, name: str, action: Callable[[], T], program: Program | None = None) -> T:
+        """Do something; what goes wrong is a defect of the pass `name`.
+
+        Raises:
+            _Defect: it failed, or has left a Program that is not well formed.
+        """
         try:
-            lowered = _lower(trace, form(), inputs, reached, processor, grads, perf_counter() - started)
-            break
-        except (LiftError, DifferentiateError) as error:
-            if number == len(forms) - 1:
+            result = action()
+            if self._checking and program is not None:
+                verify(program)
+        except (LiftError, DifferentiateError, _Defect):
+            raise
+        except Exception as error:
+            if not is_defect(error):
                 raise
-            notes.append(str(error))
-    lowered.notes = notes
-    return lowered
-
-
-def _lower(
-    trace: Trace,
-    forest: Sequence[Item],
-    inputs: Sequence[InputRegion],
-    reached: Reach,
-    processor: Processor | None,
-    grads: bool,
-    rolled: float,
-) -> Lowered:
-    started = perf_counter()
-    program, memory = _lift(trace, forest, inputs, reached)
-    unroll(program)
-    merge(program, memory)
-    lifted = perf_counter()
-    differentiate(program, memory)
-    split_phases(program)
-    write_powers(program)
-    differentiated = perf_counter()
-    merge_first_contributions(program)
-    _tidy(program)
-    distribute(program)
-    merge_first_contributions(program)  # more of them are by themselves in their loops now
-    _tidy(program)
-    fuse(program, processor or Processor(lanes=1), whole_step=not grads)
-    hoist(program)
-    delete_dead_statements(program)
-    cut_blocks(program)
-    schedule: list[str] = []
-    if processor is not None:
-        pad(program, processor.lanes)
-        schedule = vectorise(program, processor)
-    scheduled = perf_counter()
-    use_registers(program, across_loops=True)
-    share(program)
-    delete_dead_statements(program)
-    if not grads:
-        forget_gradients(program)
-        delete_dead_statements(program)  # what only those gradients were computed from
-    verify(program)
-    done = perf_counter()
-    nodes = [node for _, phase in program.phases for node in phase]
-    return Lowered(
-        program,
-        memory,
-        len(trace),
-        loops=sum(1 for node in walk(nodes) if isinstance(node, Loop)),
-        statements=count_statements(nodes),
-        schedule=schedule,
-        seconds={
-            "roll": rolled,
-            "lift": lifted - started,
-            "differentiate": differentiated - lifted,
-            "schedule": scheduled - differentiated,
-            "simplify": done - scheduled,
-        },
-    )
-
-
-def _tidy(program: Program) -> None:
-    """Use registers instead of memory and loads instead of copies, and delete dead statements, before rearranging."""
-    use_registers(program, across_loops=False)
-    for _, phase in program.phases:
-        forward_copies(phase)
-    delete_dead_statements(program)
-
-
-def _lift(
-    trace: Trace, forest: Sequence[Item], inputs: Sequence[InputRegion], reached: Reach
-) -> tuple[Program, Memory]:
-    """Lift the trace and find its reductions, with new parameters in the best layout."""
-    memory = Memory(trace, inputs)
-    program = lift(trace, forest, memory, reached)
-    find_reductions(program, memory)
-    if not trace.new_parameters or trace.layouts:  # look-up tables need rows in their natural order
-        return program, memory
-    start, size = trace.new_parameters[0][0], memory.regions[PARAMETER][0][1].size
-    layout = choose_layout(program, memory.regions[PARAMETER][0][1])
-    if layout is None or walks_state(forest, trace, start, size):
-        return program, memory
-    memory = Memory(trace, inputs, layout)
-    program = lift(trace, cut_at_blocks(forest, trace, layout, start, size), memory, reached)
-    find_reductions(program, memory)
-    return program, memory
+            raise _Defect(name, error) from error
+        return result
 
 
 def _marks_that_keep_passes_out(reached: Reach) -> list[int]:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 import mgjit
 from mgjit import nn
+from mgjit.errors import DefectWarning, VerificationError
 from mgjit.ir.printer import print_program
-from mgjit.ir.program import Block, walk
+from mgjit.ir.program import Block, Loop, walk
+from mgjit.passes import pipeline
 from mgjit.passes.cost import Processor
-from mgjit.passes.pipeline import lower
+from mgjit.passes.pipeline import OPTIONAL, PASSES, Pass, Work, lower
+from mgjit.passes.simplify import delete_dead_statements
+from mgjit.record.opcodes import OUTPUT
+from tests.handmade import at, define, load
 from tests.lowering import SCALAR, STAGES, WIDE, Example, numbers, sgd
 from tests.passes.test_blocks import irregular as irregular_code
 
@@ -222,3 +228,132 @@ def test_05_long_code(processor: Processor) -> None:
     made.check(lowered.program)
     assert any(isinstance(node, Block) for node in walk(lowered.program.forward))
     assert print_program(irregular_code(400).lower(processor=processor)) == print_program(lowered.program)
+
+
+# ---- a pass with a defect ------------------------------------------------------------------------------------
+
+
+def raises(work: Work) -> None:
+    """A pass that fails, as by an oversight in it."""
+    delete_dead_statements(None)  # type: ignore[arg-type]
+
+
+def damages(work: Work) -> None:
+    """A pass that leaves a statement outside of the loop that it uses."""
+    result = work.memory.regions[OUTPUT][0][1]
+    for _, nodes in work.program.functions:
+        nodes.append(define(at(result), "copy", load(result, (Loop(3, []), 1))))
+
+
+@contextmanager
+def broken(name: str, defect: Callable[[Work], object]) -> Iterator[None]:
+    """With a defect in one pass."""
+
+    def with_defect(one: Pass) -> Pass:
+        return one._replace(run=lambda work: (one.run(work), defect(work)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            pipeline, "PASSES", tuple(with_defect(one) if one.name == name else one for one in pipeline.PASSES)
+        )
+        yield
+
+
+@pytest.mark.parametrize("check", ["0", "1"])
+@pytest.mark.parametrize("defect", [raises, damages])
+@pytest.mark.parametrize("name", [one.name for one in PASSES if one.optional])
+def test_06_a_pass_is_left_out(
+    name: str, defect: Callable[[Work], None], check: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exactly the one that is broken, with a warning that names it; the rest of them do their work."""
+    monkeypatch.setenv("MGJIT_CHECK", check)
+    made = batch()
+    with broken(name, defect), pytest.warns(DefectWarning, match=f"its pass '{name}' fails") as caught:
+        lowered = lower(made.trace, made.regions, WIDE, grads=False)
+    assert len(caught) == 1
+    assert [note.partition(":")[0] for note in lowered.notes] == [f"the pass '{name}' fails"]
+    made.memory, made.grads = lowered.memory, False
+    made.check(lowered.program)
+    assert lowered.loops > 0
+
+
+@pytest.mark.parametrize("name", ["find_reductions", "choose_layout"])
+def test_07_before_the_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is done while a trace is lifted can be left out as well."""
+    monkeypatch.setattr(pipeline, name, lambda *_: delete_dead_statements(None))  # type: ignore[arg-type]
+    made = batch()
+    with pytest.warns(DefectWarning, match="reductions|layout"):
+        lowered = lower(made.trace, made.regions, WIDE)
+    made.memory = lowered.memory
+    made.check(lowered.program)
+
+
+@pytest.mark.parametrize("defect", [raises, damages])
+def test_08_several(defect: Callable[[Work], None]) -> None:
+    """One after the other; without any of them the Program is right as well."""
+    made = batch()
+    with broken("vectorise", defect), broken("hoist", defect), pytest.warns(DefectWarning) as caught:
+        assert lower(made.trace, made.regions, WIDE).notes
+    assert {name for name in OPTIONAL if any(f"'{name}'" in str(one.message) for one in caught)} == {
+        "hoist", "vectorise",
+    }  # fmt: skip
+    simple = lower(made.trace, made.regions, WIDE, simply=True)
+    assert simple.loops == 0
+    made.memory = simple.memory
+    made.check(simple.program)
+
+
+@pytest.mark.parametrize("name", [one.name for one in PASSES if not one.optional])
+def test_09_a_pass_that_is_necessary(name: str) -> None:
+    """It has another chance without loops; then nothing is left."""
+
+    def damages_loops(work: Work) -> None:
+        if any(isinstance(node, Loop) for node in walk(work.program.forward)):
+            damages(work)
+
+    made = batch()
+    with broken(name, damages_loops), pytest.warns(DefectWarning, match=f"'{name}' .* with fewer loops"):
+        lowered = lower(made.trace, made.regions, WIDE)
+    made.memory = lowered.memory
+    made.check(lowered.program)
+    with broken(name, damages), pytest.warns(DefectWarning), pytest.raises(VerificationError, match="not well formed"):
+        lower(made.trace, made.regions, WIDE)
+
+
+def test_10_what_happens_once() -> None:
+    """A failure that does not come again is reported, and the Program is as it should be."""
+    made, calls = batch(), []
+
+    def once(work: Work) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raises(work)
+
+    with broken("hoist", once), pytest.warns(DefectWarning, match="it does not fail again"):
+        lowered = lower(made.trace, made.regions, WIDE)
+    assert print_program(lowered.program) == print_program(lower(made.trace, made.regions, WIDE).program)
+
+
+def test_11_exceptions_of_the_user() -> None:
+    """A signal handler that raises is no defect."""
+
+    def handler(work: Work) -> None:
+        raise TimeoutError("the user's")
+
+    made = batch()
+    with broken("hoist", handler), pytest.raises(TimeoutError):
+        lower(made.trace, made.regions, WIDE)
+
+
+def test_12_every_pass_is_checked_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MGJIT_CHECK verifies after each, otherwise once."""
+    made = batch()
+    counts = []
+    for check in ("0", "1"):
+        calls: list[int] = []
+        monkeypatch.setenv("MGJIT_CHECK", check)
+        monkeypatch.setattr(pipeline, "verify", lambda program, calls=calls: calls.append(1))
+        lower(made.trace, made.regions, WIDE)
+        counts.append(len(calls))
+    assert counts[0] == 1
+    assert counts[1] >= len(PASSES)
