@@ -284,7 +284,7 @@ class Kernels:
             guard.ask(copies.difference)
         kernel = Kernel(
             code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies,
-            traced.draws, traced.writes, changed,
+            traced.draws, traced.writes, changed, traced.integers,
         )  # fmt: skip
         kernel.trial = trial_of(self._options, seconds)
         self._note(code.facts, seconds, plan, reason)

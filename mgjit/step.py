@@ -230,13 +230,19 @@ class CompiledStep(Generic[P, R]):
         while True:
             try:
                 kernel = self._kernels.fitting(table.row(0))
+                rows = pack_rows(kernel.plan, kernel.frame, table)
+                kernel.check_rows(rows)
+                # Rows may be one buffer, or need another kernel, or none.
+                separate = (
+                    rows.separate
+                    or kernel.guard.expired
+                    or kernel.is_changed_by_rows(table.rows())
+                    or not kernel.stays_exact(rows)
+                )
             except PlainCall:
-                with reporting(table.length, self.__name__, progress) as report:
-                    return collect_results([self._run(row, report) for row in table.rows()])
-            rows = pack_rows(kernel.plan, kernel.frame, table)
-            kernel.check_rows(rows)
+                separate = True
             with reporting(table.length, self.__name__, progress) as report:
-                if rows.separate or kernel.guard.expired or kernel.is_changed_by_rows(table.rows()):
+                if separate:
                     return collect_results([self._run(row, report) for row in table.rows()])
                 ahead = 0 if kernel.trial is None else kernel.trial.rows_ahead(kernel.move is None, table.length)
                 results, outputs = [], kernel.outputs[:0]

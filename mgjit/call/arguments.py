@@ -18,6 +18,7 @@ from ..engine.precision import FLOAT64, Precision
 from ..engine.state import zero_array
 from ..engine.value import Value
 from ..errors import ArgumentError, ArgumentValueError, user_location
+from ..record.leaks import PlainCall
 from .exact import exact_key
 from .traced_array import Elements, TracedArray
 
@@ -26,6 +27,8 @@ MakeNumber = Callable[..., Any]
 
 #: Struct codes of buffer elements that a kernel can convert to its own numbers.
 ELEMENT_FORMATS = frozenset("bBhHiIlLqQfd?")
+#: Ints of so many bytes are looked at, if what is computed from them may be too large.
+_WIDE = 4
 #: float64 holds all integers up to this one.
 EXACT_INTEGERS = FLOAT64.largest_integer
 
@@ -75,6 +78,8 @@ class NumberNode(Node):
     def __init__(self, place: int, path: str, integer: bool) -> None:
         self.place, self.path, self.integer = place, path, integer
         self.key = "integer" if integer else "number"
+        #: How large an int may be, so that all that is computed from it is exact.
+        self.limit = EXACT_INTEGERS
 
     def pack(self, argument: Any, frame: Frame) -> bool:
         kind = type(argument)
@@ -84,8 +89,9 @@ class NumberNode(Node):
         elif kind is int:
             if not self.integer:
                 return False
-            if not -EXACT_INTEGERS <= argument <= EXACT_INTEGERS:
+            if not -self.limit <= argument <= self.limit:
                 check_exact([argument], self.path)
+                raise beyond_limit()
         else:
             return kind is not bool and self._pack_other(argument, frame)
         frame.packed[self.place] = argument
@@ -111,6 +117,7 @@ class NumbersNode(Node):
         self, place: int, shape: tuple[int, ...], kinds: tuple[type, ...], integer: bool, precision: Precision = FLOAT64
     ) -> None:
         self.place, self.shape, self.kinds, self.integer = place, shape, kinds, integer
+        self.limit = EXACT_INTEGERS
         self.key = "integers" if integer else "numbers", shape, tuple(kind.__name__ for kind in kinds)
         self._size = 1
         for length in shape:
@@ -122,6 +129,8 @@ class NumbersNode(Node):
     def pack(self, argument: Any, frame: Frame) -> bool:
         flat = self.flatten(argument)
         if flat is None:
+            if self.limit < EXACT_INTEGERS and self.flatten(argument, EXACT_INTEGERS) is not None:
+                raise beyond_limit()
             return False
         try:
             self._format.pack_into(frame.packed, self._offset, *flat)
@@ -129,7 +138,7 @@ class NumbersNode(Node):
             return False
         return True
 
-    def flatten(self, argument: Any) -> Any:
+    def flatten(self, argument: Any, limit: int = 0) -> Any:
         """The numbers in a row; None when `argument` has not this structure (elements may be no numbers even so)."""
         flat: Any = argument
         if type(argument) is not self.kinds[0] or len(flat) != self.shape[0]:
@@ -141,7 +150,7 @@ class NumbersNode(Node):
                 flat = list(chain.from_iterable(flat))
         except TypeError:
             return None
-        if self.integer and (set(map(type, flat)) != {int} or not is_exact(flat)):
+        if self.integer and (set(map(type, flat)) != {int} or not is_exact(flat, limit or self.limit)):
             return None
         return flat
 
@@ -167,6 +176,7 @@ class BufferNode(Node):
         self.region, self.place, self.path = region, place, path
         self.type, self.dtype = type(argument), getattr(argument, "dtype", None)
         self.format, self.shape = buffer_layout(argument, path)
+        self.limit = EXACT_INTEGERS
         self.key = "buffer", self.type.__name__, self.format, self.shape
         self.size = 1
         for length in self.shape:
@@ -180,7 +190,25 @@ class BufferNode(Node):
         buffer = self.contiguous(argument)
         frame.buffers[self.region] = buffer
         frame.given[self.region] = argument
+        if buffer is not None and not self._is_exact(buffer):
+            raise beyond_limit()
         return buffer is not None
+
+    def _is_exact(self, buffer: Any) -> bool:
+        if self.limit == EXACT_INTEGERS:
+            return True
+        return is_exact(memoryview(buffer).cast("B").cast(self.format), self.limit)  # type: ignore[call-overload]
+
+    @property
+    def largest_integer(self) -> int | None:
+        """How large the ints in such a buffer can be; 0 if there are none, and None if the limit decides."""
+        size = struct.calcsize(self.format)
+        return 0 if self.format in "fd" else 1 << 8 * size if size < _WIDE else None
+
+    def limit_integers(self, limit: int) -> None:
+        """Set the limit, if there can be larger ints."""
+        if limit < 1 << 8 * struct.calcsize(self.format):
+            self.limit = limit
 
     def strides(self) -> tuple[int, ...]:
         """Distances in bytes of the elements of a contiguous buffer, for each dimension."""
@@ -426,8 +454,15 @@ def has_grown(before: Any, after: Any) -> bool:
     return len(before) != len(after) or any(map(has_grown, before, after))
 
 
-def is_exact(integers: Sequence[int]) -> bool:
-    return min(integers) >= -EXACT_INTEGERS and max(integers) <= EXACT_INTEGERS
+def is_exact(integers: Sequence[float], limit: int = EXACT_INTEGERS) -> bool:
+    return min(integers) >= -limit and max(integers) <= limit
+
+
+def beyond_limit() -> PlainCall:
+    """What ends a call that float64 is not exact enough for."""
+    return PlainCall(
+        "ints among the arguments are so large that ints above 2**53 may be computed, which float64 does not hold"
+    )
 
 
 def check_exact(entries: Sequence[Any], path: str) -> None:

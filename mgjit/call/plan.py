@@ -16,10 +16,12 @@ from __future__ import annotations
 import dataclasses
 import numbers
 from array import array
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from inspect import BoundArguments, Signature
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from ..engine.precision import FLOAT64, Precision
@@ -58,6 +60,8 @@ class ArgumentPlan:
         self.names, self.nodes = list(names), nodes
         self.packed_size, self.buffers, self.values = packed, buffers, values
         self.key = tuple(node.key for node in nodes)
+        self._by_place: dict[int, NumberNode | NumbersNode | BufferNode] = {}
+        self._places: list[int] = []
 
     @property
     def structure(self) -> Hashable:
@@ -93,6 +97,30 @@ class ArgumentPlan:
         """The name of the argument that is input `index`; None when it is part of one."""
         numbers = zip(self.names, self.nodes)
         return next((name for name, n in numbers if isinstance(n, NumberNode) and n.place == index), None)
+
+    def bound_of_input(self, index: int) -> int | None:
+        """How large the int in an input can be; 0 where there is none, None where its limit decides."""
+        node = self._node_of(index)
+        if isinstance(node, BufferNode):
+            return node.largest_integer
+        return None if node is not None and node.integer else 0
+
+    def limit_integers(self, indices: Iterable[int], limit: int) -> None:
+        """Set the limit of the ints in inputs."""
+        for index in indices:
+            node = self._node_of(index)
+            if isinstance(node, BufferNode):
+                node.limit_integers(limit)
+            elif node is not None:
+                node.limit = limit
+
+    def _node_of(self, index: int) -> NumberNode | NumbersNode | BufferNode | None:
+        """The node that an input belongs to; None for what is drawn."""
+        if not self._by_place:
+            nodes = [n for n in self._all_nodes() if isinstance(n, (NumberNode, NumbersNode, BufferNode))]
+            self._by_place = {node.place: node for node in sorted(nodes, key=attrgetter("place"))}
+            self._places = list(self._by_place)
+        return self._by_place[self._places[bisect_right(self._places, index) - 1]] if index < self.input_size else None
 
     def aliases(self, names: Collection[str]) -> set[str]:
         """Names of arguments that are the same objects as those of the given names."""

@@ -21,6 +21,7 @@ from ..engine.state import State
 from ..engine.value import Value
 from ..record.counters import Counted
 from ..record.leaks import is_traced, leaked, refuse_hidden
+from ..record.mixed import TYPES
 from ..record.recorder import Recorder
 from ..record.values import TracedTypes
 from ..runtime.live import Field, field_of
@@ -82,6 +83,38 @@ class OutputResult(ResultTree):
         return column if column.typecode == "d" else array("d", column)
 
 
+class MixedResult(ResultTree):
+    """A number and the code of its type, which are two outputs that follow each other."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def __call__(self, outputs: Any) -> Any:
+        return TYPES[int(outputs[self.index + 1])](outputs[self.index])
+
+    def expression(self, outputs: str, name_of: Callable[[Any], str]) -> str:
+        return f"{name_of(TYPES)}[{name_of(int)}({outputs}[{self.index + 1}])]({outputs}[{self.index}])"
+
+    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
+        return OutputResult(self.index, None).columns(outputs, width, rows)
+
+
+class KnownResult(ResultTree):
+    """An object that existed before the step, which returns it itself."""
+
+    def __init__(self, returned: Any) -> None:
+        self.returned = returned
+
+    def __call__(self, outputs: Any) -> Any:
+        return self.returned
+
+    def expression(self, outputs: str, name_of: Callable[[Any], str]) -> str:
+        return name_of(self.returned)
+
+    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
+        return collect_results([self.returned] * rows)
+
+
 class ConstantResult(ResultTree):
     """What was returned without being traced."""
 
@@ -132,35 +165,53 @@ class CompositeResult(ResultTree):
 
 
 def describe_result(
-    returned: Any, recorder: Recorder, types: TracedTypes, is_known: Callable[[Any], bool] = lambda thing: False
+    returned: Any,
+    recorder: Recorder,
+    types: TracedTypes,
+    is_known: Callable[[Any], bool] = lambda thing: False,
+    number_of: Callable[[Counted], Any] = lambda counter: counter.value,
 ) -> ResultTree:
     """Record every traced leaf of `returned` as an output and return how to rebuild the tree.
 
     Args:
         is_known: whether an object existed before the step: then it is returned itself.
+        number_of: the traced number of a counter.
     """
+
+    def describe(returned: Any) -> ResultTree:
+        return describe_result(returned, recorder, types, is_known, number_of)
+
     if isinstance(returned, Row):
         returned = list(returned)
+    if type(returned) is Counted:
+        returned = number_of(returned)
     if is_traced(returned) and not isinstance(returned, (types.value, types.number)):
         leaked()
     if isinstance(returned, Value):
         return OutputResult(recorder.output(types.lift(returned)), Result)
+    is_number = issubclass(type(returned), types.number)
+    kind_of: Callable[[], int] | None = getattr(returned, "_kind", None) if is_number else None
+    if kind_of is not None:
+        index = recorder.output(types.number_operand(returned))
+        recorder.output(kind_of())
+        return MixedResult(index)
     if isinstance(returned, types.number):
         kind = bool if isinstance(returned, types.boolean) else int if isinstance(returned, types.integer) else None
         operand = types.number_operand(returned)
         if kind is int:
             recorder.used_as_integers.add(operand)
         return OutputResult(recorder.output(operand), kind)
+    if is_known(returned) and not isinstance(returned, tuple):
+        return KnownResult(returned)
     found = None if _is_number_like(returned) else _taken_apart(returned)
     if found is not None:
         make, parts = found
-        return CompositeResult(make, [describe_result(part, recorder, types, is_known) for part in parts])
+        return CompositeResult(make, list(map(describe, parts)))
     if is_known(returned):
         return ConstantResult(returned)
     if _is_object(returned):
         fields = _fields_to_return(returned)
-        parts = [describe_result(part, recorder, types, is_known) for part in fields.values()]
-        return CompositeResult(_object(type(returned), list(fields)), parts)
+        return CompositeResult(_object(type(returned), list(fields)), list(map(describe, fields.values())))
     if not isinstance(returned, State):
         refuse_hidden(returned)
     return ConstantResult(returned)
@@ -195,9 +246,13 @@ def _taken_apart(returned: Any) -> tuple[Callable[[list[Any]], Any], list[Any]] 
         return lambda parts: make(*parts), list(returned)
     if isinstance(returned, list):
         return list, list(returned)
+    if type(returned) is dict and any(type(key) is Counted for key in returned):
+        return _dict_of_pairs, [(key, part) for key, part in returned.items()]
     if type(returned) is dict:
         keys = list(returned)
         return lambda parts: dict(zip(keys, parts)), list(returned.values())
+    if type(returned) in (set, frozenset) and any(type(part) is Counted for part in returned):
+        return type(returned), list(returned)
     if dataclasses.is_dataclass(returned) and not isinstance(returned, type):
         names = [field.name for field in dataclasses.fields(returned)]
         return _dataclass(copy.copy(returned), names), [getattr(returned, name) for name in names]
@@ -221,13 +276,16 @@ def _fields_to_return(returned: Any) -> dict[Field, Any]:
     """What of an object can leave the trace: numbers and the like; containers, such as of operands, are empty."""
     found: dict[Field, Any] = {}
     for name, part in attributes(returned).items():
-        if type(part) is Counted:
-            found[field_of(type(returned), name)] = part.value
-        elif is_traced(part) or isinstance(part, (int, float, str, bytes, type(None))):
+        if type(part) is Counted or is_traced(part) or isinstance(part, (int, float, str, bytes, type(None))):
             found[field_of(type(returned), name)] = part
         elif type(part) in (list, tuple, set, dict, frozenset):
             found[field_of(type(returned), name)] = type(part)()
     return found
+
+
+def _dict_of_pairs(parts: list[Any]) -> dict[Any, Any]:
+    """Of columns there is one key, that of the first row."""
+    return {key[0] if type(key) is array else key: part for key, part in parts}
 
 
 def _object(kind: type, fields: list[Field]) -> Callable[[list[Any]], Any]:

@@ -137,11 +137,12 @@ def _compensated_sum(original: Any, types: TracedTypes, me: int) -> Callable[...
     """
     from ..engine.functions import where
 
-    def is_integer(x: Any) -> bool:
-        return type(x) is types.integer or issubclass(type(x), int)
+    def is_number(x: Any) -> bool:
+        return type(x) in (float, int, bool) or issubclass(type(x), types.number)
 
-    def is_float(x: Any) -> bool:
-        return type(x) is float or (issubclass(type(x), types.number) and type(x) is not types.integer)
+    def is_whole(x: Any) -> Any:
+        """Whether x is an int, as a number that may be traced."""
+        return types.mixed.code(x) != 0.0
 
     def finished(total: Any, compensation: Any) -> Any:
         if compensation is None:
@@ -153,19 +154,20 @@ def _compensated_sum(original: Any, types: TracedTypes, me: int) -> Callable[...
         if get_ident() != me:
             return original(iterable, start)
         # As CPython: exact while there are ints, compensated from the first float on, plain from anything else on.
-        total, compensation = start, (0.0 if is_float(start) else None)
-        generic = not (is_integer(start) or is_float(start))
+        total, compensation, generic = start, None, not is_number(start)
         for x in iterable:
-            if compensation is not None and is_float(x):
-                t = total + x
-                compensation = compensation + where(abs(total) >= abs(x), (total - t) + x, (x - t) + total)
-                total = t
-            elif compensation is not None and not is_integer(x):
+            if generic or not is_number(x):
                 total, compensation, generic = finished(total, compensation) + x, None, True
-            else:
-                total = total + x
-                if not generic and compensation is None and not is_integer(x):
-                    compensation, generic = (0.0, False) if is_float(x) else (None, True)
+                continue
+            t = total + x
+            is_plain = is_whole(total)
+            if is_plain is not True:
+                is_plain = is_whole(x) if is_plain is False else where(is_plain, True, is_whole(x))
+            if is_plain is not True:
+                c = 0.0 if compensation is None else compensation
+                lost = c + where(abs(total) >= abs(x), (total - t) + x, (x - t) + total)
+                compensation = lost if is_plain is False else where(is_plain, c, lost)
+            total = t
         return finished(total, compensation)
 
     return traced_sum

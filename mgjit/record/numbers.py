@@ -20,6 +20,7 @@ from ..errors import TraceError, described, is_describing, user_location
 from . import opcodes as ops
 from .counters import Counted
 from .leaks import Traced, is_traced, leaked
+from .mixed import MixedTypes, Numbers, mixed_types
 from .recorder import Recorder
 
 
@@ -37,6 +38,7 @@ class NumberTypes(NamedTuple):
     from_memory: Callable[[int], Any]
     when_used: Callable[[Callable[[], int]], Any]
     is_current: Callable[[Any, int], bool]
+    mixed: MixedTypes
     close: Callable[[], None]
 
 
@@ -128,7 +130,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
             return self
 
         def _lifted(self, number: Any) -> Any:
-            return from_operand(operand_of(number))
+            return mixed.like([number], operand_of(number), lambda: ops.NO_OPERAND)
 
         def _as_float(self) -> Any:
             return from_operand(self._leaf)
@@ -174,6 +176,12 @@ def number_types(recorder: Recorder) -> NumberTypes:
         def _as_integer(self) -> Any:
             return integer_from(self._leaf)
 
+        def __pos__(self) -> Any:
+            return integer_from(self._leaf)
+
+        def __abs__(self) -> Any:
+            return integer_result(recorder.emit(ops.ABSOLUTE | ops.NUMBER, self._leaf, ops.NO_OPERAND))
+
         def __index__(self) -> int:
             recorder.asked_for(self._leaf)
             return TracedNumber.__index__(self)  # type: ignore[attr-defined, no-any-return]
@@ -207,6 +215,10 @@ def number_types(recorder: Recorder) -> NumberTypes:
         number = new(BooleanNumber)
         number._leaf = operand
         return number
+
+    def integer_result(operand: int) -> Any:
+        recorder.integer_results.append(operand)
+        return integer_from(operand)
 
     def from_memory(operand: int, integer: bool = False) -> Any:
         number: Any = new(IntegerLeaf if integer else LeafNumber)
@@ -315,20 +327,44 @@ def number_types(recorder: Recorder) -> NumberTypes:
         def method(self: Any, other: Any) -> Any:
             if isinstance(other, (list, tuple, str, bytes)):
                 return self.__index__()  # repeating a sequence
+            if type(other) is mixed.number:
+                return NotImplemented
             if not is_integer(other):
                 return of_floats(from_operand(self._leaf), other)
             a, b = self._leaf, operand_of(other)
             recorder.used_as_integers.update((a, b))
             result = recorder.emit(code | ops.NUMBER, b, a) if reflected else recorder.emit(code | ops.NUMBER, a, b)
             if code == ops.MULTIPLY:  # 0 * -2 is 0, but 0.0 * -2.0 is -0.0
+                recorder.integer_results.append(result)
                 result = recorder.emit(ops.ADD | ops.NUMBER, result, recorder.constant(0.0))
-            return integer_from(result)
+            return integer_result(result)
 
         return method
 
     def integer_negative(self: Any) -> Any:
         recorder.used_as_integers.add(self._leaf)
-        return integer_from(recorder.emit(ops.SUBTRACT | ops.NUMBER, recorder.constant(0.0), self._leaf))
+        return integer_result(recorder.emit(ops.SUBTRACT | ops.NUMBER, recorder.constant(0.0), self._leaf))
+
+    def integer_power(self: Any, exponent: Any) -> Any:
+        """A product of ints, as far as the exponent is known; its sign decides whether it is an int at all."""
+        if issubclass(type(exponent), IntegerNumber):
+            exponent = exponent.__index__()
+        if not isinstance(exponent, int) or exponent < 0:
+            return from_operand(self._leaf) ** exponent
+        result: Any = None
+        for bit in bin(exponent)[2:]:
+            result = result if result is None else result * result
+            if bit == "1":
+                result = self * 1 if result is None else result * self
+        return integer_from(recorder.constant(1.0)) if result is None else result
+
+    def integer_exponent(self: Any, base: Any) -> Any:
+        if type(base) is int and base in (-1, 0, 1):  # a float where the exponent is negative
+            result = recorder.emit(ops.POWER | ops.NUMBER, recorder.constant(base), self._leaf)
+            return mixed.like([base, 1.0], result, lambda: operand_of(self >= 0))
+        if isinstance(base, int):
+            return base ** self.__index__()
+        return base ** from_operand(self._leaf)
 
     def fixed_or_refused(reason: str) -> Callable[..., Any]:
         refused = refuse(reason)
@@ -381,7 +417,13 @@ def number_types(recorder: Recorder) -> NumberTypes:
         setattr(TracedNumber, name, refuse(reason))
         if reason == "floor":
             setattr(IntegerNumber, name, fixed_or_refused(reason))
-    setattr(IntegerNumber, "__neg__", integer_negative)  # noqa: B010
+    integer_methods = {"__neg__": integer_negative, "__pow__": integer_power, "__rpow__": integer_exponent}
+    for name, method in integer_methods.items():
+        setattr(IntegerNumber, name, method)
+    mixed = mixed_types(
+        recorder,
+        Numbers(TracedNumber, IntegerNumber, BooleanNumber, operand_of, from_operand, integer_from, boolean_from),
+    )
 
     def close() -> None:
         nonlocal append_op
@@ -400,5 +442,6 @@ def number_types(recorder: Recorder) -> NumberTypes:
         from_memory,
         when_used,
         is_current,
+        mixed,
         close,
     )

@@ -111,6 +111,7 @@ class Recorder:
         self._state_size = 0
         self.local_values: list[Value] = []
         self.outputs = 0
+        self.returned: list[int] = []
         #: Whether additions of 0.0 and products with 1.0 are recorded, because they may be differentiated.
         self.keeps_neutral = False
         self._arrangements: list[tuple[int, list[int]]] = []
@@ -126,6 +127,8 @@ class Recorder:
         self.asked_for: Callable[..., None] = lambda operand, also_arguments=True: None
         #: Operands of integer arithmetic, whose result would differ (in the sign of zero) if they were floats.
         self.used_as_integers: set[int] = set()
+        #: Operands that are results of operations on ints, which are exact only up to a limit (record/integers.py).
+        self.integer_results: list[int] = []
 
     def note_power(self) -> None:
         """Remember the source line of the power that was just recorded, if it is the first with its exponent."""
@@ -266,6 +269,7 @@ class Recorder:
         """Append the assignment of the next result; returns its index."""
         index = self.outputs
         self.outputs += 1
+        self.returned.append(operand)
         self.emit(STORE, leaf(OUTPUT, index), operand)
         return index
 
@@ -385,10 +389,13 @@ class Recorder:
         """The leaves that are read late."""
         return {operand for operand, _ in self._late}
 
+    def read_at_last(self, operand: int) -> int:
+        """The leaf that an operand was read from, when it is read late; otherwise the operand."""
+        return self._late[leaf_index(operand)][0] if leaf_kind(operand) == LATE else operand
+
     def leaves_used_as_integers(self) -> set[int]:
         """The operands that must be ints, including those of late reads."""
-        late = {self._late[leaf_index(o)][0] for o in self.used_as_integers if leaf_kind(o) == LATE}
-        return self.used_as_integers | late
+        return self.used_as_integers | set(map(self.read_at_last, self.used_as_integers))
 
     def finish(self) -> Trace:
         """The finished trace."""

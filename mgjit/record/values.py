@@ -8,7 +8,7 @@ and a value that leaks out of its trace is recognised by its class, and after `c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
 from typing import Any, Callable, NamedTuple
 
 from ..engine import arithmetic
@@ -16,6 +16,7 @@ from ..engine.value import Value, restore
 from ..errors import LeakError, TraceError, user_location
 from . import opcodes as ops
 from .leaks import Traced, is_traced, leaked
+from .mixed import MixedTypes
 from .numbers import COMPARISONS, REFUSED, UNARY_METHODS, number_types, refuse
 from .recorder import Recorder
 
@@ -32,6 +33,7 @@ class TracedTypes(NamedTuple):
     leaf_number: Callable[..., Any]
     number_when_used: Callable[[Callable[[], int]], Any]
     is_current: Callable[[Any, int], bool]
+    mixed: MixedTypes
     input_number: Callable[..., Any]
     number_at: Callable[[int, bool], Any]
     binary_on_value: Callable[[int, bool], Callable[[Any, Any], Any]]
@@ -57,7 +59,8 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
     IntegerNumber: Any = numbers.integer
     BooleanNumber: Any = numbers.boolean
     number_from, integer_from, number_operand = numbers.from_operand, numbers.integer_from_operand, numbers.operand
-    boolean_from, constant = numbers.boolean_from_operand, numbers.constant
+    boolean_from, constant, like = numbers.boolean_from_operand, numbers.constant, numbers.mixed.like
+    kind_of_choice = numbers.mixed.choice
 
     class DataNumber(TracedNumber):  # type: ignore[misc]
         """The `.data` of a computed Value."""
@@ -125,6 +128,8 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
 
     # ---- operands: an object of the user's program -> ref ------------------------------------------
 
+    computed = {TracedNumber, IntegerNumber, BooleanNumber, numbers.mixed.number}
+
     def lift(operand: Any) -> int:
         """As an operand of Value arithmetic.  A computed number enters as a copy that no gradient crosses."""
         kind = type(operand)
@@ -136,7 +141,7 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
             if operand._trace is recorder:
                 return operand._leaf
             return recorder.parameter(operand)
-        if kind is TracedNumber or kind is IntegerNumber or kind is BooleanNumber:
+        if kind in computed:
             return operand._leaf  # type: ignore[no-any-return]
         if isinstance(operand, TracedNumber):  # read from a Value: a copy that no gradient crosses
             return recorder.emit(ops.COPY | ops.NUMBER, operand._leaf, ops.NO_OPERAND)
@@ -240,7 +245,12 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
         def method(self: Any, other: Any) -> Any:
             if isinstance(other, Value):
                 return value_from(recorder.emit(code, lift(self), lift(other)))
-            return like([self, other], recorder.emit(code | ops.NUMBER, number_operand(self), number_operand(other)))
+            result = recorder.emit(code | ops.NUMBER, number_operand(self), number_operand(other))
+            # As Python: the first one unless the other is greater, or less.
+            compare = operator.gt if code == ops.MAXIMUM else operator.lt
+            return like(
+                [self, other], result, kind_of_choice(lambda: number_operand(compare(other, self)), other, self)
+            )
 
         return method
 
@@ -253,13 +263,7 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
                 test = recorder.emit(ops.COPY | ops.NUMBER, test, ops.NO_OPERAND)
             return value_from(recorder.select(test, lift(chosen), lift(other)))
         result = recorder.select(test, number_operand(chosen), number_operand(other), ops.NUMBER)
-        return like([chosen, other], result)
-
-    def like(numbers: Sequence[Any], operand: int) -> Any:
-        """What stands for one of several numbers: an int or bool when all are."""
-        if all(isinstance(number, int) for number in numbers):
-            return (boolean_from if all(isinstance(number, bool) for number in numbers) else integer_from)(operand)
-        return number_from(operand)
+        return like([chosen, other], result, kind_of_choice(lambda: plain(condition), chosen, other))
 
     def number_at(leaf: int, integer: bool) -> Any:
         """What stands for a leaf that no record of the step overwrites."""
@@ -345,7 +349,9 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
         if all(ranges):
             lows, highs = [found[0] for found in ranges if found], [found[-1] for found in ranges if found]
             recorder.known_integers[operand] = range(min(lows), max(highs) + 1)
-        return like(table, operand)
+        return like(
+            table, operand, lambda: number_operand(take(list(map(numbers.mixed.code, table)), number_operand(self)))
+        )
 
     def range_of(number: Any) -> range | None:
         """What an int is certainly among."""
@@ -373,6 +379,7 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
         numbers.from_memory,
         numbers.when_used,
         numbers.is_current,
+        numbers.mixed,
         input_number,
         number_at,
         binary_on_value,

@@ -20,8 +20,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ArgumentError, ArgumentValueError, user_location
+from ..errors import ArgumentError, user_location
 from ..interruption import recover_after_fork
+from ..record.integers import IntegerLimit
+from ..record.leaks import PlainCall
 from .buffers import Moved
 from .live import Home
 from .placewriter import EXACT, copying_functions
@@ -39,6 +41,9 @@ class Copied:
         replaced: whether the step puts a new list there instead of assigning elements.
         integers: offsets of the numbers that are ints in Python after the step.
         given_integers: offsets of the numbers that were ints before it.
+        given_floats: offsets of the numbers that were floats before it, where an int would make a difference.
+        mixed: whether the numbers may be ints or floats; the codes of their types follow in the state.
+        limit: how large ints may be, so that all that is computed from them is exact.
     """
 
     place: Any
@@ -48,6 +53,9 @@ class Copied:
     replaced: bool = False
     integers: frozenset[int] = frozenset()
     given_integers: frozenset[int] = frozenset()
+    given_floats: frozenset[int] = frozenset()
+    mixed: bool = False
+    limit: int = EXACT
 
     @property
     def count(self) -> int:
@@ -74,19 +82,19 @@ class Copied:
         return content if self.size else (content,)
 
     def changed_kind(self) -> str:
-        """The first number that was an int and no longer is, in words; empty if there is none.
-
-        The other way round makes no difference: an int where there was a float equals the float that is copied.
-        """
-        if not self.given_integers:
+        """The first number that is no int any more, or no float where that can be told, in words; empty if none is."""
+        if not self.given_integers and not self.given_floats:
             return ""
         try:
             numbers = self.read()
         except (ArgumentError, LookupError, AttributeError, ValueError):
             return ""  # copying it will raise this error
-        found = [numbers[k - self.offset] for k in sorted(self.given_integers)]
-        other = next((number for number in found if type(number) is float), None)
-        return "" if other is None else f"{self.place.describe()} was an int when the step was traced, is {other!r}"
+        for given, was, now in ((self.given_integers, "an int", float), (self.given_floats, "a float", int)):
+            found = [numbers[k - self.offset] for k in sorted(given)]
+            other = next((number for number in found if type(number) is now), None)
+            if other is not None:
+                return f"{self.place.describe()} was {was} when the step was traced, is {other!r:.40}"
+        return ""
 
 
 class Copies:
@@ -112,6 +120,7 @@ class Copies:
         Raises:
             ArgumentError: something there is not a number any more; nothing was changed.
             Moved: a number lives in the memory of another kernel by now.
+            PlainCall: an int is too large for the step to be exact.
         """
         self.recover()
         if not self.fill():
@@ -130,8 +139,14 @@ class Copies:
         return [part.place for part in self._parts]
 
     def difference(self) -> str:
-        """The first number that was an int and no longer is, in words; empty if there is none."""
+        """The first number whose type has changed where that can be told, in words; empty when there is none."""
         return next(filter(None, (part.changed_kind() for part in self._parts)), "")
+
+    def stay_exact(self, calls: int, integers: IntegerLimit) -> bool:
+        """Whether ints cannot grow beyond the limit in so many calls that nobody looks at."""
+        numbers = [n for part in self._parts if part.limit == integers.limit for n in part.read() if type(n) is int]
+        largest = max(map(abs, numbers), default=0)
+        return max(largest, integers.least) + calls * integers.growth <= integers.limit
 
     def _fill_slowly(self) -> None:
         """As `fill`, but raises an error that says what is wrong."""
@@ -139,19 +154,19 @@ class Copies:
         found = [(part, self._numbers(part, code)) for part in self._parts]
         self._kept[:] = [b""] * len(self._kept)
         for part, numbers in found:
-            self._buffer[part.offset : part.offset + part.count] = numbers
+            self._buffer[part.offset : part.offset + len(numbers)] = numbers
 
     def _numbers(self, part: Copied, code: str) -> array[float]:
         numbers = part.read()
         if any(type(number) is Home for number in numbers):
             raise Moved
-        for number in (numbers[k - part.offset] for k in sorted(part.given_integers)):
-            if type(number) is int and not -EXACT < number < EXACT:
-                raise ArgumentValueError(
-                    f"{user_location()}: {part.place.describe()} is the integer {str(number)[:40]}, which float64 "
-                    "cannot hold exactly (the limit is 2**53). Make it a float to accept rounding."
+        for number in numbers if part.mixed else [numbers[k - part.offset] for k in sorted(part.given_integers)]:
+            if type(number) is int and not -part.limit <= number <= part.limit:
+                raise PlainCall(
+                    f"{part.place.describe()} is so large an int that ints above 2**53 may be computed, which float64 "
+                    "does not hold"
                 )
         try:
-            return array(code, numbers)
+            return array(code, [*numbers, *(float(type(n) is int) for n in numbers)] if part.mixed else numbers)
         except (TypeError, OverflowError) as reason:
             raise ArgumentError(f"{user_location()}: {part.place.describe()}: {reason}") from None

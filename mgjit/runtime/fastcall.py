@@ -32,6 +32,7 @@ from types import CellType, FunctionType
 from typing import Any
 
 from ..call.arguments import (
+    EXACT_INTEGERS,
     BufferNode,
     DataclassNode,
     MappingNode,
@@ -258,7 +259,8 @@ class _Writer:
         if node.place in self._counts:
             self._index(node.place, local, node.integer)
         elif node.integer:
-            self.conditions += [f"{local} >= {-_QUICK_INTEGERS}", f"{local} <= {_QUICK_INTEGERS}"]  # a chain is slower
+            limit = min(node.limit, _QUICK_INTEGERS)
+            self.conditions += [f"{local} >= {-limit}", f"{local} <= {limit}"]  # a chain is slower
         self.numbers.append(local)
 
     def _index(self, index: int, place: str, integer: bool) -> None:
@@ -269,9 +271,10 @@ class _Writer:
     def numbers_in_rows(self, node: NumbersNode, place: str) -> None:
         size = math.prod(node.shape)
         if node.integer and len(node.shape) == 1 and size <= _FEW_INTEGERS:
-            self.sequence(
-                SequenceNode(node.kinds[0], [NumberNode(node.place + k, "", True) for k in range(size)]), place
-            )
+            elements = [NumberNode(node.place + k, "", True) for k in range(size)]
+            for element in elements:
+                element.limit = node.limit
+            self.sequence(SequenceNode(node.kinds[0], [*elements]), place)
             return
         checked = [k for k in range(size) if node.place + k in self._counts] if self._counts else []
         if len(node.shape) > 1 or node.integer or checked:
@@ -305,7 +308,7 @@ class _Writer:
                 self._index(node.place + k, f"{local}[{k}]", True)
             self.pointers[node.region] = local
             return
-        if checked:
+        if checked or node.limit < EXACT_INTEGERS:
             raise _Unsuitable
         if node.dtype is not None:
             local = self.typed(place, node.type)

@@ -20,7 +20,7 @@ from itertools import starmap
 from time import perf_counter
 from typing import Any, Callable
 
-from ..call.arguments import Frame
+from ..call.arguments import Frame, is_exact
 from ..call.columns import Rows
 from ..call.plan import ArgumentPlan
 from ..call.results import ResultTree
@@ -33,6 +33,8 @@ from ..errors import IndexRangeError
 from ..interruption import with_cleanup
 from ..passes.layout import ParameterLayout
 from ..passes.pipeline import Lowered
+from ..record import opcodes as ops
+from ..record.integers import IntegerLimit
 from ..record.recorder import IndexCheck
 from ..world.guard import Guard
 from . import ffi
@@ -114,6 +116,7 @@ class Kernel:
         draws: DrawPlan | None = None,
         writes: Writes | None = None,
         changed: frozenset[int] = frozenset(),
+        integers: IntegerLimit | None = None,
     ) -> None:
         self.code, self.plan, self.result = code, plan, result
         self.frame: Frame = plan.frame()
@@ -123,6 +126,7 @@ class Kernel:
         self.checks = checks
         #: What is written into buffers among the arguments, or None.
         self.writes = writes or None
+        self._integers = IntegerLimit() if integers is None else integers
         #: The identities of the user's lists, dicts and objects in which it assigns numbers: no inputs may lie there.
         self.changed = changed
         #: The plan of what each call draws, or None; `draw` makes these draws.
@@ -328,6 +332,14 @@ class Kernel:
             if not (all(map(float.is_integer, column)) and min(column) >= 0 and max(column) < check.count):
                 row = next(k for k, number in enumerate(column) if not _is_index(number, check.count))
                 raise _out_of_range(check, column[row], f" in row {row}")
+
+    def stays_exact(self, rows: Rows) -> bool:
+        """Whether no int of a loop becomes larger than it may be."""
+        integers = self._integers
+        for index in (ops.leaf_index(leaf) for leaf in integers.leaves if ops.leaf_kind(leaf) == ops.INPUT):
+            if not is_exact(rows.input_column(index), integers.limit):
+                return False
+        return self.copies is None or self.copies.stay_exact(rows.count, integers)
 
     def _check(self, check: IndexCheck) -> None:
         number = self._input(check.input_index)

@@ -7,6 +7,7 @@ It is straight-line code, because it runs at every call:
 3. Longer lists are packed one by one, in the way that is fastest on this interpreter.
 4. `fill` checks types before it writes anything, and returns False for anything that it was not made for.  It keeps
    the bytes of long lists, so that `show` can leave a list alone of which no bit has changed.
+5. Where ints and floats take turns, the code of the type of each number is copied as well.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..record.mixed import TYPES
 from .ffi import PYPY
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 #: Lists up to this length are copied together with the single numbers.
 FEW = 16
 #: Larger integers may not be exact in float64.
-EXACT = 2**53
+EXACT = 2**53 - 1
 #: Exceptions which mean that something is not what the function was made for (an OverflowError is an ArithmeticError).
 _UNFIT = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, struct.error)
 
@@ -55,10 +57,12 @@ def copying_functions(
         kept: gets an entry for each list whose bytes are kept.
     """
     writer = _Writer(buffer, parts, kept)
-    short = [part for part in parts if part.size <= FEW]
+    short = [part for part in parts if part.size <= FEW and not part.mixed]
     writer.short(short)
     for part in parts:
-        if part.size > FEW:
+        if part.mixed:
+            writer.mixed(part)
+        elif part.size > FEW:
             writer.long(part)
     return writer.functions()
 
@@ -76,6 +80,7 @@ class _Writer:
         families = _families(part.place for part in parts)
         self._fill, self._show = _Body(self.name_of, families, True), _Body(self.name_of, families, False)
         self._kept, self._code, self._size = kept, buffer.typecode, buffer.itemsize
+        self._memory = buffer
         self._buffer, self._view = self.name_of(buffer), self.name_of(memoryview(buffer).cast("B"))
 
     def name_of(self, thing: Any) -> str:
@@ -120,7 +125,7 @@ class _Writer:
     def _given(self, part: Copied) -> list[str]:
         """Expressions that read the numbers from their places."""
         expression = self._fill.expression(part.place)
-        if not part.size and not part.given_integers:
+        if not part.size and not part.given_integers and not part.given_floats:
             return [expression]
         names = [_number(k) for k in part.offsets]
         if part.size:
@@ -128,8 +133,9 @@ class _Writer:
             self._fill.lines.append(f"{', '.join(names)}, = {expression}")
         else:
             self._fill.lines.append(f"{names[0]} = {expression}")
-        integers = [_number(k) for k in sorted(part.given_integers)]
-        self._fill.require(*(f"type({n}) is int and {-EXACT} < {n} < {EXACT}" for n in integers))
+        integers, floats = ([_number(k) for k in sorted(given)] for given in (part.given_integers, part.given_floats))
+        self._fill.require(*(f"type({n}) is int and {-part.limit} <= {n} <= {part.limit}" for n in integers))
+        self._fill.require(*(f"type({n}) is float" for n in floats))
         return names
 
     # ---- 3: long lists ------------------------------------------------------------------------------
@@ -139,7 +145,10 @@ class _Writer:
         given = self._fill.checked(self._fill.expression(part.place), list)
         if part.given_integers:
             positions = [k - part.offset for k in sorted(part.given_integers)]
-            self._fill.require(f"{self.name_of(_are_integers)}({given}, {self.name_of(positions)})")
+            self._fill.require(f"{self.name_of(_are_integers)}({given}, {self.name_of(positions)}, {part.limit})")
+        if part.given_floats:
+            positions = [k - part.offset for k in sorted(part.given_floats)]
+            self._fill.require(f"{self.name_of(_are_floats)}({given}, {self.name_of(positions)})")
         start, end = part.offset, part.offset + part.size
         if PYPY:
             self._fill.require(f"len({given}) == {part.size}")
@@ -169,6 +178,23 @@ class _Writer:
         self._kept.append(b"")
         self._fill.lines.append(f"{kept} = now")
         self._show.lines += [f"if now.tobytes() != {kept}:", *(f"    {line}" for line in lines)]
+
+    # ---- 5: numbers that are ints or floats ---------------------------------------------------------
+
+    def mixed(self, part: Copied) -> None:
+        """One list, or one number."""
+        given = self._fill.expression(part.place)
+        given = self._fill.checked(given, list) if part.size else f"[{given}]"
+        take, put = mixed_copiers(self._memory, part)
+        self._fill.require(f"{self.name_of(take)}({given})")
+        if not part.assigned:
+            return
+        if not part.size:
+            self._show.assign(part.place, f"{self.name_of(put)}()[0]")
+        elif part.replaced:
+            self._show.assign(part.place, f"{self.name_of(put)}()")
+        else:
+            self._show.lines.append(f"{self._show.expression(part.place)}[:] = {self.name_of(put)}()")
 
 
 class _Body:
@@ -250,5 +276,29 @@ def _whole(number: str) -> str:
     return f"int({number}) if {number} - {number} == 0.0 else {number}"
 
 
-def _are_integers(numbers: Sequence[Any], positions: Collection[int]) -> bool:
-    return all(type(numbers[k]) is int and -EXACT < numbers[k] < EXACT for k in positions)
+def _are_integers(numbers: Sequence[Any], positions: Collection[int], limit: int) -> bool:
+    return all(type(numbers[k]) is int and -limit <= numbers[k] <= limit for k in positions)
+
+
+def _are_floats(numbers: Sequence[Any], positions: Collection[int]) -> bool:
+    return all(type(numbers[k]) is float for k in positions)
+
+
+def mixed_copiers(buffer: array[float], part: Copied) -> tuple[Callable[[list[Any]], bool], Callable[[], list[Any]]]:
+    """Functions that copy numbers of either type into a buffer, where the codes of their types follow, and back."""
+    start, middle, end = part.offset, part.offset + part.count, part.offset + 2 * part.count
+
+    def take(numbers: list[Any]) -> bool:
+        kinds = list(map(type, numbers))
+        integers = [number for number, kind in zip(numbers, kinds) if kind is int]
+        if len(numbers) != part.count or not {float, int}.issuperset(kinds):
+            return False
+        if integers and not -part.limit <= min(integers) <= max(integers) <= part.limit:
+            return False
+        buffer[start:end] = array(buffer.typecode, [*numbers, *(float(kind is int) for kind in kinds)])
+        return True
+
+    def put() -> list[Any]:
+        return [TYPES[int(code)](number) for number, code in zip(buffer[start:middle], buffer[middle:end])]
+
+    return take, put

@@ -35,9 +35,11 @@ from ..engine.state import State, zero_array
 from ..errors import LeakError, SideEffectWarning, TraceError, user_stacklevel
 from ..record import opcodes as ops
 from ..record.counters import Counted
+from ..record.integers import IntegerLimit
 from ..record.leaks import is_traced
 from ..record.recorder import FOREIGN_BASE, Recorder
 from ..record.values import TracedTypes
+from ..record.visible import visible_types
 from ..runtime.copies import Copied
 from ..runtime.live import Field, Home, Parameter
 from ..source.impure import Iterators
@@ -61,6 +63,7 @@ class Knowledge:
         variable: keys of the places of lists whose numbers the step assigns, though its code does not show it.
         gradients: keys of the fields in which None was, and the step puts numbers.
         used: keys of the places of counters whose value the step uses.
+        mixed: keys of the places where ints and floats take turns.
         fixed: keys of the places whose numbers are used as lengths, indices or keys: they shape the trace.
         fixed_arguments: names of the arguments that are used so.
         no_flow: why `backward()` is recorded operation by operation; empty when it is not.
@@ -69,6 +72,7 @@ class Knowledge:
     variable: set[Any] = field(default_factory=set)
     gradients: set[Any] = field(default_factory=set)
     used: set[Any] = field(default_factory=set)
+    mixed: set[Any] = field(default_factory=set)
     fixed: set[Any] = field(default_factory=set)
     fixed_arguments: set[str] = field(default_factory=set)
     no_flow: str = ""
@@ -128,6 +132,7 @@ class Heap:
         self._iterators = Iterators(self._found.iterators)
         self._lasting: list[Watched] = []  # what the step has changed besides numbers
         self._reached: set[int] = set()  # leaves of gradients that backward passes add to, while the step runs
+        self._bounds: dict[int, int | None] = {}
         self._memory: dict[int, tuple[int, Any]] = {}  # by object: the leaf of its data, and its gradient
         self._backward = ReplacedBackward([] if knowledge.no_flow else classes_of_nodes(self._found), self.give_up)
 
@@ -152,9 +157,9 @@ class Heap:
 
     # ---- 2: putting traced numbers there ----------------------------------------------------------
 
-    def enter(self, recorder: Recorder, types: TracedTypes) -> None:
+    def enter(self, recorder: Recorder, types: TracedTypes, plan: ArgumentPlan) -> None:
         """Put a traced number in every place; `restore` must follow."""
-        self._recorder, self._types = recorder, types
+        self._recorder, self._types, self._plan = recorder, types, plan
         for place in self._found.draws:
             bound = place.read()
             self._draws.append((place, bound, followed(bound)))
@@ -244,25 +249,28 @@ class Heap:
     def _enter_copied(self, scalars: list[Place]) -> None:
         places = [(place, [place.read()], 0) for place in scalars]
         places += [(place, list(content), len(content)) for place, content in self._found.lists]
-        initial = [number for _, contents, _ in places for number in contents]
-        if not initial:
+        size = sum(len(x) * (2 if place.key in self._knowledge.mixed else 1) for place, x, _ in places)
+        if not size:
             return
         self._state = State(())
-        self._state._buffer = zero_array(len(initial), self._recorder.precision)  # the kernel's from the beginning
+        self._state._buffer = zero_array(size, self._recorder.precision)  # the kernel's from the beginning
         leaf = self._recorder.state(self._state)
         offset = 0
         for place, contents, size in places:
-            numbers = [
-                self._types.number_at(leaf - offset - k, type(content) is int) for k, content in enumerate(contents)
-            ]
+            is_mixed = place.key in self._knowledge.mixed
+            if is_mixed:
+                start, count = leaf - offset, len(contents)
+                numbers = [self._types.mixed.in_memory(start - k, start - count - k) for k in range(count)]
+            else:
+                numbers = [self._types.number_at(leaf - offset - k, type(x) is int) for k, x in enumerate(contents)]
             if place in self._found.counters and place.key not in self._knowledge.used:
                 numbers = [self._counted(place, contents[0])]
             if size:
                 place.read()[:] = numbers
             else:
                 place.write(numbers[0])
-            self._copied.append((Copied(place, offset, size), contents, numbers, leaf - offset))
-            offset += len(contents)
+            self._copied.append((Copied(place, offset, size, mixed=is_mixed), contents, numbers, leaf - offset))
+            offset += len(contents) * (2 if is_mixed else 1)
 
     def _counted(self, place: Place, start: int) -> Counted:
         def used() -> None:
@@ -339,6 +347,7 @@ class Heap:
             self._settle_copied(*entry, stores, plan)
         self._look_at_others()
         self._look_at_fixed(plan)
+        self._see_types(stores)
         self._record(stores)
         self._drop_unused(plan)
         plan.grown = {id(watched.holder()) for watched in self._lasting}
@@ -363,13 +372,71 @@ class Heap:
         copied.assigned = bool(changed) or copied.replaced
         given = {k for k, old in enumerate(contents) if type(old) is int}
         copied.given_integers = frozenset(copied.offset + k for k in given if self._is_integer(now[k]))
-        if copied.assigned:
+        if copied.mixed:
+            copied.given_integers = frozenset()
+            code_of, first = self._types.mixed.code, leaf - copied.count
+            stores += [(first - k, code_of(self._number(new, copied.place))) for k, new in changed]
+        elif any(hasattr(type(x), "_kind") for _, x in changed):
+            self._make_mixed(copied.place)
+        if copied.assigned and not copied.mixed:
             copied.integers = frozenset(copied.offset + k for k, new in enumerate(now) if self._is_integer(new))
         stores += [(leaf - k, self._number(new, copied.place)) for k, new in changed]
         as_integers = self._recorder.used_as_integers
         plan.valid_once |= any(
             type(contents[k]) is int and not self._is_integer(new) and leaf - k in as_integers for k, new in changed
         )
+
+    def _make_mixed(self, place: Place) -> NoReturn:
+        """Whether an int or a float lies at a place is known at run time only.
+
+        Raises:
+            Again: always.
+        """
+        self._knowledge.mixed.add(place.key)
+        raise Again
+
+    def _see_types(self, stores: list[tuple[int, Any]]) -> None:
+        """Where an int in place of a float would be seen, a float must be; or ints and floats take turns there."""
+        kinds = {
+            leaf - k: None if copied.mixed else type(content)
+            for copied, contents, _, leaf in self._copied
+            for k, content in enumerate(contents)
+        }
+        recorder = self._recorder
+        if not any(kind is float for kind in kinds.values()):
+            return
+
+        def may_be_integer(leaf: int) -> bool:
+            if ops.leaf_kind(leaf) == ops.INPUT:
+                return self._plan.bound_of_input(ops.leaf_index(leaf)) != 0
+            return leaf in kinds
+
+        number_operand = self._types.number_operand
+        seen = [*recorder.returned, *(number_operand(number) for leaf, number in stores if leaf in kinds)]
+        visible = visible_types(recorder, seen, may_be_integer)
+        for copied, contents, _, leaf in self._copied:
+            found = {k for k in range(len(contents)) if leaf - k in visible and kinds[leaf - k] is float}
+            copied.given_floats = frozenset(copied.offset + k for k in found)
+            if found and copied.assigned and copied.given_floats & copied.integers:
+                self._make_mixed(copied.place)
+            given = {copied.offset + k for k in range(len(contents)) if kinds[leaf - k] is int and leaf - k in visible}
+            if copied.assigned and given - copied.integers:
+                self._make_mixed(copied.place)
+
+    def bound_of(self, leaf: int) -> int | None:
+        """How large the int in a leaf can be; 0 where there is none, None where its limit decides."""
+        if not self._bounds:
+            self._bounds = {leaf: abs(x) for _, _, x, _, leaf in self._fields if type(x) is int}
+            for copied, contents, _, start in self._copied:
+                are_limited = [copied.mixed or type(x) is int for x in contents]
+                self._bounds.update((start - k, None) for k, is_limited in enumerate(are_limited) if is_limited)
+        return self._bounds.get(leaf, 0)
+
+    def limit_integers(self, integers: IntegerLimit) -> None:
+        """Note how large the ints may be that are copied in."""
+        for copied, contents, _, leaf in self._copied:
+            if not integers.leaves.isdisjoint(range(leaf - len(contents) + 1, leaf + 1)):
+                copied.limit = min(copied.limit, integers.limit)
 
     def _note_moved_integers(self) -> None:
         """An int that is assigned to another place, as it is, makes that an int: `self.before = self.now`."""
@@ -382,11 +449,15 @@ class Heap:
 
     def _number(self, content: Any, place: Place) -> Any:
         if type(content) is Counted:
-            leaf = next(leaf for copied, _, numbers, leaf in self._copied if content.is_of(numbers[0]))
-            return self._types.number_at(leaf, True) + content.growth()
+            return self.number_of(content)
         if is_number(content) or (is_traced(content) and isinstance(content, (int, float))):
             return content
         raise self._leak(place, content)
+
+    def number_of(self, counter: Counted) -> Any:
+        """The number of a counter in the call that runs."""
+        leaf = next(leaf for copied, _, numbers, leaf in self._copied if counter.is_of(numbers[0]))
+        return self._types.number_at(leaf, True) + counter.growth()
 
     def _leak(self, place: Place, content: Any) -> LeakError:
         if self.is_symbolic:

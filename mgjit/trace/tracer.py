@@ -28,7 +28,9 @@ from ..engine.precision import Precision
 from ..errors import PrecisionError, user_location
 from ..garbage import without_garbage_collection
 from ..interruption import new_lock, with_cleanup
+from ..record import opcodes as ops
 from ..record.instrument import recorded
+from ..record.integers import IntegerLimit, integer_limit
 from ..record.leaks import PlainCall
 from ..record.progress import tracing_threads
 from ..record.recorder import Recorder, Trace
@@ -51,6 +53,7 @@ class TracedCall:
     heap: HeapPlan
     draws: DrawPlan
     writes: Writes
+    integers: IntegerLimit
 
 
 def require_traced_precision(name: str, precision: Precision) -> None:
@@ -106,11 +109,11 @@ def trace_call(
             return result, HeapPlan(), written()
         types.gatherer.is_known = heap.knows
         recorder.asked_for = lambda operand, also_arguments=True: heap.asked_for(operand, plan, also_arguments)
-        heap.enter(recorder, types)
+        heap.enter(recorder, types, plan)
         given = list(map(followed, plan.traced(types.input_number)))
         before = list(map(contents, given))
         try:
-            result = describe_result(call(given), recorder, types, heap.knows)
+            result = describe_result(call(given), recorder, types, heap.knows, heap.number_of)
         except NoFlow as reason:  # what a backward pass has left behind was used
             heap.give_up(str(reason))
         except TypeError as error:
@@ -152,4 +155,26 @@ def trace_call(
     memory.fixed += [(place, place.read()) for place in places_in_module(drawing.called)]
     if heap is not None and drawing.plan.draws:
         memory.fixed += [(place, place.read()) for place in heap.draws]
-    return TracedCall(recorder.finish(), result, memory, drawing.plan, writes)
+    integers = _limit(recorder, plan, heap)
+    return TracedCall(recorder.finish(), result, memory, drawing.plan, writes, integers)
+
+
+def _limit(recorder: Recorder, plan: ArgumentPlan, heap: Heap | None) -> IntegerLimit:
+    """How large ints from outside may be, noted where they come from.
+
+    Raises:
+        PlainCall: the step computes ints above 2**53 from any.
+    """
+
+    def bound_of_leaf(leaf: int) -> int | None:
+        if ops.leaf_kind(leaf) == ops.INPUT:
+            return plan.bound_of_input(ops.leaf_index(leaf))
+        return 0 if heap is None else heap.bound_of(leaf)
+
+    integers = integer_limit(recorder, bound_of_leaf)
+    if integers.limit < 0:
+        raise PlainCall("it computes ints above 2**53, which float64 does not hold")
+    plan.limit_integers((ops.leaf_index(x) for x in integers.leaves if ops.leaf_kind(x) == ops.INPUT), integers.limit)
+    if heap is not None:
+        heap.limit_integers(integers)
+    return integers

@@ -236,5 +236,4 @@ def test_10_comparisons_are_bools_and_choices_among_ints_ints() -> None:
 
     compiled = mgjit.compile(step, backend="python")
     for x in (1.0, 3.0, 10.0):
-        wanted = [*step(x, 4)[:4], float(step(x, 4)[4]), *step(x, 4)[5:]]
-        assert [(type(a), a) for a in compiled(x, 4)] == [(type(a), a) for a in wanted]
+        assert [(type(a), a) for a in compiled(x, 4)] == [(type(a), a) for a in step(x, 4)]

@@ -10,7 +10,7 @@ from typing import Any, Callable
 import pytest
 
 import mgjit
-from mgjit.errors import ArgumentError, ArgumentValueError, ColumnError
+from mgjit.errors import ArgumentError, ColumnError
 from mgjit.runtime import fastcall
 from mgjit.runtime.copies import Copied, Copies
 from mgjit.toolchain import compilers
@@ -121,6 +121,7 @@ def test_02_the_generated_path(seconds: float, monkeypatch: pytest.MonkeyPatch) 
         lambda m: setattr(m, "table", [[0.25] * 20 for _ in range(5)]),
         lambda m: m.memo.update(mean=2.5, seen=1),
         lambda m: m.memo.update(seen=1.5),
+        lambda m: setattr(m, "count", 2**53),
     ],
 )
 def test_03_changes_between_calls(change: Callable[[Any], Any]) -> None:
@@ -136,7 +137,6 @@ def test_03_changes_between_calls(change: Callable[[Any], Any]) -> None:
     [
         (lambda m: m.long.__setitem__(5, "a"), ArgumentError, r"Model\.long: "),
         (lambda m: setattr(m, "rate", None), ArgumentError, r"Model\.rate: "),
-        (lambda m: setattr(m, "count", 2**53), ArgumentValueError, r"Model\.count is the integer 9007199254740992"),
     ],
 )
 @pytest.mark.parametrize("warm", [1, 5])

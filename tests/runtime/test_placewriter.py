@@ -210,7 +210,7 @@ def test_09_integers(size: int) -> None:
     now = holder["it"] if size else [holder["it"]]
     assert now == [9, *contents[1:]]
     assert set(map(type, now)) == {int}
-    for other in (0.5, 9.0, math.nan, True, EXACT, -EXACT):
+    for other in (0.5, 9.0, math.nan, True, EXACT + 1, -EXACT - 1):
         if size:
             holder["it"][0] = other
         else:

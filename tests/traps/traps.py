@@ -102,9 +102,19 @@ class Trap(NamedTuple):
 
 def load() -> dict[str, list[Trap]]:
     """All traps, by chapter."""
-    from tests.traps.cases import containers, counters, forms, functions, numbers, outside, parameters, references
+    from tests.traps.cases import (
+        containers,
+        counters,
+        forms,
+        functions,
+        numbers,
+        outside,
+        parameters,
+        references,
+        types,
+    )
 
-    modules = (forms, numbers, containers, parameters, functions, references, counters, outside)
+    modules = (forms, numbers, types, containers, parameters, functions, references, counters, outside)
     return {str(module.__doc__).rstrip("."): module.CASES for module in modules}
 
 

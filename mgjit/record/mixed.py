@@ -1,0 +1,197 @@
+"""Traced numbers whose type is known only at run time: `x if x > 0 else 0` is a float or an int.
+
+The number itself is an operand, as of any other traced number; an int zero is 0.0, never -0.0.  Its type is worked out
+when somebody needs it, which is rare: an operation with a float has a float as result, whatever the type.
+
+1. `like` makes what stands for one of several numbers: a float, int or bool when all are, otherwise a mixed number.
+2. Arithmetic of a mixed number with an int is mixed again.  Ints have no -0.0, so products and negatives of what is an
+   int at run time lose the sign of zero.
+3. A mixed number that a step returns is two outputs: the number, and the code of its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Callable, NamedTuple
+
+from . import opcodes as ops
+from .counters import Counted
+from .recorder import Recorder
+
+#: The type of a number, by its code.
+TYPES: tuple[type, ...] = (float, int, bool)
+_FLOAT, _INTEGER, _BOOLEAN = range(len(TYPES))
+
+#: Gives the operand of the code of a type, recording what is needed for it.
+Kind = Callable[[], int]
+
+
+class Numbers(NamedTuple):
+    """The classes of numbers whose type is known, and what makes them."""
+
+    number: type
+    integer: type
+    boolean: type
+    operand: Callable[[Any], int]
+    from_operand: Callable[[int], Any]
+    integer_from_operand: Callable[[int], Any]
+    boolean_from_operand: Callable[[int], Any]
+
+
+class MixedTypes(NamedTuple):
+    """What `mixed_types` makes.
+
+    Attributes:
+        number: the class of mixed numbers.
+        like: what stands for one of several numbers, given those, the operand, and the code of the type.
+        choice: the code of the type of one of two numbers, given the condition and both.
+        code: the code of the type of a number, as a number that may be traced.
+        in_memory: what stands for a number that lies in memory, as the code of its type does.
+    """
+
+    number: type
+    like: Callable[[Sequence[Any], int, Kind], Any]
+    choice: Callable[[Callable[[], int], Any, Any], Kind]
+    code: Callable[[Any], Any]
+    in_memory: Callable[[int, int], Any]
+
+
+def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
+    """The classes of mixed numbers for one trace."""
+    Number: Any = numbers.number
+    Integer: Any = numbers.integer
+    operand_of, from_operand = numbers.operand, numbers.from_operand
+    new = object.__new__
+
+    class MixedNumber(Number):  # type: ignore[misc]
+        """A float or an int.  `_kind` gives the code of its type."""
+
+        __slots__ = ("_kind", "_leaf")
+
+        def __pos__(self) -> Any:
+            return mixed(self._leaf, lambda: is_integer(self))
+
+        def __neg__(self) -> Any:
+            negative = emit(ops.NEGATE, self._leaf)
+            return mixed(without_sign(negative, is_integer(self)), lambda: is_integer(self))
+
+        def __abs__(self) -> Any:
+            return mixed(emit(ops.ABSOLUTE, self._leaf), lambda: is_integer(self))
+
+    class MixedInteger(Integer):  # type: ignore[misc]
+        """An int or a bool."""
+
+        __slots__ = ("_kind", "_leaf")
+
+    def emit(code: int, a: int, b: int = ops.NO_OPERAND) -> int:
+        return recorder.emit(code | ops.NUMBER, a, b)
+
+    def mixed(operand: int, kind: Kind, cls: Any = MixedNumber) -> Any:
+        number = new(cls)
+        number._leaf, number._kind = operand, kind
+        recorder.integer_results.append(operand)
+        return number
+
+    def without_sign(operand: int, is_int: int) -> int:
+        """The number, with 0.0 instead of -0.0 where it is an int."""
+        recorder.integer_results.append(operand)
+        positive = emit(ops.ADD, operand, recorder.constant(0.0))
+        recorder.integer_results.append(positive)
+        return recorder.select(is_int, positive, operand, ops.NUMBER)
+
+    # ---- types --------------------------------------------------------------------------------------
+
+    def known_kind(number: Any) -> int | None:
+        """The code of the type of a number; None when it is known at run time only."""
+        cls = type(number)
+        if hasattr(cls, "_kind"):
+            return None
+        if issubclass(cls, (bool, numbers.boolean)):
+            return _BOOLEAN
+        return _INTEGER if issubclass(cls, (int, Integer, Counted)) else _FLOAT
+
+    def code_of(number: Any) -> Any:
+        code = known_kind(number)
+        return from_operand(number._kind()) if code is None else float(code)
+
+    def kind_of(number: Any) -> int:
+        code = known_kind(number)
+        if code and type(number) is not Counted:
+            recorder.used_as_integers.add(operand_of(number))
+        return int(number._kind()) if code is None else recorder.constant(code)
+
+    def is_integer(number: Any) -> int:
+        """The operand that is 1.0 where a number is an int or bool, and 0.0 where it is a float."""
+        code = known_kind(number)
+        if code is None:
+            return emit(ops.NOT_EQUAL, number._kind(), recorder.constant(0.0))
+        return recorder.constant(1.0 if code else 0.0)
+
+    def both_integers(a: Any, b: Any) -> int:
+        known = known_kind(a), known_kind(b)
+        if None in known and any(known):  # one is an int for certain
+            return is_integer(a if known[0] is None else b)
+        return emit(ops.MULTIPLY, is_integer(a), is_integer(b))
+
+    def like(candidates: Sequence[Any], operand: int, kind: Kind) -> Any:
+        kinds = {known_kind(number) for number in candidates}
+        if kinds == {_FLOAT}:
+            return from_operand(operand)
+        if kinds == {_BOOLEAN}:
+            return numbers.boolean_from_operand(operand)
+        if all(isinstance(number, int) for number in candidates):
+            recorder.used_as_integers.update(operand_of(n) for n in candidates if type(n) is not Counted)
+            recorder.integer_results.append(operand)
+            return numbers.integer_from_operand(operand) if kinds == {_INTEGER} else mixed(operand, kind, MixedInteger)
+        return mixed(operand, kind)
+
+    def choice(condition: Callable[[], int], chosen: Any, other: Any) -> Kind:
+        return lambda: recorder.select(condition(), kind_of(chosen), kind_of(other), ops.NUMBER)
+
+    # ---- arithmetic with ints -------------------------------------------------------------------------
+
+    def binary(name: str, code: int) -> Callable[[Any, Any], Any]:
+        of_floats = getattr(Number, name)
+        reflected = name.startswith("__r")
+
+        def method(self: Any, other: Any) -> Any:
+            if not isinstance(other, (int, float)) or known_kind(other) == _FLOAT:
+                return of_floats(from_operand(self._leaf), other)
+            a, b = self._leaf, operand_of(other)
+            result = emit(code, b, a) if reflected else emit(code, a, b)
+            if code == ops.MULTIPLY:
+                result = without_sign(result, both_integers(self, other))
+            return mixed(result, lambda: both_integers(self, other))
+
+        return method
+
+    def power(name: str) -> Callable[[Any, Any], Any]:
+        of_floats = getattr(Number, name)
+
+        def method(self: Any, other: Any) -> Any:
+            base, exponent = (other, self) if name.startswith("__r") else (self, other)
+            result = of_floats(from_operand(self._leaf), other)
+            if result is NotImplemented or known_kind(other) == _FLOAT or (type(exponent) is int and exponent < 0):
+                return result
+
+            def kind() -> int:
+                is_natural = emit(ops.LESS_EQUAL, recorder.constant(0.0), operand_of(exponent))
+                return emit(ops.MULTIPLY, both_integers(base, exponent), is_natural)
+
+            return mixed(operand_of(result), kind)
+
+        return method
+
+    for name, code in (("add", ops.ADD), ("sub", ops.SUBTRACT), ("mul", ops.MULTIPLY)):
+        setattr(MixedNumber, f"__{name}__", binary(f"__{name}__", code))
+        setattr(MixedNumber, f"__r{name}__", binary(f"__r{name}__", code))
+    setattr(MixedNumber, "__pow__", power("__pow__"))  # noqa: B010 - as the others
+    setattr(MixedNumber, "__rpow__", power("__rpow__"))  # noqa: B010
+    for name in ("__truediv__", "__rtruediv__"):
+        of_floats = getattr(Number, name)
+        setattr(MixedNumber, name, lambda self, other, of=of_floats: of(from_operand(self._leaf), other))
+
+    def in_memory(operand: int, code: int) -> Any:
+        return mixed(operand, lambda: code)
+
+    return MixedTypes(MixedNumber, like, choice, code_of, in_memory)

@@ -1,0 +1,75 @@
+"""Which floats the step was traced with would make a difference if they were ints.
+
+Nearly all that a step reads is multiplied by some float, after which nobody can tell.  But `o.best = min(o.best, x)`
+keeps an int where there was one, and so does `a, b = b, a`.
+
+1. An operand may be an int if its operation gives ints for ints, and its operands may be.
+2. What is returned, or assigned, is looked at: the leaves behind it, through operands that may be ints, are visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from . import opcodes as ops
+from .recorder import Recorder
+
+_OF_BOTH = frozenset(code | ops.NUMBER for code in (ops.ADD, ops.SUBTRACT, ops.MULTIPLY, ops.POWER))
+_OF_EITHER = frozenset(code | ops.NUMBER for code in (ops.MAXIMUM, ops.MINIMUM, ops.SELECT))
+_OF_ONE = frozenset(code | ops.NUMBER for code in (ops.NEGATE, ops.ABSOLUTE, ops.COPY))
+
+
+def visible_types(recorder: Recorder, seen: Iterable[int], may_be_integer: Callable[[int], bool]) -> set[int]:
+    """The leaves whose types can be told from operands.
+
+    Args:
+        seen: the operands.
+        may_be_integer: of leaves other than constants.
+    """
+    known: dict[int, bool] = {}
+
+    def of_leaf(leaf: int) -> bool:
+        if ops.leaf_kind(leaf) == ops.CONSTANT:
+            return recorder.constants[ops.leaf_index(leaf)].is_integer()
+        return may_be_integer(recorder.read_at_last(leaf))
+
+    def parts(record: int) -> list[int]:
+        code = recorder.op[record]
+        if code in _OF_ONE:
+            return [recorder.a[record]]
+        if code in _OF_BOTH or code in _OF_EITHER:
+            return [recorder.a[record], recorder.b[record]]
+        if code & ~ops.NUMBER >= ops.TAKE:
+            layout = recorder.layouts[(code & ~ops.NUMBER) - ops.TAKE]
+            return [recorder.a[record] - layout.stride * k for k in range(layout.count)]
+        return []
+
+    found, pending = set(), list(seen)
+    while pending:  # depth first: an operand stays until what it is made of is known
+        operand = pending[-1]
+        if operand in known:
+            pending.pop()
+            continue
+        if operand < 0:
+            known[operand] = of_leaf(operand)
+            continue
+        operands = parts(operand)
+        unknown = [part for part in operands if part not in known]
+        if recorder.op[operand] in _OF_BOTH and any(known.get(part) is False for part in operands):
+            known[operand] = False
+        elif unknown:
+            pending.append(unknown[-1])  # the shorter side of sums
+        else:
+            all_or_any = all if recorder.op[operand] in _OF_BOTH else any
+            known[operand] = bool(operands) and all_or_any(known[part] for part in operands)
+    pending, reached = [operand for operand in seen if known[operand]], set()
+    while pending:
+        operand = pending.pop()
+        if operand in reached:
+            continue
+        reached.add(operand)
+        if operand < 0:
+            found.add(recorder.read_at_last(operand))
+        else:
+            pending += [part for part in parts(operand) if known.get(part)]
+    return found
