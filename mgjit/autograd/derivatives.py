@@ -1,7 +1,7 @@
-"""Whether a factor that a class computes itself is the derivative that passes/differentiate.py would write.
+"""Check whether a factor that a class computes itself is the derivative that passes/differentiate.py would emit.
 
-The products of factor and gradient have to be equal bit for bit, so only the same operations on the same operands
-count: `n * x ** (n - 1)` of `x ** n`, for example, and not `x ** n * n / x`.
+The products of factor and gradient must be equal bit for bit, so only the same operations on the same operands count:
+for `x ** n`, for example, `n * x ** (n - 1)` does, but `x ** n * n / x` does not.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ..record import opcodes as ops
 from ..record.recorder import Recorder
 
-#: How deep expressions are compared.
+#: Expressions are compared up to this depth.
 _DEPTH = 4
 _BOTH = frozenset({ops.ADD, ops.SUBTRACT, ops.MULTIPLY})
 _FIRST = frozenset({ops.POWER, ops.EXP, ops.LOG, ops.TANH, ops.NEGATE})
@@ -22,18 +22,18 @@ class Derivatives:
     """Compares factors with derivatives, in one trace.
 
     Args:
-        crossed: operands that a gradient crosses, or will.
+        crossed: operands through which a gradient flows, or will flow.
     """
 
     def __init__(self, recorder: Recorder, crossed: set[int]) -> None:
         self._recorder, self._crossed = recorder, crossed
 
     def columns(self, record: int, edges: Sequence[tuple[int, int, bool]]) -> list[list[int]] | None:
-        """For each edge the column of operands that it belongs to; None when the edges are not those of the operation.
+        """For each edge, the column of its operand; None if the edges are not the derivatives of the operation.
 
         Args:
-            record: of numbers; anything else never fits.
-            edges: the operand and the factor of each, and whether the gradient is divided by it.
+            record: an operation on plain numbers; others never fit.
+            edges: for each, the operand, the factor, and whether the gradient is divided by it.
         """
         recorder = self._recorder
         if record < 0 or not recorder.op[record] & ops.NUMBER:
@@ -62,13 +62,13 @@ class Derivatives:
             columns.append(fitting[0])
             free = [column for column in free if column is not fitting[0]]
         if any(self._is_crossed(column[record]) for column in free):
-            return None  # a gradient would go where there is no edge
+            return None  # a gradient would flow where there is no edge
         if code == ops.SUBTRACT and columns and columns[0] is recorder.b and edges[0][0] == edges[-1][0]:
-            return None  # of `x - x`, the first operand gets its share first
+            return None  # for `x - x`, the contribution of the first operand must come first
         return columns
 
     def take(self, record: int) -> None:
-        """Let gradients cross a record."""
+        """Make a record one through which gradients flow."""
         recorder = self._recorder
         before, exponent = recorder.op[record], recorder.b[record]
         recorder.op[record] = before & ~ops.NUMBER
@@ -130,7 +130,7 @@ class Derivatives:
         return self._is(difference[0], 1.0) and all(self._same(part, record) for part in square)
 
     def _selected_by_relu(self, record: int) -> int | None:
-        """x when a record is `0 if x < 0 else x`."""
+        """x, if a record is `0 if x < 0 else x`."""
         recorder = self._recorder
         other = recorder.b[record]
         test = self._parts(recorder.third[record], ops.LESS)
@@ -145,7 +145,7 @@ class Derivatives:
     # ---- expressions ------------------------------------------------------------------------------
 
     def _parts(self, operand: int, code: int) -> tuple[int, int] | None:
-        """The operands of a record of some operation."""
+        """The operands of a record, if it is this operation."""
         recorder = self._recorder
         if operand < 0 or recorder.op[operand] & ~ops.NUMBER != code:
             return None
@@ -160,7 +160,7 @@ class Derivatives:
         return self._number(operand) == number
 
     def _same(self, x: int, y: int, depth: int = _DEPTH) -> bool:
-        """Whether two operands are the same number in any case."""
+        """Whether two operands are certain to be the same number."""
         if x == y:
             return True
         if x < 0 or y < 0 or not depth:

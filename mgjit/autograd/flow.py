@@ -1,17 +1,17 @@
-"""What a class's own `backward()` adds to which gradient, observed while it runs.
+"""Observe what a class's own `backward()` adds to which gradient.
 
-For the time of the run, the attribute that holds gradients is a property of the class: reading the gradient of a node
-gives a symbol for it, and what `backward()` computes from symbols is kept as it is:
+While it runs, the attribute that holds gradients is a property of the class: reading the gradient of a node gives a
+symbol, and what `backward()` computes from symbols is interpreted as follows:
 
 1. A number times the gradient of a node, or that gradient divided by a number, is a contribution of that node.
-2. A gradient plus contributions, assigned to where that gradient was, is an edge of the flow for each of them: from
-   the node, times the number, to the node that was assigned.
-3. Zero may be assigned to what has got nothing yet, and 1 to the root, once.
-4. A symbol stands for the gradient as it was when it was read, and is of no use when that has changed since.
+2. Assigning to a gradient its own symbol plus contributions makes an edge of the flow for each of them: from the
+   contributing node, with the number as factor, to the node that is assigned to.
+3. Zero may be assigned to a gradient that has received nothing yet, and 1 to that of the root, once.
+4. A symbol stands for the gradient at the time when it was read, and is invalid once that has changed.
 
-Everything else (a clipped gradient, a product of two, a question how large one is) cannot be expressed as such edges:
-`NoFlow`, also when symbols are used after the pass.  So this holds for any `backward()` whatsoever: recursive or not,
-with closures or lists of local derivatives, in any order.
+Anything else (clipping a gradient, multiplying two, comparing one) cannot be expressed as such edges and raises
+`NoFlow`, as does using symbols after the pass.  Nothing is assumed about `backward()` itself: it may be recursive or
+not, use closures or lists of local derivatives, and visit nodes in any order.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class NoFlow(BaseException):
-    """A backward pass is more than gradients times numbers, added up; what it is instead is the text.
+    """A backward pass does more than add up gradients times numbers; the text says what.
 
     Attributes:
-        count: how many there have been, also of those that code of the user's has caught.
+        count: how many there have been, including any that the user's code has caught.
     """
 
     count = 0
@@ -53,14 +53,14 @@ class Edge(NamedTuple):
 
 @dataclass
 class Flow:
-    """What a backward pass does, in the order in which it does it.
+    """What a backward pass does, in order.
 
     Attributes:
-        root: whose gradient is 1.
+        root: the node whose gradient is 1.
         edges: the contributions.
-        zeroed: by identity, the nodes whose gradients were set to zero before they got anything.
-        seed: the 1 that the root got; None before.
-        returned: what `backward()` returns.
+        zeroed: the nodes whose gradients were set to zero before they received anything, by identity.
+        seed: the 1 that was assigned to the root's gradient; None before that.
+        returned: the result of `backward()`.
     """
 
     root: Any
@@ -77,7 +77,7 @@ class Flow:
         return _Gradient(node, self._assigned.get(id(node), 0))
 
     def assign(self, node: Any, content: Any) -> None:
-        """Note what is assigned to the gradient of a node."""
+        """Record an assignment to the gradient of a node."""
         if type(content) is _Sum:
             self._require_current(content.gradients())
             for edge in content.edges_into(node):
@@ -107,7 +107,7 @@ class Flow:
 
 
 def observe(root: Any, classes: Iterable[NodeClass], run: Callable[[], Any]) -> Flow:
-    """Run a backward pass from `root`, and return what it does.
+    """Run a backward pass from `root`; returns what it does.
 
     Args:
         root: a node.
@@ -115,7 +115,7 @@ def observe(root: Any, classes: Iterable[NodeClass], run: Callable[[], Any]) -> 
         run: the call of the class's own `backward()`.
 
     Raises:
-        NoFlow: see above.
+        NoFlow: it does something that is not a flow of gradients along edges.
     """
     flow = Flow(root)
     replaced = [(kind, name, vars(kind).get(name)) for kind, name in _holders(classes)]
@@ -135,7 +135,7 @@ def observe(root: Any, classes: Iterable[NodeClass], run: Callable[[], Any]) -> 
     before = NoFlow.count
     try:
         with_cleanup(watched, restore)
-    except Exception as reason:  # of the user's code, which has met what it does not know
+    except Exception as reason:  # raised by the user's code, which cannot handle symbols
         raise NoFlow(f"{type(reason).__name__}: {reason}") from None
     if NoFlow.count != before:
         raise NoFlow("it goes on where something else is done with gradients")
@@ -147,7 +147,7 @@ def observe(root: Any, classes: Iterable[NodeClass], run: Callable[[], Any]) -> 
 
 
 def _holders(classes: Iterable[NodeClass]) -> Iterable[tuple[type, str]]:
-    """The classes of nodes, and those derived from them that have a property of their own for the gradient."""
+    """The classes of nodes, and their subclasses that have their own property for the gradient."""
     for known in classes:
         name = known.gradient.name
         pending = [known.kind]
@@ -159,12 +159,12 @@ def _holders(classes: Iterable[NodeClass]) -> Iterable[tuple[type, str]]:
 
 
 class _Symbol(Symbol):
-    """What has no number: whatever needs one is not possible."""
+    """Stands for a value that is not known as a number; any operation that needs the number raises NoFlow."""
 
     __slots__ = ()
 
     def refuse(self, *_: Any) -> NoReturn:
-        """What is computed from gradients is no contribution."""
+        """Called for operations other than adding up gradients times numbers."""
         raise NoFlow("it does something else with gradients than adding them up, times numbers")
 
     __str__ = __format__ = refuse
@@ -186,7 +186,7 @@ class _Symbol(Symbol):
 
 
 class _Gradient(_Symbol):
-    """The gradient of a node, when so many assignments to it had been made."""
+    """The gradient of a node after `age` assignments to it."""
 
     __slots__ = ("age", "node")
 
@@ -247,11 +247,11 @@ class _Sum(_Symbol):
         return self + -other if isinstance(other, (_Gradient, _Contribution)) else self.refuse()
 
     def gradients(self) -> list[_Gradient]:
-        """Those that are added up."""
+        """The gradients in the sum."""
         return [self.gradient, *(_gradient_of(term) for term in self.terms)]
 
     def edges_into(self, node: Any) -> list[Edge]:
-        """The edges when this is assigned to the gradient of a node."""
+        """The edges that assigning this to the gradient of a node makes."""
         gradient, terms = self.gradient, self.terms
         if gradient.node is not node and len(terms) == 1 and type(terms[0]) is _Gradient:
             gradient, terms = terms[0], (gradient,)  # a + b is b + a

@@ -1,9 +1,9 @@
-"""Recognise classes whose objects are nodes of an autograd graph, by what they do.
+"""Recognise node classes whose `backward()` is the usual one, so that its order is known.
 
-A class is recognised when its objects keep their operands in one attribute and the local derivatives in another, and
-`backward()` does with them what is written below: a depth-first search over operands in their order, then every node
-in reverse order adding `local * node.grad` to the gradient of each operand, and nothing else.  That is tried out on a
-small expression: what `backward()` does there is observed (autograd/flow.py), and must be that, edge by edge.
+Objects of such a class keep their operands in one attribute and the local derivatives in another, and `backward()` is a
+depth-first search over the operands in order, after which every node, in reverse order, adds `local * node.grad` to the
+gradient of each operand, and nothing else.  This is checked on a small expression: what `backward()` does there is
+observed (autograd/flow.py), and must match edge by edge.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class GraphStyle:
 
     Attributes:
         operands, derivatives: the names of the attributes.
-        seed: the gradient that `backward` gives its root.
+        seed: the gradient that `backward()` gives to its root.
     """
 
     operands: str
@@ -43,7 +43,7 @@ class GraphStyle:
 
 
 def style_of(known: NodeClass) -> GraphStyle | None:
-    """The style of a class; None when it has none that is known."""
+    """The style of a class; None if it is not known."""
     try:
         style = _guessed(known.kind) if known.gradient.name == "grad" else None
         return style if style is not None and _is_all(known, style) else None
@@ -52,7 +52,7 @@ def style_of(known: NodeClass) -> GraphStyle | None:
 
 
 def _is_all(known: NodeClass, style: GraphStyle) -> bool:
-    """Whether a class does what a style says, and nothing else."""
+    """Whether the `backward()` of a class does what the style says, and nothing else."""
     root = _expression(known.kind)
     flow = observe(root, [known], root.backward)
     order: list[Any] = []
@@ -78,7 +78,7 @@ def _guessed(kind: Any) -> GraphStyle | None:
 
 
 def _expression(kind: Any) -> Any:
-    """A root, from which different orders lead to the leaves."""
+    """The root of an expression in which different orders of visiting can be distinguished."""
     a, b, c, d = (kind(number) for number in (0.1, -1.7, 0.9, 3.3e-3))
     e = a * b + c
     f = (e * d + a * e) * (b + e * c)
@@ -91,11 +91,11 @@ def depth_first(
     enter: Callable[[Any], bool],
     leave: Callable[[Any], Any],
 ) -> None:
-    """Visit a graph as the usual recursive function does, without recursion.
+    """Visit a graph in the order of the usual recursive function, without recursion.
 
     Args:
         enter: whether a node that has not been visited is to be visited.
-        leave: is told each visited node after all of its operands.
+        leave: called with each visited node after all of its operands.
     """
     visited = {id(root)}
     enter(root)

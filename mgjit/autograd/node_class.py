@@ -1,9 +1,8 @@
-"""Recognise classes whose objects are nodes of an autograd graph, by what they do.
+"""Recognise classes whose objects are nodes of an autograd graph, by their behaviour.
 
-A class is one when a product of two of its objects, after `backward()`, has left the other factor in an attribute of
-each: that attribute holds gradients.  The attribute that holds the factors themselves holds data.  Nothing else is
-assumed: how the graph is kept, in which order `backward()` walks through it, and what it adds up, is observed while it
-runs (autograd/flow.py).
+The test is to multiply two objects and call `backward()`.  If each then holds the other factor in some attribute, that
+attribute is the gradient, and the one that holds the factors themselves is the data.  Nothing else is assumed: how the
+graph is kept, in which order `backward()` visits it, and what it adds up, is observed while it runs (autograd/flow.py).
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ class NodeClass:
     Attributes:
         kind: the class.
         data, gradient: where its objects keep these numbers.
-        is_ordered: whether each run of a program goes through the operands of a node in the same order.  It does not
-            when they are in a set, whose order depends on where the objects lie in memory.
-        style: how it keeps its graph; None when that is not known.
+        is_ordered: whether every run of a program visits the operands of a node in the same order.  It does not if
+            they are in a set, whose order depends on the addresses of the objects.
+        style: how it keeps its graph; None if that is not known.
     """
 
     kind: type
@@ -42,7 +41,7 @@ class NodeClass:
 
 
 def node_class(kind: type) -> NodeClass | None:
-    """What is known about a class, or the nearest of its bases that has nodes; None when its objects are no nodes."""
+    """What is known about a class, or its nearest base class that has nodes; None if its objects are not nodes."""
     for base in kind.__mro__ if callable(getattr(kind, "backward", None)) else ():
         if base not in _known:
             is_own = is_of_user(base) and "_mgjit_original" not in vars(base)
@@ -54,12 +53,12 @@ def node_class(kind: type) -> NodeClass | None:
 
 
 def was_tried(kind: type) -> bool:
-    """Whether it is known about a class and its bases whether they are classes of nodes."""
+    """Whether a class and its bases have already been tried out."""
     return not callable(getattr(kind, "backward", None)) or kind in _known
 
 
 def _without_side_effects(kind: type, attempt: Callable[[Any], NodeClass | None]) -> NodeClass | None:
-    """The outcome of an attempt; None when it raises.  Counters in the class are put back."""
+    """The outcome of an attempt, or None if it raises.  Counters in the class are restored."""
     before = {name: content for name, content in vars(kind).items() if isinstance(content, (int, float))}
     try:
         return undrawn(kind, lambda: attempt(kind))
@@ -86,7 +85,7 @@ def _tried(kind: Any) -> NodeClass | None:
 
 
 def _holding(*numbers_and_things: Any) -> str | None:
-    """The one attribute in which objects have certain numbers."""
+    """The one attribute that has these numbers in these objects."""
     pairs = list(zip(numbers_and_things[::2], map(attributes, numbers_and_things[1::2])))
     names = [name for name in pairs[0][1] if all(_is(found.get(name), number) for number, found in pairs)]
     return names[0] if len(names) == 1 else None

@@ -1,14 +1,13 @@
-"""Another order of the records of a trace, in which gradients are added up as a class adds them.
+"""Reorder the records of a trace so that gradients are added up in the order in which a class adds them.
 
-A backward pass adds contributions in the reverse order of the records that make them.  So some records have to come
-before others, besides after their operands:
+A backward pass adds contributions in reverse order of the records that make them.  So, besides coming after their
+operands, some records must come before others:
 
-1. Each record has a place where it would best be: where it is; one that was added later, right after its operands.
-2. When that is an order in which every record comes after those that it needs, and before those that it has to be
-   before, it is taken.
-3. Otherwise records come one after the other as they would best be, for as long as that is possible; then it goes on
-   with the first one that can come (topological sorting after Kahn, Communications of the ACM 5, 1962).  Staying on a
-   run for as long as possible moves whole rows of products rather than single ones, and leaves loops to be found.
+1. Each record has a preferred place: where it is, or, for one that was added later, right after its operands.
+2. If the order by preferred places satisfies all constraints, it is used.
+3. Otherwise, records are taken in the preferred order for as long as possible, and then the first one that is ready
+   (topological sorting after Kahn, Communications of the ACM 5, 1962).  Following a run for as long as possible moves
+   whole rows of products rather than single ones, so that loops can still be found.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from .flow import NoFlow
 
 
 class Arrangement:
-    """The order of the records since memory was changed last.
+    """The order of the records since the last change of memory.
 
     Args:
-        first_added: records from here on have no place of their own.
+        first_added: records from here on were added later, and have no place yet.
     """
 
     def __init__(self, recorder: Recorder, first_added: int) -> None:
@@ -35,10 +34,10 @@ class Arrangement:
         self._followers: defaultdict[int, list[int]] = defaultdict(list)
 
     def keep_order(self, records: Sequence[int]) -> None:
-        """Let these records come in this order.
+        """Require these records to come in this order.
 
         Raises:
-            NoFlow: some of them cannot be moved any more.
+            NoFlow: some of them can no longer be moved.
         """
         for first, second in zip(records, records[1:]):
             if first < self._start or second < self._start:
@@ -61,7 +60,7 @@ class Arrangement:
             self._recorder.rearrange(self._start, order)
 
     def _by_places(self, records: list[int]) -> list[int]:
-        """Records that were added later come after their operands."""
+        """The records by preferred place: those that were added later come right after their operands."""
         places = list(range(len(self._recorder.op)))
         for record in range(max(self._first_added, self._start), len(places)):
             places[record] = max((places[o] for o in self._operands(record)), default=self._start)
@@ -82,9 +81,9 @@ class Arrangement:
         return all(position[operand] < position[record] for record in order for operand in self._operands(record))
 
     def _sorted(self, order: list[int]) -> list[int]:
-        """The order, changed as little as that which has to come before something else asks for."""
+        """The order, changed only as far as the constraints require."""
         start, count = self._start, len(order)
-        rank = [0] * count  # of each record in the order that is best
+        rank = [0] * count  # of each record in the preferred order
         for number, record in enumerate(order):
             rank[record - start] = number
         followers, waits_for = self._graph(rank)
@@ -112,7 +111,7 @@ class Arrangement:
         return found
 
     def _graph(self, rank: list[int]) -> tuple[list[list[int]], list[int]]:
-        """By rank: which records have to come after each, and for how many each has to wait."""
+        """By rank: the records that must come after each, and how many each must wait for."""
         start, recorder = self._start, self._recorder
         followers: list[list[int]] = [[] for _ in rank]
         waits_for = [0] * len(rank)

@@ -1,10 +1,10 @@
-"""The `backward()` of the user's classes of nodes, for the time of one trace.
+"""Replace the `backward()` of the user's node classes during a trace.
 
 1. Find the classes: those of the objects around the step that autograd/node_class.py recognises.
 2. Replace their `backward()` by one that observes the original (autograd/flow.py) and records what it does as one pass
-   (autograd/symbolic.py); below nodes that a traced index has chosen, by the part that does not depend on the choice.
-3. Where that is not possible, give up: the step is traced again, and `backward()` recorded operation by operation.
-4. Put the originals back.
+   (autograd/symbolic.py).  If a traced index has chosen nodes, only the part that does not depend on the choice is.
+3. If that is not possible, give up: the step is traced again, and `backward()` recorded operation by operation.
+4. Restore the originals.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .symbolic import SymbolicBackward
 
 
 def classes_of_nodes(found: Found) -> list[NodeClass]:
-    """The classes of the objects with numbers that are nodes of a graph."""
+    """The node classes among the classes of the objects that hold numbers."""
     kinds = [type(things[0]) for things, _ in found.objects]
     if not all(map(was_tried, kinds)):
         _try(kinds, found)
@@ -35,7 +35,7 @@ def classes_of_nodes(found: Found) -> list[NodeClass]:
 
 
 def _try(kinds: list[type], found: Found) -> None:
-    """Try classes out; what that does to counters, tapes and gradients of the user's is undone."""
+    """Try classes out, and undo what that does to the user's counters, tapes and gradients."""
     scalars = [(place, place.read()) for place in found.scalars]
     fields = [(f, thing, content_of(f, thing)) for things, named in found.objects for f in named for thing in things]
     try:
@@ -52,11 +52,11 @@ def _try(kinds: list[type], found: Found) -> None:
 
 
 class ReplacedBackward:
-    """The replaced methods.
+    """The replaced methods of one trace.
 
     Args:
-        classes: whose `backward()` it is.
-        give_up: is told why it is not possible, and does not return.
+        classes: the classes whose `backward()` is replaced.
+        give_up: called with the reason why a pass cannot be symbolic; does not return.
     """
 
     def __init__(self, classes: list[NodeClass], give_up: Callable[[str], NoReturn]) -> None:
@@ -64,7 +64,7 @@ class ReplacedBackward:
         self._replaced: list[tuple[type, Any]] = []
 
     def enter(self, recorder: Recorder, types: TracedTypes, symbolic: SymbolicBackward) -> None:
-        """Replace them; `restore` must follow."""
+        """Replace the methods; `restore` must follow."""
         self._recorder, self._symbolic = recorder, symbolic
         originals = [known.kind.backward for known in self.classes]  # type: ignore[attr-defined]
         for known, original in zip(self.classes, originals):
@@ -93,12 +93,12 @@ class ReplacedBackward:
             self._give_up(str(reason))
 
     def describe(self) -> str:
-        """What has become of the passes, for people."""
+        """How the passes were recorded, for `explain()`."""
         names = ", ".join(known.kind.__name__ for known in self.classes)
         return f"backward() of {names} is taken symbolically" if self._recorder.last_backward >= 0 and names else ""
 
     def restore(self) -> None:
-        """Give the classes their own methods back."""
+        """Restore the original methods."""
         for kind, original in self._replaced:
             if original is not None:
                 kind.backward = original  # type: ignore[attr-defined]

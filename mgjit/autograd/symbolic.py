@@ -1,17 +1,18 @@
-"""`backward()` of other people's classes, taken symbolically: one BACKWARD record instead of thousands of others.
+"""Symbolic `backward()` for the user's own classes: one BACKWARD record instead of thousands of others.
 
 1. Observe what the class's own `backward()` does, as a flow of gradients along edges (autograd/flow.py).
-2. Each node of the flow has a record, which computed its data.  Where what flows along its edges is the derivative of
-   that operation (autograd/derivatives.py), the record becomes one that a gradient crosses.  Otherwise LINK records are
-   added, each of which has the number of the node, one of its operands, and the factor of that edge.
-3. Data that a node shares with another one, or that is used without an edge, also by an earlier pass, is copied, or
-   linked: a gradient goes where there is an edge, and nowhere else.
-4. Gradients of parameters that have been assigned since are stored, and a BACKWARD record is appended.
-5. It will add up the contributions to a gradient in the order of the records, backwards.  Where that is not the order
-   in which the class does it, the records are rearranged (autograd/order.py).
-6. The gradients of parameters can then be read where their memory is; those of other nodes on demand.
+2. Each node of the flow has the record that computed its data.  If the factors of its edges are the derivatives of that
+   operation (autograd/derivatives.py), the record is made one through which gradients flow.  Otherwise LINK records are
+   added, each with the number of the node, one of its operands, and the factor of that edge.
+3. Data that a node shares with another one, or that is used without an edge (also by an earlier pass), is copied or
+   linked, so that gradients flow where there is an edge, and nowhere else.
+4. Gradients of parameters that were assigned before are stored, and a BACKWARD record is appended.
+5. The pass will add up the contributions to a gradient in reverse order of the records.  If the class does so in
+   another order, the records are rearranged (autograd/order.py).
+6. The gradients of parameters are then read from their memory; those of other nodes on demand.
 
-What cannot be done so raises NoFlow, and the step is traced again, with every operation of `backward()` recorded.
+Whatever cannot be done in this way raises NoFlow; the step is then traced again, and every operation of `backward()`
+recorded.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from .flow import Flow, NoFlow
 from .node_class import NodeClass, node_class
 from .order import Arrangement
 
-#: Contributions to a gradient of zero may come in any order up to this many: a + b is b + a.
+#: Up to this many contributions to a gradient of zero may come in any order, because a + b equals b + a.
 _COMMUTATIVE = 2
 
 
@@ -38,9 +39,9 @@ class Edge:
 
     Attributes:
         target: the node.
-        factor: what the gradient is multiplied with, or divided by.
-        divides: which of the two.
-        sender: the record that contributes it; None for what nobody asks for.
+        factor: what the gradient is multiplied with or divided by.
+        divides: whether it is divided.
+        sender: the record that contributes it; None if the contribution is not needed.
     """
 
     __slots__ = ("divides", "factor", "sender", "target")
@@ -55,14 +56,14 @@ class Node:
 
     Attributes:
         thing: the user's object.
-        known: its class.
+        known: what is known about its class.
         operand: its data.
-        is_parameter: whether its data and gradient lie in the memory of parameters.
-        edges: where its gradient goes, as far as somebody may ask for it there.
-        has_gradient: whether a gradient that somebody may ask for crosses it.
-        value: the operand that stands for it in records that a gradient crosses.
+        is_parameter: whether its data and gradient are in the memory of parameters.
+        edges: where its gradient flows, as far as it may be read there.
+        has_gradient: whether a gradient flows through it that may be read.
+        value: the operand that stands for it in records through which gradients flow.
         senders: the records that contribute to its gradient, in the order of the flow.
-        candidates: the parameters of which a traced index chooses one; empty for all other nodes.
+        candidates: the parameters of which a traced index chooses one; empty for other nodes.
     """
 
     __slots__ = ("candidates", "edges", "has_gradient", "is_parameter", "known", "operand", "senders", "thing", "value")
@@ -77,13 +78,13 @@ class Node:
 
 
 class SymbolicBackward:
-    """Takes backward passes in one trace.
+    """Records the symbolic backward passes of one trace.
 
     Args:
-        memory_of: for an object, the leaf of its data and what stood in its gradient when the trace began; None when
-            it is no parameter.
+        memory_of: for an object, the leaf of its data, and its gradient when the trace began; None if it is not a
+            parameter.
         is_lasting: whether an object existed before the step.
-        refuse: is called when something asks for what was not recorded; it does not return.
+        refuse: called when something is needed that was not recorded; does not return.
 
     Attributes:
         reached: the leaves of the gradients that passes have added to, or set to zero.
@@ -102,14 +103,14 @@ class SymbolicBackward:
         self._known: dict[type, NodeClass] = {}
         self._look_ups: set[int] = set()
         self.reached: set[int] = set()
-        self._used: set[int] = set()  # operands of what gradients cross in earlier passes
+        self._used: set[int] = set()  # operands of records through which gradients flow in earlier passes
 
     def record(self, flow: Flow, first_record: int) -> None:
         """Record a backward pass.
 
         Args:
             flow: what it does.
-            first_record: those from here on were made while it was observed.
+            first_record: the records from here on were made while it was observed.
 
         Raises:
             NoFlow: it cannot be recorded as one.
@@ -140,7 +141,7 @@ class SymbolicBackward:
         self._show_gradients(nodes.values(), flow)
 
     def _seeded(self, seeds: list[tuple[Node, int]]) -> int | None:
-        """A root from which the backward pass gives each node its gradient: the sum of their products."""
+        """A root from which the pass gives each seeded node its gradient: the sum of the products."""
         recorder, total = self._recorder, None
         for node, gradient in seeds:
             product = recorder.emit(ops.MULTIPLY, node.value, gradient)
@@ -150,7 +151,7 @@ class SymbolicBackward:
     # ---- 1: nodes ---------------------------------------------------------------------------------
 
     def _nodes(self, flow: Flow) -> tuple[dict[int, Node], list[Edge]]:
-        """All nodes by identity, operands before what is computed from them, and all edges in their order."""
+        """All nodes by identity, operands before what is computed from them; and all edges in order."""
         nodes: dict[int, Node] = {}
         edges: list[Edge] = []
         operand_of = self._types.number_operand
@@ -185,7 +186,7 @@ class SymbolicBackward:
         return ordered, edges
 
     def _looked_up(self, thing: Any, source: Node, candidates: list[Node]) -> Node:
-        """A parameter that a traced index has chosen, as an operand of `source`: each has a look-up of its own."""
+        """A parameter chosen by a traced index, as an operand of `source`: each operand has its own look-up."""
         if not all(candidate.is_parameter for candidate in candidates):
             raise NoFlow("a traced index chooses among what is no parameter")
         record = self._recorder.look_up_before(source.operand, candidates[0].operand, choice_of(thing)[2]._leaf)
@@ -227,7 +228,7 @@ class SymbolicBackward:
     def _initial_gradients(
         self, nodes: Iterable[Node], flow: Flow
     ) -> tuple[list[tuple[int, int]], list[tuple[Node, int]]]:
-        """What is to be stored in the memory of gradients first, and what computed nodes have got already."""
+        """The stores that set the initial gradients of parameters, and the initial gradients of computed nodes."""
         stores, seeds = [], []
         for node in nodes:
             if node.candidates:
@@ -249,7 +250,7 @@ class SymbolicBackward:
         return stores, seeds
 
     def _is_in_place(self, gradient: Any, leaf: int, thing: Any) -> bool:
-        """Whether a gradient is what the memory at `leaf` holds now."""
+        """Whether a gradient equals what the memory at `leaf` holds now."""
         memory = self._memory_of(thing)
         if memory is not None and gradient is memory[1]:
             return leaf not in self._recorder.last_store and self._recorder.last_backward < 0
@@ -280,21 +281,21 @@ class SymbolicBackward:
                 known.append(self._recorder.adjoint(value, at))
             return known[0]
 
-        return operand  # which does not refer to the object: graphs without cycles go as soon as nobody needs them
+        return operand  # does not refer to the object, so that graphs without cycles are freed at once
 
 
 # ---- 2, 3: records that gradients cross ----------------------------------------------------------------------
 
 
 def convert(recorder: Recorder, nodes: Iterable[Node], used: Container[int] = ()) -> set[int]:
-    """Let gradients cross the records of nodes, and say which records contribute to what.
+    """Convert the records of nodes so that gradients flow through them, and note which records contribute to what.
 
     Args:
         nodes: operands before what is computed from them.
-        used: by an earlier pass, which must not reach what is behind them.
+        used: operands used by an earlier pass, which must not reach beyond them.
 
     Returns:
-        the operands of the records that gradients cross now.
+        The operands of the records through which gradients now flow.
     """
     given = [node for node in nodes if node.has_gradient and node.edges]
     crossed = {node.operand for node in nodes if node.has_gradient}
@@ -329,7 +330,7 @@ def _convert(derivatives: Derivatives, node: Node, columns: list[list[int]]) -> 
 
 
 def _link(recorder: Recorder, node: Node, is_crossed: bool) -> None:
-    """The record of the first edge comes last: it is the first one that the backward pass meets."""
+    """Add LINK records; that of the first edge comes last, because the backward pass meets it first."""
     if is_crossed:
         node.value = recorder.emit(ops.COPY | ops.NUMBER, node.operand, ops.NO_OPERAND)
     for edge in reversed(node.edges):
