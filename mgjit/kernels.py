@@ -31,6 +31,8 @@ from .passes.cost import Processor
 from .passes.memory import InputRegion
 from .passes.pipeline import lower
 from .record.leaks import PlainCall
+from .record.opcodes import MAXIMUM, MINIMUM, NUMBER, RELU, SELECT
+from .record.recorder import Trace
 from .runtime.buffers import Move, ParameterStorage, storage_of
 from .runtime.copies import Copies
 from .runtime.kernel import Kernel
@@ -68,13 +70,14 @@ class PlainStructure:
 
     Attributes:
         reason: why. traces: how many have found that. calls: how many such calls there have been.
-        is_final: whether no other trace is to be tried.
+        is_final: whether no other trace is to be tried. parameters: as of `PlainCall`.
     """
 
     reason: str
     traces: int = 1
     calls: int = 0
     is_final: bool = False
+    parameters: Sequence[Any] = ()
 
 
 class Kernels:
@@ -193,13 +196,13 @@ class Kernels:
         if self.last is kernel:
             self.last = None
 
-    def distrust(self, kernel: Kernel, reason: str) -> None:
+    def distrust(self, kernel: Kernel, reason: str, parameters: Sequence[Any]) -> None:
         """Run the step as plain Python with arguments of this structure, always: its kernel has computed wrongly."""
         self.forget(kernel)
         self.stats.mismatches.append(reason)
         reason = f"its kernel is wrong: {reason}"
         self.stats.plain_reasons.append(reason)  # which has been said
-        self._plain[kernel.plan.key] = PlainStructure(reason, 0, is_final=True)
+        self._plain[kernel.plan.key] = PlainStructure(reason, 0, is_final=True, parameters=parameters)
 
     def _plan(
         self, arguments: Sequence[Any], shared: frozenset[str] = frozenset(), value_slots: bool = False
@@ -232,7 +235,7 @@ class Kernels:
             if known.calls >= _PLAIN_CALLS**known.traces and not known.is_final:
                 return
             reason = known.reason
-        raise PlainCall(reason)
+        raise PlainCall(reason, known.parameters if known is not None else ())
 
     def _note_plain(self, key: Hashable, reason: str) -> None:
         known = self._plain.setdefault(key, PlainStructure(reason, 0))
@@ -286,7 +289,7 @@ class Kernels:
             code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies,
             traced.draws, traced.writes, changed, traced.integers,
         )  # fmt: skip
-        kernel.trial = trial_of(self._options, seconds)
+        kernel.trial = trial_of(self._options, trace, seconds)
         self._note(code.facts, seconds, plan, reason)
         return kernel
 
@@ -353,11 +356,12 @@ class Kernels:
         )
 
 
-def trial_of(options: StepOptions, trace_seconds: float) -> Trial | None:
-    """When a new kernel is to be compared with plain Python; None for never."""
+def trial_of(options: StepOptions, trace: Trace, trace_seconds: float) -> Trial | None:
+    """When the kernel for a trace is to be compared with plain Python; None for never."""
     if reason_without_trial(options.verify, options.precision, options.code.mode, options.lock, trace_seconds):
         return None
-    return Trial(options.code.grads)
+    choices = {SELECT, MAXIMUM, MINIMUM, RELU}
+    return Trial(options.code.grads, not choices.isdisjoint(code & (NUMBER - 1) for code in set(trace.op)))
 
 
 class _Shared(Exception):

@@ -36,6 +36,7 @@ from .runtime.turn import Turn
 from .stats import Stats
 from .trace.tracer import require_traced_precision
 from .tracebacks import with_short_tracebacks
+from .verification.detached import Detached
 from .verification.documented import as_returned
 from .verification.trial import compare, warn_of_mismatch
 
@@ -116,9 +117,8 @@ class CompiledStep(Generic[P, R]):
         try:
             return self._turn.run(self._perform, "step", args, kwargs)
         except PlainCall as plain:
-            reason = str(plain)  # called below, where an exception of the user's has no context of ours
-        self._kernels.note_plain_call(reason)
-        return as_returned(self._function(*args, **kwargs))
+            reason = plain  # called below, where an exception of the user's has no context of ours
+        return self._call_plain(reason, lambda: self._function(*args, **kwargs))
 
     def _perform(self, phase: str, args: Any, kwargs: Any) -> Any:
         """Run a phase of the kernel for these arguments, in a turn."""
@@ -153,7 +153,7 @@ class CompiledStep(Generic[P, R]):
         self._chosen = None  # the path of calls is another one now
         setattr(self, "__call__", self._call)  # noqa: B010 - a method, as far as type checkers know
         if verdict.mismatch:
-            self._kernels.distrust(kernel, verdict.mismatch)
+            self._kernels.distrust(kernel, verdict.mismatch, verdict.parameters)
             warn_of_mismatch(self.__name__, verdict.mismatch)
         if verdict.error is not None:
             raise verdict.error
@@ -264,10 +264,14 @@ class CompiledStep(Generic[P, R]):
         try:
             result = self._perform("step", arguments, {})
         except PlainCall as plain:
-            self._kernels.note_plain_call(str(plain))
-            result = as_returned(self._kernels.undecorated(arguments))
+            result = self._call_plain(plain, lambda: self._kernels.undecorated(arguments))
         report(1)
         return result
+
+    def _call_plain(self, reason: PlainCall, call: Callable[[], Any]) -> Any:
+        """A call in plain Python."""
+        self._kernels.note_plain_call(str(reason))
+        return as_returned(Detached(reason.parameters).during(call) if reason.parameters else call())
 
     def _continue(self, phase: str, after: str) -> None:
         self._refuse_in_trace(phase)

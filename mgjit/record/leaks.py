@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import FunctionType
 from typing import Any, NoReturn
 
@@ -20,7 +21,14 @@ class PlainCall(BaseException):
 
     It is raised before a call has had any effect, mostly by a trace.  Whatever the trace has changed is put back,
     and then the undecorated function is called.
+
+    Args:
+        parameters: objects in the memory of a kernel that are ordinary ones for the time of the call.
     """
+
+    def __init__(self, reason: str, parameters: Sequence[Any] = ()) -> None:
+        super().__init__(reason)
+        self.parameters = parameters
 
 
 class TracedView(Traced):

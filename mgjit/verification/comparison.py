@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -34,33 +35,54 @@ def shown(number: Any) -> str:
     return f"{number!r} ({float(number).hex()})" if type(number) is float else f"{number!r:.200}"
 
 
-def first_difference(holders: Sequence[Holder], plain: Sequence[Any], compiled: Sequence[Any]) -> Difference | None:
-    """The first number that plain Python and the kernel have left differently."""
+def first_difference(
+    holders: Sequence[Holder], plain: Sequence[Any], compiled: Sequence[Any], are_chosen: bool = False
+) -> Difference | None:
+    """The first number that plain Python and the kernel have left differently.
+
+    Args:
+        are_chosen: whether an int may be the float of the same value, because a test decides between the two.
+    """
     for holder, ours, theirs in zip(holders, plain, compiled):
-        if type(ours) in (bytes, tuple) and ours == theirs:
-            continue  # long memory, most often
+        if _are_identical(ours, theirs):
+            continue  # as most often
         now = holder.entries(theirs)
         for name, content in holder.entries(ours).items():
             other = now.get(name, MISSING)
             if other is not content and other is not MISSING and content is not MISSING:
-                found = next(differences(content, other), None)
+                found = next(differences(content, other, are_chosen), None)
                 if found is not None:
                     return Difference(holder.describe(name) + found.place, found.plain, found.compiled)
     return None
 
 
-def differences(plain: Any, compiled: Any, place: str = "") -> Iterator[Difference]:
-    """What differs in two things that are meant to be the same."""
+def _are_identical(ours: Any, theirs: Any) -> bool:
+    if type(ours) is list:
+        return len(ours) == len(theirs) and all(map(operator.is_, ours, theirs))
+    return type(ours) in (bytes, tuple) and bool(ours == theirs)  # the contents of memory
+
+
+def differences(
+    plain: Any, compiled: Any, are_chosen: bool = False, place: str = "", is_result: bool = False
+) -> Iterator[Difference]:
+    """What differs in two things that are meant to be the same.
+
+    Args:
+        place: what they are called.
+        is_result: whether lengths and keys are compared as well.
+    """
     pending = [(plain, compiled, place)]
     seen: set[tuple[int, int]] = set()
     while pending:
         plain, compiled, place = pending.pop()
         one, other = _atom(plain), _atom(compiled)
         if one is not MISSING and other is not MISSING:
-            if not is_same(one, other):
+            if not is_same(one, other) and not (are_chosen and type(one) is int and one == other):
                 yield Difference(place, one, other)
         elif plain is not compiled and (id(plain), id(compiled)) not in seen:
             seen.add((id(plain), id(compiled)))
+            if is_result and _outline(plain) != _outline(compiled):
+                yield Difference(place, *map(_outline, (plain, compiled)))
             pending += reversed(list(_parts(plain, compiled, place)))
 
 
@@ -77,6 +99,13 @@ def _parts(plain: Any, compiled: Any, place: str) -> Iterator[tuple[Any, Any, st
             # What a result refers to is empty: the graph lives no longer than the call.
             if name in theirs and (_atom(theirs[name]) is not MISSING or theirs[name]):
                 yield ours[name], theirs[name], f"{place}.{name}"
+
+
+def _outline(thing: Any) -> Any:
+    """The form of a container, or the name of a class."""
+    if isinstance(thing, (list, tuple)):
+        return f"a sequence of length {len(thing)}"
+    return f"a dict with keys {list(thing)!r:.200}" if isinstance(thing, dict) else f"a {_kind(thing).__name__}"
 
 
 def _kind(thing: Any) -> type:

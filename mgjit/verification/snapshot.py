@@ -29,6 +29,7 @@ from ..runtime.buffers import ParameterStorage
 from ..runtime.live import Home
 from ..world.code import codes
 from ..world.ownership import is_module_of_user, is_of_user
+from .detached import is_attached
 
 #: What holds nothing, and can be compared as it is.
 ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None)})
@@ -331,12 +332,14 @@ class Snapshot:
         with_gradients: whether gradients are to be compared.
 
     Attributes:
-        holders: all of them. classes: of the objects that were met.
+        holders: all of them. classes: of the objects that were met. parameters: the objects whose numbers live in the
+            memory of kernels.
     """
 
     def __init__(self, roots: Iterable[tuple[str, Any]], with_gradients: bool = True) -> None:
         self.holders: list[Holder] = []
         self.classes: set[type] = set()
+        self.parameters: list[Any] = []
         self._with_gradients = with_gradients
         self._storages: dict[int, Storage] = {}
         self._members: dict[type, dict[str, Any]] = {}
@@ -420,6 +423,8 @@ class Snapshot:
 
     def _held(self, holder: Holder) -> Found:
         self.holders.append(holder)
+        if isinstance(holder, Elements) and ATOMS.issuperset(map(type, holder.thing)):
+            return iter(())  # long lists of numbers
         contents = holder.entries(holder.read())
         return ((part, holder.label(name)) for name, part in contents.items())
 
@@ -467,6 +472,8 @@ class Snapshot:
                 yield from self._held(Attributes(vars(thing), path))
             return
         yield kind, ""
+        if is_attached(thing):
+            self.parameters.append(thing)
         if is_value and thing._is_bound:
             storage = self._storage(thing._storage, path)
             storage.known[thing._index, False] = (path, ".data")

@@ -38,6 +38,7 @@ from ..runtime.buffers import Moved
 from ..runtime.kernel import Kernel
 from ..stats import Stats
 from .comparison import differences, first_difference
+from .detached import Detached
 from .documented import as_documented, as_returned
 from .snapshot import Snapshot
 
@@ -71,12 +72,15 @@ class Trial:
 
     Attributes:
         with_gradients: whether gradients are compared.
+        are_chosen: whether the step chooses between numbers: an int may then be one of them, and the compiled step has
+            a float in any case.
         left: the call that is this many calls ahead is to be compared.
         later: how many are compared after that.
         is_over: whether none is any more.
     """
 
     with_gradients: bool = True
+    are_chosen: bool = False
     left: int = 1
     later: int = field(default_factory=trials_after_the_first)
     is_over: bool = False
@@ -127,12 +131,14 @@ class Verdict:
         mismatch: why the kernel is not to be used again; empty when it has passed.
         was_compared: whether anything has been compared.
         error: what plain Python has raised, if the caller is to get that.
+        parameters: what lives in the memory of kernels.
     """
 
     result: Any = None
     mismatch: str = ""
     was_compared: bool = True
     error: Exception | None = None
+    parameters: Sequence[Any] = ()
 
 
 class Comparison:
@@ -151,22 +157,28 @@ class Comparison:
         kernel: Kernel,
         arguments: Sequence[Any],
         counter: array[int],
-        with_gradients: bool,
     ) -> None:
+        trial: Trial = kernel.trial
+        self._are_chosen = trial.are_chosen
         self._kernel, self._counter, self._count = kernel, counter, counter[0]
         self._seen = as_documented(kernel.plan, arguments)
         self._call = call
         names = list(zip(kernel.plan.names, arguments))
         drawn = [] if kernel.draws is None else kernel.draws.generators
         generators = [("random", thing) for thing in (random.seed.__self__, *drawn)]  # type: ignore[attr-defined]
-        self._all = Snapshot([("", function), *names, *generators], with_gradients)
+        self._all = Snapshot([("", function), *names, *generators], trial.with_gradients)
         states = [buffer for slot, buffer in zip(kernel.code.slots, kernel.buffers) if slot.space == "state"]
         self._all.add_memory([*kernel.parameters, *states])
         if kernel.copies is not None:
             self._all.add_places(kernel.copies.places())
+        self.parameters = self._all.parameters
+        self._detached = Detached(self.parameters)
         self._before: list[Any] = []
         self._end: list[Any] = []
         self._counted = 0
+
+    #: What lives in the memory of kernels.
+    parameters: Sequence[Any]
 
     def run(self) -> Verdict:
         """Make the call.
@@ -199,8 +211,8 @@ class Comparison:
         try:
             compiled = self._compiled()
             now = self._all.read()
-            found = next(differences(plain, compiled, "the result"), None)
-            found = found or first_difference(self._all.holders, after, now)
+            found = next(differences(plain, compiled, self._are_chosen, "the result", is_result=True), None)
+            found = found or first_difference(self._all.holders, after, now, self._are_chosen)
             if found is None or self._is_undecided(after):
                 self._ends_with(now)
                 return Verdict(compiled)
@@ -218,7 +230,7 @@ class Comparison:
 
         def call() -> Any:
             tracing_threads[me] = self._kernel.plan.precision
-            return self._call(self._seen.arguments)
+            return self._detached.during(lambda: self._call(self._seen.arguments))
 
         result = with_cleanup(call, lambda: tracing_threads.pop(me, None))
         self._seen.write_back()
@@ -259,7 +271,7 @@ class Comparison:
             ballast.append([bytes(16 * (k % 40)) for k in range(os.urandom(1)[0] * (number + 1))])
             self._all.restore(self._before)
             self._plain()
-            if first_difference(self._all.holders, after, self._all.read()) is not None:
+            if first_difference(self._all.holders, after, self._all.read(), self._are_chosen) is not None:
                 return True
             if perf_counter() - started > _REPLAY_SECONDS:
                 break
@@ -275,7 +287,9 @@ def compare(
 ) -> Verdict:
     """Make a call of a kernel that is due to be compared; see `Comparison`."""
     trial = kernel.trial
-    verdict = Comparison(function, call, kernel, arguments, stats.counter, trial.with_gradients).run()
+    comparison = Comparison(function, call, kernel, arguments, stats.counter)
+    verdict = comparison.run()
+    verdict.parameters = comparison.parameters
     if verdict.was_compared:
         stats.compared_calls += 1
         trial.passed()

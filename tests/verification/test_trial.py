@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import warnings
@@ -19,6 +20,7 @@ from mgjit.engine.precision import PRECISIONS
 from mgjit.errors import ArgumentValueError, IndexRangeError, MismatchWarning
 from mgjit.runtime.kernel import Kernel
 from mgjit.verification import trial
+from mgjit.verification.comparison import differences, is_same
 from mgjit.verification.trial import Trial, reason_without_trial
 
 pytestmark = pytest.mark.filterwarnings("default::mgjit.errors.MismatchWarning")
@@ -342,6 +344,33 @@ def test_15_short_loops(length: int) -> None:
     assert step.stats.compared_calls == 1
 
 
+@pytest.mark.parametrize("count", [3, 20])
+def test_17_plain_python_sees_ordinary_objects(count: int) -> None:
+    """Also of parameters in the memory of the kernel: their class, and gradients that are None in between."""
+    nodes = [Node(0.1 * k) for k in range(count)]
+    values = [mgjit.Value(0.1 * k) for k in range(count)]
+
+    @mgjit.compile
+    def step(x: float) -> Any:
+        for node in nodes:
+            node.grad = None
+        assert type(nodes[0]) is Node
+        assert all(type(value) is mgjit.Value for value in values)
+        for node, value in zip(nodes, values):
+            if node.grad is None:
+                node.grad = 0.0
+            node.grad += x
+            node.data -= 0.1 * node.grad * value.data
+            value.data += 1.0
+        return len(nodes)
+
+    for k in range(3):
+        step(float(k))
+    assert step.stats.compared_calls == 1
+    assert [node.grad for node in nodes] == [2.0] * count
+    assert type(values[0]) is not mgjit.Value
+
+
 # ---- when a kernel is wrong -----------------------------------------------------------------------------
 
 
@@ -439,3 +468,59 @@ def test_16_a_loop_with_a_wrong_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
         assert list(step.loop([1.0, 2.0, 3.0])) == [3.0, 5.0, 8.0]
     assert p.data == 8.0
     assert step.stats.plain_calls == 2
+
+
+def test_18_a_step_stays_plain_with_gradients_that_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The objects live in the memory of a kernel that is not used any more, and other steps use it."""
+    nodes = [Node(1.0) for _ in range(20)]
+    other = mgjit.Value(0.0)
+
+    @mgjit.compile
+    def step(x: float) -> Any:
+        for node in nodes:
+            node.grad = None
+        for node in nodes:
+            if node.grad is None:
+                node.grad = x
+            node.data += node.grad
+        other.data += 1.0
+        return x
+
+    @mgjit.compile
+    def total(x: float) -> Any:
+        return sum([node.data for node in nodes]) * x
+
+    step(1.0)
+    with monkeypatch.context() as patch:
+        broken(patch, other)
+        with pytest.warns(MismatchWarning, match="variable other"):
+            step(1.0)
+    assert total(1.0) == 60.0
+    assert step(1.0) == 1.0
+    assert step.stats.plain_calls == 1
+    assert [node.data for node in nodes] == [4.0] * 20
+    assert total(1.0) == 80.0
+
+
+def test_19_containers_of_a_result_have_to_agree() -> None:
+    """Keys and lengths."""
+    assert [str(found) for found in differences({1: 2.0}, {2: 2.0}, place="the result", is_result=True)]
+    assert not list(differences({1: 2.0}, {2: 2.0}))
+    assert [found.place for found in differences([1.0, [2.0]], [1.0, [3.0]])] == ["[1][0]"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are_same"),
+    [
+        (0.0, -0.0, False),
+        (math.nan, -math.nan, True),
+        (1, 1.0, False),
+        (True, 1, False),
+        (None, 0.0, False),
+        (2, 2, True),
+    ],
+)
+def test_20_what_is_the_same(one: Any, other: Any, are_same: bool) -> None:
+    """Types and bits."""
+    assert is_same(one, other) is are_same
+    assert is_same(other, one) is are_same
