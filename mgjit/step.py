@@ -125,9 +125,8 @@ class CompiledStep(Generic[P, R]):
         self._phase = ""
         is_step = phase == "step"
         while True:
-            kernel = self._kernels.fitting(
-                args if not kwargs and len(args) == self._arity else self._bound(args, kwargs)
-            )
+            given = args if not kwargs and len(args) == self._arity else self._bound(args, kwargs)
+            kernel = self._kernels.fitting(given)
             if is_step and is_worth_it(kernel):
                 self._choose_call(kernel)  # before the call has any effect, because it may fail
             try:
@@ -141,7 +140,7 @@ class CompiledStep(Generic[P, R]):
                 self._kernels.forget(kernel)
         if not is_step:
             self._pending, self._calls_before, self._phase = kernel, self.stats.calls, phase
-        return kernel.result(kernel.outputs)
+        return kernel.result(kernel.outputs, given)
 
     def _compare(self, kernel: Kernel, args: Any, kwargs: Any) -> Any:
         """A call that plain Python makes as well, to see whether the kernel leaves the same numbers.
@@ -224,7 +223,7 @@ class CompiledStep(Generic[P, R]):
         self._phase = ""
         table = read_columns(self._signature, columns, named, self._options.static)
         if self._kernels.last is None and settings.disabled():
-            return collect_results([self._kernels.undecorated(row) for row in table.rows()])
+            return collect_results(self._kernels.undecorated(row) for row in table.rows())
         if not table.length:
             return array("d") if self._kernels.last is None else self._kernels.last.result.columns(array("d"), 1, 0)
         while True:
@@ -243,7 +242,7 @@ class CompiledStep(Generic[P, R]):
                 separate = True
             with reporting(table.length, self.__name__, progress) as report:
                 if separate:
-                    return collect_results([self._run(row, report) for row in table.rows()])
+                    return collect_results(self._run(row, report) for row in table.rows())
                 ahead = 0 if kernel.trial is None else kernel.trial.rows_ahead(kernel.move is None, table.length)
                 results, outputs = [], kernel.outputs[:0]
                 for number in range(ahead):

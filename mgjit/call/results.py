@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Callable
 
 from ..autograd.chosen_rows import Row
@@ -27,6 +27,7 @@ from ..record.values import TracedTypes
 from ..runtime.live import Field, field_of
 from ..world.functions import attributes
 from ..world.ownership import is_of_user
+from .given import GivenPath
 
 #: So many numbers are taken out of the outputs together.
 _ROW = 4
@@ -46,16 +47,17 @@ class Result(float):
 class ResultTree:
     """How the result of a call is built from the array of outputs."""
 
-    def __call__(self, outputs: Any) -> Any:
-        """The result of one call."""
+    def __call__(self, outputs: Any, arguments: Sequence[Any] = ()) -> Any:
+        """The result of one call, from its outputs and its arguments."""
         raise NotImplementedError
 
-    def expression(self, outputs: str, name_of: Callable[[Any], str]) -> str:
+    def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
         """Python source of what a call returns.
 
         Args:
             outputs: source of the array of outputs.
             name_of: makes a name by which the source can refer to an object.
+            names: of the arguments in the source.
         """
         raise NotImplementedError
 
@@ -70,11 +72,11 @@ class OutputResult(ResultTree):
     def __init__(self, index: int, make: Callable[[float], Any] | None) -> None:
         self.index, self.make = index, make
 
-    def __call__(self, outputs: Any) -> Any:
+    def __call__(self, outputs: Any, arguments: Sequence[Any] = ()) -> Any:
         number = outputs[self.index]
         return number if self.make is None else self.make(number)
 
-    def expression(self, outputs: str, name_of: Callable[[Any], str]) -> str:
+    def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
         number = f"{outputs}[{self.index}]"
         return number if self.make is None else f"{name_of(self.make)}({number})"
 
@@ -121,14 +123,50 @@ class ConstantResult(ResultTree):
     def __init__(self, returned: Any) -> None:
         self.returned = returned
 
-    def __call__(self, outputs: Any) -> Any:
+    def __call__(self, outputs: Any, arguments: Sequence[Any] = ()) -> Any:
         return self.returned
 
-    def expression(self, outputs: str, name_of: Callable[[Any], str]) -> str:
+    def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
         return name_of(self.returned)
 
     def columns(self, outputs: array[float], width: int, rows: int) -> Any:
         return array("d", [self.returned]) * rows if _is_number(self.returned) else self.returned
+
+
+class GivenResult(ResultTree):
+    """A container that the step was given and returns: the object itself.
+
+    Args:
+        path: where it lies among the arguments.
+        parts: the result that its contents would be, for the columns of many calls.
+    """
+
+    def __init__(self, path: GivenPath, parts: ResultTree) -> None:
+        self._path, self._parts = path, parts
+
+    def __call__(self, outputs: Any, arguments: Sequence[Any] = ()) -> Any:
+        return self._path.find(arguments)
+
+    def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
+        return self._path.expression(names, name_of)
+
+    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
+        return self._parts.columns(outputs, width, rows)
+
+
+class KnownResult(ConstantResult):
+    """A list or dict that existed before the step, which returns it: the object itself.
+
+    Args:
+        parts: the result that its contents would be, for the columns of many calls.
+    """
+
+    def __init__(self, returned: Any, parts: ResultTree) -> None:
+        super().__init__(returned)
+        self._parts = parts
+
+    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
+        return self._parts.columns(outputs, width, rows)
 
 
 class CompositeResult(ResultTree):
@@ -137,13 +175,13 @@ class CompositeResult(ResultTree):
     def __init__(self, make: Callable[[list[Any]], Any], parts: list[ResultTree]) -> None:
         self.make, self.parts = make, parts
 
-    def __call__(self, outputs: Any) -> Any:
-        return self.make([part(outputs) for part in self.parts])
+    def __call__(self, outputs: Any, arguments: Sequence[Any] = ()) -> Any:
+        return self.make([part(outputs, arguments) for part in self.parts])
 
-    def expression(self, outputs: str, name_of: Callable[[Any], str]) -> str:
+    def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
         row = self._row()
         if row is None:
-            parts = f"[{', '.join(part.expression(outputs, name_of) for part in self.parts)}]"
+            parts = f"[{', '.join(part.expression(outputs, name_of, names) for part in self.parts)}]"
         else:
             (first, last), make = row
             parts = f"{outputs}[{first}:{last}].tolist()"
@@ -170,16 +208,18 @@ def describe_result(
     types: TracedTypes,
     is_known: Callable[[Any], bool] = lambda thing: False,
     number_of: Callable[[Counted], Any] = lambda counter: counter.value,
+    path_of: Callable[[Any], GivenPath | None] = lambda thing: None,
 ) -> ResultTree:
     """Record every traced leaf of `returned` as an output and return how to rebuild the tree.
 
     Args:
         is_known: whether an object existed before the step: then it is returned itself.
         number_of: the traced number of a counter.
+        path_of: where the container lies among the arguments for which an object stands; None for others.
     """
 
     def describe(returned: Any) -> ResultTree:
-        return describe_result(returned, recorder, types, is_known, number_of)
+        return describe_result(returned, recorder, types, is_known, number_of, path_of)
 
     if isinstance(returned, Row):
         returned = list(returned)
@@ -206,7 +246,11 @@ def describe_result(
     found = None if _is_number_like(returned) else _taken_apart(returned)
     if found is not None:
         make, parts = found
-        return CompositeResult(make, list(map(describe, parts)))
+        composite = CompositeResult(make, list(map(describe, parts)))
+        path = path_of(returned)
+        if path is not None:
+            return GivenResult(path, composite)
+        return KnownResult(returned, composite) if is_known(returned) else composite
     if is_known(returned):
         return ConstantResult(returned)
     if _is_object(returned):
@@ -217,20 +261,34 @@ def describe_result(
     return ConstantResult(returned)
 
 
-def collect_results(results: Sequence[Any]) -> Any:
-    """The columns of the results of calls, which all have the structure of the first."""
+def collect_results(results: Iterable[Any]) -> Any:
+    """The columns of the results of calls, which all have the structure of the first.
+
+    Args:
+        results: each is looked at before the next call is made, which may change lists that the one before returned.
+    """
+    return _columns_of([_as_it_is(result) for result in results])
+
+
+def _as_it_is(result: Any) -> Any:
+    """A result that no later call changes."""
+    if isinstance(result, Value):
+        return result.data
+    found = _taken_apart(result)
+    return result if found is None else found[0](list(map(_as_it_is, found[1])))
+
+
+def _columns_of(results: Sequence[Any]) -> Any:
     if not results:
         return array("d")
     first = results[0]
-    if isinstance(first, Value):
-        return array("d", [result.data for result in results])
     if _is_number(first):
         return array("d", results)
     found = _taken_apart(first)
     if found is None:
         return first
     rows = [(_taken_apart(result) or found)[1] for result in results]
-    return found[0]([collect_results(column) for column in zip(*rows)])
+    return found[0]([_columns_of(column) for column in zip(*rows)])
 
 
 def _is_number(returned: Any) -> bool:

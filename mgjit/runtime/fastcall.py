@@ -448,7 +448,7 @@ class _Writer:
         result = self.kernel.result
         if isinstance(result, OutputResult):
             return number if result.make is None else f"{self.name_of(result.make)}({number})"
-        return result.expression(self.name_of(self.kernel.outputs), self.name_of)
+        return result.expression(self.name_of(self.kernel.outputs), self.name_of, self.parameters)
 
 
 def _are_unshared(rows: Any, changed: frozenset[int], depth: int) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, Callable, TypeVar
 from ..autograd.chosen import Gatherer
 from ..autograd.flow import NoFlow
 from ..call.arguments import contents, has_grown
+from ..call.given import GivenContainers
 from ..call.plan import ArgumentPlan
 from ..call.results import ResultTree, describe_result
 from ..call.written import Writes, record_writes
@@ -113,7 +114,8 @@ def trace_call(
         given = list(map(followed, plan.traced(types.input_number)))
         before = list(map(contents, given))
         try:
-            result = describe_result(call(given), recorder, types, heap.knows, heap.number_of)
+            containers = GivenContainers(plan.nodes, given)
+            result = describe_result(call(given), recorder, types, heap.knows, heap.number_of, containers.path)
         except NoFlow as reason:  # what a backward pass has left behind was used
             heap.give_up(str(reason))
         except TypeError as error:

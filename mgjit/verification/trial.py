@@ -162,7 +162,7 @@ class Comparison:
         self._are_chosen = trial.are_chosen
         self._kernel, self._counter, self._count = kernel, counter, counter[0]
         self._seen = as_documented(kernel.plan, arguments)
-        self._call = call
+        self._call, self._arguments = call, arguments
         names = list(zip(kernel.plan.names, arguments))
         drawn = [] if kernel.draws is None else kernel.draws.generators
         generators = [("random", thing) for thing in (random.seed.__self__, *drawn)]  # type: ignore[attr-defined]
@@ -242,7 +242,7 @@ class Comparison:
         if kernel.needs_accepting:
             kernel.accept()
         kernel.perform("step", self._counter)
-        return kernel.result(kernel.outputs)
+        return kernel.result(kernel.outputs, self._arguments)
 
     def _without_plain(self, error: Exception) -> Verdict:
         """After an exception in plain Python, which is undone."""
