@@ -104,6 +104,15 @@ def trace_call(
             () if heap is None else heap.known, [*reachable, *plan.static_objects()],
         )  # fmt: skip
 
+    def refuse_changes(before: list[Any], given: list[Any]) -> None:
+        """Containers that the step changes in place are no inputs."""
+        changes = [(name, old, contents(new)) for name, old, new in zip(plan.names, before, given)]
+        for name, old, new in changes:
+            if has_grown(old, new):
+                raise PlainCall(f"{location}: the step adds elements to argument {name}, or removes some")
+        if heap is not None:
+            heap.refuse_copies({name for name, old, new in changes if old != new}, plan)
+
     def run() -> tuple[ResultTree, HeapPlan, Writes]:
         if heap is None:
             result = describe_result(call(plan.traced(types.input_number)), recorder, types)
@@ -114,19 +123,16 @@ def trace_call(
         given = list(map(followed, plan.traced(types.input_number)))
         before = list(map(contents, given))
         try:
+            returned = call(given)
+            refuse_changes(before, given)
             containers = GivenContainers(plan.nodes, given)
-            result = describe_result(call(given), recorder, types, heap.knows, heap.number_of, containers.path)
+            result = describe_result(returned, recorder, types, heap.knows, heap.number_of, containers.path)
         except NoFlow as reason:  # what a backward pass has left behind was used
             heap.give_up(str(reason))
         except TypeError as error:
             if type(error) is TypeError and heap.is_symbolic:  # perhaps a function has met what is no number
                 heap.give_up(str(error))
             raise
-        changes = [(name, old, contents(new)) for name, old, new in zip(plan.names, before, given)]
-        for name, old, new in changes:
-            if has_grown(old, new):
-                raise PlainCall(f"{location}: the step adds elements to argument {name}, or removes some")
-        heap.refuse_copies({name for name, old, new in changes if old != new}, plan)
         writes = written()
         return result, heap.settle(), writes
 
