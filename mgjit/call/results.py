@@ -91,30 +91,14 @@ class MixedResult(ResultTree):
     def __init__(self, index: int) -> None:
         self.index = index
 
-    def __call__(self, outputs: Any) -> Any:
+    def __call__(self, outputs: Any, arguments: Sequence[Any] = ()) -> Any:
         return TYPES[int(outputs[self.index + 1])](outputs[self.index])
 
-    def expression(self, outputs: str, name_of: Callable[[Any], str]) -> str:
+    def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
         return f"{name_of(TYPES)}[{name_of(int)}({outputs}[{self.index + 1}])]({outputs}[{self.index}])"
 
     def columns(self, outputs: array[float], width: int, rows: int) -> Any:
         return OutputResult(self.index, None).columns(outputs, width, rows)
-
-
-class KnownResult(ResultTree):
-    """An object that existed before the step, which returns it itself."""
-
-    def __init__(self, returned: Any) -> None:
-        self.returned = returned
-
-    def __call__(self, outputs: Any) -> Any:
-        return self.returned
-
-    def expression(self, outputs: str, name_of: Callable[[Any], str]) -> str:
-        return name_of(self.returned)
-
-    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
-        return collect_results([self.returned] * rows)
 
 
 class ConstantResult(ResultTree):
@@ -241,8 +225,8 @@ def describe_result(
         if kind is int:
             recorder.used_as_integers.add(operand)
         return OutputResult(recorder.output(operand), kind)
-    if is_known(returned) and not isinstance(returned, tuple):
-        return KnownResult(returned)
+    if is_known(returned) and not (isinstance(returned, tuple) or _holds_only_numbers(returned)):
+        return ConstantResult(returned)
     found = None if _is_number_like(returned) else _taken_apart(returned)
     if found is not None:
         make, parts = found
@@ -251,8 +235,6 @@ def describe_result(
         if path is not None:
             return GivenResult(path, composite)
         return KnownResult(returned, composite) if is_known(returned) else composite
-    if is_known(returned):
-        return ConstantResult(returned)
     if _is_object(returned):
         fields = _fields_to_return(returned)
         return CompositeResult(_object(type(returned), list(fields)), list(map(describe, fields.values())))
@@ -315,6 +297,12 @@ def _taken_apart(returned: Any) -> tuple[Callable[[list[Any]], Any], list[Any]] 
         names = [field.name for field in dataclasses.fields(returned)]
         return _dataclass(copy.copy(returned), names), [getattr(returned, name) for name in names]
     return None
+
+
+def _holds_only_numbers(returned: Any) -> bool:
+    """Whether something is a container of numbers and of containers of numbers: of these loops make columns."""
+    found = _taken_apart(returned)
+    return found is not None and all(isinstance(part, (int, float)) or _holds_only_numbers(part) for part in found[1])
 
 
 def _is_object(returned: Any) -> bool:
