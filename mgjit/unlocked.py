@@ -1,7 +1,7 @@
 """Steps that threads may run at once: `@mgjit.compile(lock=False)`.
 
-Each thread has a compiled step of its own, with its own inputs, outputs and scratch memory.  Parameters live where the
-first of them has put them, and machine code is shared as between all kernels of equal structure.
+Each thread has its own compiled step, with its own inputs, outputs and scratch memory.  Parameters live where the
+first of these steps has put them, and machine code is shared, as between all kernels of equal structure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 class UnlockedStep(CompiledStep[P, R]):
-    """A step that several threads may run at once: each has a step of its own, over the same parameters."""
+    """A step that several threads may run at once: each thread has its own step, over the same parameters."""
 
     if not TYPE_CHECKING:
         __slots__ = ()
@@ -59,7 +59,7 @@ class UnlockedStep(CompiledStep[P, R]):
 
     @property
     def stats(self) -> Stats:
-        """Of this thread."""
+        """The stats of this thread's step."""
         return self._mine().stats
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""One of several objects of the user's, chosen by a number that is known only at run time.
+"""One of several objects of the user's, chosen by a traced index.
 
 `table[index]` with a traced index: an embedding `wte[token]`, the probability of a target `probs[target]`.  Of numbers
 it is a look-up.  Of objects (parameters, nodes of an autograd graph) it is a `Gathered`: an object of a class derived
@@ -164,7 +164,7 @@ def choice_of(thing: Any) -> tuple[Gatherer, list[Any], Any]:
 
 
 def _is_same(a: Any, b: Any) -> bool:
-    """Whether it does not matter which of two things is meant."""
+    """Whether two things are interchangeable."""
     if isinstance(a, FunctionType) and isinstance(b, FunctionType):  # made anew for each object: `lambda: None`
         return a is b or (a.__code__ is b.__code__ and not a.__closure__ and a.__defaults__ == b.__defaults__)
     if type(a) in (set, frozenset, dict) and type(a) is type(b) and not a and not b:
@@ -196,7 +196,7 @@ def _original(kind: type) -> type:
 
 
 def _single(candidates: list[Any]) -> list[Any]:
-    """Candidates, and instead of those that have been chosen themselves, those among which they were."""
+    """The candidates, where one that was itself chosen is replaced by its own candidates."""
     found: list[Any] = []
     for candidate in candidates:
         found += _single(choice_of(candidate)[1]) if is_gathered(candidate) else [candidate]

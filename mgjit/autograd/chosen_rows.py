@@ -1,7 +1,7 @@
-"""The row of a table that a traced index chooses: `table[index]`, where the table is a list of lists.
+"""The row of a table chosen by a traced index: `table[index]`, where the table is a list of lists.
 
-In Python that is the row in the table, not a copy: what is assigned to `table[index][k]` is found there afterwards,
-and what is assigned to the row by another way is seen in it.  So it is a view:
+In Python this is the row in the table, not a copy: assigning to `table[index][k]` changes the table, and changes to the
+table are seen in the row.  So it is a view:
 
 1. Reading an element chooses among the elements that the rows have there now.
 2. Assigning one assigns it in every row: the new number in the chosen one, its old number in the others.

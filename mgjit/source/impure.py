@@ -1,8 +1,7 @@
-"""What is another at every call, and would be frozen into a step: the time, files, iterators, what is printed.
+"""Impure operations, whose result would be frozen into a step: the time, files, iterators, printing.
 
-Functions of the clock and of files refuse to be called while a step is traced (source/rewriting.py puts the ones below
-in their place), and iterators that existed before the step refuse to go on: each call would have to take the next
-element.
+While a step is traced, functions that read the clock or files raise an error (source/rewriting.py puts the ones below
+in their place), and so do iterators from outside of the step, because each call would have to take the next element.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ def printed(*arguments: Any, **options: Any) -> None:
 
 
 _OUTSIDE = "Call it outside of the step, and pass what it gives as an argument."
-#: Functions that are replaced, by the name of the replacement; the replacements; and the modules, or classes, in which
-#: code may name them.
+#: The functions that are replaced, by the name of the replacement; the replacements; and the modules or classes through
+#: which code may refer to them.
 ORIGINALS: dict[str, Any] = {f"time_{name}": getattr(time, name) for name in _CLOCKS}
 ORIGINALS.update(open=open, input=input, print=print)
 HELPERS: dict[str, Callable[..., Any]] = {
@@ -60,7 +59,7 @@ HELPERS["print"] = printed
 
 
 def names_in(name: str, meant: Any) -> dict[str, str]:
-    """What code can call by a name that means `meant`, and the names of the replacements."""
+    """The calls that code can make through a name for `meant`, with the names of their replacements."""
     if meant is time:
         return {f"{name}.{clock}": f"time_{clock}" for clock in _CLOCKS}
     if meant is datetime or meant is datetime.datetime:
@@ -70,10 +69,10 @@ def names_in(name: str, meant: Any) -> dict[str, str]:
 
 
 class Iterators:
-    """Iterators that exist before a step.  Those of itertools.count give numbers while it is traced, and are reported.
+    """Iterators that existed before a step.  Those of itertools.count go on while it is traced, and are reported.
 
     Args:
-        found: where they are, and they.
+        found: their places, and the iterators.
     """
 
     def __init__(self, found: Sequence[tuple[Place, Any]]) -> None:
@@ -82,17 +81,17 @@ class Iterators:
         self._others = [(place, thing) for place, thing in others if not isinstance(place, Root)]
 
     def halt(self) -> None:
-        """Let them refuse to go on; `restore` must follow."""
+        """Replace them by stand-ins that raise; `restore` must follow."""
         for place, iterator in self._others:
             place.write(_Halted(iterator, place.describe()))
 
     def restore(self) -> None:
-        """Put them back."""
+        """Restore the iterators."""
         for place, iterator in self._others:
             place.write(iterator)
 
     def advanced(self) -> list[Place]:
-        """Where those are that have gone on."""
+        """The places of those that have advanced."""
         return [place for place, counter, before in self._counts if repr(counter) != before]
 
 
@@ -100,7 +99,7 @@ class _Halted:
     """Stands for an iterator while a step is traced.
 
     Args:
-        text: where it is.
+        text: describes its place.
     """
 
     __slots__ = ("_text", "original")

@@ -1,7 +1,7 @@
-"""For the time of a trace, the user's functions run rewritten (source/rewriting.py).
+"""Install the rewritten code of the user's functions during a trace (source/rewriting.py).
 
-The functions themselves stay: only their `__code__` is exchanged, so closures, defaults, decorators and identities are
-what they were.  Rewritten code means the same for everything that is not traced, also in other threads meanwhile.
+The function objects stay the same: only their `__code__` is exchanged, so closures, defaults, decorators and identities
+are unchanged.  For everything that is not traced, rewritten code means the same, also in other threads.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 
 def with_captured_functions(functions: Iterable[FunctionType], work: Callable[[], T]) -> T:
-    """`work()`, while functions run rewritten."""
+    """Return `work()`, run while these functions have their rewritten code."""
     changed: list[tuple[FunctionType, CodeType]] = []
 
     def run() -> T:
-        # The helpers stay: calls of other threads, or a generator, may go on with rewritten code after the trace.
+        # The helpers are not removed: other threads, or a generator, may still run rewritten code after the trace.
         for name, thing in {NAME_OF_HELPERS: HELPERS, **STAND_INS}.items():
             setattr(builtins, name, thing)
         for function, code in rewritten(functions):

@@ -1,4 +1,4 @@
-"""What rewritten code calls where it may meet a traced number: Python's own meaning for everything else.
+"""The functions that rewritten code calls where it may meet a traced number.
 
 Rewritten functions (source/rewriting.py) find these under one name.  Each does exactly what the syntax or builtin that
 it stands for does, unless an operand is traced; then it records the operation with the same result, or raises a
@@ -200,7 +200,7 @@ _MATHEMATICS: dict[str, Callable[..., Any]] = {
     "isfinite": lambda x: x - x == 0.0,
 }
 
-#: What is replaced, by the name of the replacement.
+#: The functions that are replaced, by the name of the replacement.
 REPLACEMENTS: dict[str, Any] = {"max": max, "min": min, "float": float, "int": int, "round": round, "type": type}
 REPLACEMENTS.update(impure.ORIGINALS)
 REPLACEMENTS.update({f"math_{name}": original for name, original in vars(math).items() if callable(original)})

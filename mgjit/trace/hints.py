@@ -1,7 +1,7 @@
-"""What the author of a step could write differently: powers that have a faster spelling.
+"""Hints for the author of a step: powers that have a faster spelling.
 
-`x ** 2` is a call of the C library's pow, because that is what Python does, and pow is not always equal to
-`x * x`.  Which of the two is meant only the author can say, so it is said in `explain()` and never done.
+`x ** 2` is a call of the C library's pow, because that is what Python does, and pow is not always equal to `x * x`.
+Only the author can decide which of the two to use, so `explain()` points it out, and nothing is changed.
 """
 
 from __future__ import annotations
