@@ -327,7 +327,7 @@ class Kernels:
         stats.compile_seconds = facts["compile_seconds"]
         for name in ("records", "loops", "statements", "lines", "cache", "backend", "compiler"):
             setattr(stats, name, facts[name])
-        description = ", ".join(f"{name}: {node.describe()}" for name, node in zip(plan.names, plan.nodes))
+        description = ", ".join(f"{name}: {node.outline()}" for name, node in zip(plan.names, plan.nodes))
         stats.kernels.append(f"({description}) {facts['structure'][:12]}")
         stats.members.append(
             Member(

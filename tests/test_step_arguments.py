@@ -310,3 +310,45 @@ def test_attributes_of_a_dataclass_that_are_no_fields_are_inputs() -> None:
 
     assert [step(Config(rate), 3.0) for rate in (1.0, 2.0, 4.0, 8.0, 16.0)] == [3.0, 1.5, 0.75, 0.375, 0.1875]
     assert step.stats.traces == 1
+
+
+@dataclasses.dataclass
+class _Sizes:
+    n: int
+    rate: float
+
+
+@pytest.mark.parametrize(
+    ("function", "make"),
+    [
+        (lambda c, xs: sum([xs[i] * c["rate"] for i in range(c["n"])]), lambda n: {"n": n, "rate": 0.5 * n}),
+        (lambda c, xs: [sum([xs[i] * c.rate for i in range(c.n)]), c.n], lambda n: _Sizes(n, 0.5 * n)),
+        (lambda c, xs: [[xs[i] * x for i in range(m)] for m, x in zip(c, xs)], lambda n: [n, n - 1]),
+        (lambda c, xs: [0.0] * c["s"][0][1] + [c["s"][1][0] * xs[0]], lambda n: {"s": [[7, n], [n, 7]]}),
+        (lambda c, xs: {c[0]: xs[0] * c[1]}, lambda n: (n, n + 1)),
+    ],
+    ids=["dict", "dataclass", "list", "nested", "key"],
+)
+def test_ints_inside_of_arguments_as_lengths_and_keys(function: Callable[..., Any], make: Callable[[int], Any]) -> None:
+    """Each value is a trace of its own; other numbers beside it are inputs."""
+
+    def step(c: Any, xs: Any) -> Any:
+        return function(c, xs)
+
+    compiled = mgjit.compile(step)
+    for n in (1, 2, 3, 2, 1, 3) * 2:
+        assert repr(compiled(make(n), [n + 0.5, 2.0, 3.0])) == repr(step(make(n), [n + 0.5, 2.0, 3.0]))
+    assert compiled.stats.traces == 3
+
+
+def test_the_table_tells_nested_structures_apart() -> None:
+    @mgjit.compile
+    def step(batch: Any, c: Any = None) -> Any:
+        return sum([x for row in batch for x in row])
+
+    for lengths in ((1, 2), (2, 1), (1, 2, 2, 3)):
+        step([[0.5] * length for length in lengths], _Sizes(3, 0.5))
+    rows = [line.split("  ")[0] for line in step.stats.table().splitlines()[1:]]
+    assert rows[0] == "(batch: list of length 2 (1 numbers, 2 numbers), c: _Sizes (n: integer, rate: number))"
+    assert rows[2].startswith("(batch: list of length 4 (1 numbers, 2 x 2 numbers, 3 numbers)")
+    assert len(set(rows)) == 3

@@ -11,7 +11,7 @@ import numbers
 import struct
 from array import array
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, Callable
 
 from ..engine.precision import FLOAT64, Precision
@@ -31,6 +31,8 @@ ELEMENT_FORMATS = frozenset("bBhHiIlLqQfd?")
 _WIDE = 4
 #: float64 holds all integers up to this one.
 EXACT_INTEGERS = FLOAT64.largest_integer
+#: So many parts of a container are named in the outline of a structure.
+_MOST_OUTLINED = 16
 
 
 class Frame:
@@ -70,6 +72,11 @@ class Node:
     def describe(self) -> str:
         """A few words for reports."""
         return str(self.key)
+
+    def outline(self) -> str:
+        """The whole structure, in short: what tells the kernels of a step apart."""
+        parts = self.children()
+        return f"{self.describe()} ({_grouped(parts)})" if parts else self.describe()
 
 
 class NumberNode(Node):
@@ -164,6 +171,17 @@ class NumbersNode(Node):
     def traced(self, make: MakeNumber) -> Any:
         places = iter(range(self.place, self.place + self._size))
         return _nest(places, self.shape, self.kinds, lambda place: make(place, self.integer))
+
+    def path_of(self, path: str, index: int) -> str | None:
+        """The path of the number that is input `index`, below the path of this argument; None when it is no part."""
+        position = index - self.place
+        if not 0 <= position < self._size:
+            return None
+        steps = ""
+        for length in reversed(self.shape):
+            position, last = divmod(position, length)
+            steps = f"[{last}]{steps}"
+        return path + steps
 
     def describe(self) -> str:
         return " x ".join(map(str, self.shape)) + (" integers" if self.integer else " numbers")
@@ -421,6 +439,17 @@ def attributes_of_dataclass(argument: Any) -> list[str]:
     """The names of the fields of a dataclass instance, and of the attributes that it has besides."""
     fields = [f.name for f in dataclasses.fields(argument)]
     return fields + [name for name in getattr(argument, "__dict__", ()) if name not in fields]
+
+
+def _grouped(parts: Sequence[tuple[str, Node]]) -> str:
+    """The outlines of parts; equal ones that follow each other are counted, elements of lists have no names."""
+    named = [(name if name.startswith(".") or "'" in name else "", part.outline()) for name, part in parts]
+    texts = []
+    for (name, outline), group in groupby(named):
+        count = len(list(group))
+        texts.append(f"{name.strip('.[]')}: {outline}" if name else outline if count == 1 else f"{count} x {outline}")
+    more = [] if len(texts) <= _MOST_OUTLINED else [f"... {len(texts)} in all"]
+    return ", ".join([*texts[:_MOST_OUTLINED], *more])
 
 
 class Identity:

@@ -54,7 +54,7 @@ class ArgumentPlan:
     def __init__(self, names: Sequence[str], nodes: list[Node], packed: int, buffers: list[BufferNode],
                  values: list[Value], precision: Precision) -> None:  # fmt: skip
         self.precision = precision
-        #: Names of the arguments that are no inputs, and the identities of all.
+        #: Paths of the arguments, and of numbers in them, that are no inputs; and the identities of all arguments.
         self.fixed: frozenset[str] = frozenset()
         self.identities: list[int] = []
         self.names, self.nodes = list(names), nodes
@@ -94,9 +94,12 @@ class ArgumentPlan:
         return [node.argument for node in self._all_nodes() if isinstance(node, StaticNode) and not node.by_value]
 
     def name_of_number(self, index: int) -> str | None:
-        """The name of the argument that is input `index`; None when it is part of one."""
-        numbers = zip(self.names, self.nodes)
-        return next((name for name, n in numbers if isinstance(n, NumberNode) and n.place == index), None)
+        """The path of the number that is input `index`, such as `config['n']`; None for an element of a buffer."""
+        for name, node in zip(self.names, self.nodes):
+            found = _path_of_number(name, node, index)
+            if found is not None:
+                return found
+        return None
 
     def bound_of_input(self, index: int) -> int | None:
         """How large the int in an input can be; 0 where there is none, None where its limit decides."""
@@ -182,6 +185,15 @@ def _difference(path: str, mine: Node, theirs: Node) -> str:
     return f"{path} was {mine.describe()}, is {theirs.describe()}"
 
 
+def _path_of_number(path: str, node: Node, index: int) -> str | None:
+    if isinstance(node, NumberNode):
+        return path if node.place == index else None
+    if isinstance(node, NumbersNode):
+        return node.path_of(path, index)
+    parts = (_path_of_number(path + name, part, index) for name, part in node.children())
+    return next((found for found in parts if found is not None), None)
+
+
 # ---- planning -----------------------------------------------------------------------------------
 
 
@@ -194,8 +206,8 @@ def bind(signature: Signature, given: Sequence[Any], named: Mapping[str, Any], n
 
 
 class _Planner:
-    def __init__(self, value_slots: bool, precision: Precision) -> None:
-        self.precision = precision
+    def __init__(self, static: Collection[str], value_slots: bool, precision: Precision) -> None:
+        self.static, self.precision = static, precision
         self.packed = 0
         self.buffers: list[BufferNode] = []
         self.values: list[Value] = []
@@ -203,7 +215,7 @@ class _Planner:
 
     def node(self, argument: Any, path: str) -> Node:
         kind = type(argument)
-        if kind is bool or argument is None or kind is str or _is_numpy_bool(argument):
+        if path in self.static or kind is bool or argument is None or kind is str or _is_numpy_bool(argument):
             return StaticNode(argument)
         if is_traced(argument):
             leaked()
@@ -249,7 +261,7 @@ class _Planner:
 
     def sequence(self, argument: Any, path: str) -> Node:
         shape, kinds, integer = _regular_shape(argument)
-        if shape:
+        if shape and not any(fixed.startswith(f"{path}[") for fixed in self.static):
             check_exact(_flat(argument, len(shape)), path)
             size = 1
             for length in shape:
@@ -272,18 +284,18 @@ def plan_arguments(
     Args:
         names: the names of the parameters of the step, for messages.
         arguments: one object for each name.
-        static: names whose arguments are compared, not traced.
+        static: paths of what is compared, not traced: names, or numbers in arguments, such as `config['n']`.
         value_slots: copy argument Values in and out instead of knowing them by identity.
         precision: what numbers are rounded to.
 
     Raises:
         ArgumentError: an argument cannot be an input.
     """
-    planner = _Planner(value_slots, precision)
+    planner = _Planner(static, value_slots, precision)
     nodes: list[Node] = []
     for name, argument in zip(names, arguments):
         try:
-            nodes.append(StaticNode(argument) if name in static else planner.node(argument, name))
+            nodes.append(planner.node(argument, name))
         except RecursionError:
             raise ArgumentError(
                 f"{user_location()}: argument {name} is nested too deeply, or contains itself. Pass a flat list."
