@@ -1,7 +1,7 @@
-"""Tracebacks show the user's frames: those of this package are left out, except for the entry itself.
+"""Shorten tracebacks to the user's frames: those of this package are left out, except for the entry itself.
 
-Between the call of a step and the line of it that fails lie some forty frames that say nothing to the user.
-`MGJIT_LOG=2` keeps them, and so does an error that no line of the user's has caused, which is probably a defect.
+Between the call of a step and the line in it that fails are some forty frames that tell the user nothing.
+`MGJIT_LOG=2` keeps them; they are also kept if no line of the user's caused the error, which is probably a defect.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def with_short_tracebacks(entry: F) -> F:
-    """A function by which user code enters this package: what it raises has a short traceback."""
+    """Decorate a function through which user code enters this package: its exceptions get a short traceback."""
 
     @functools.wraps(entry)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -39,7 +39,7 @@ def _is_expected(error: BaseException) -> bool:
 
 
 def _shortened(traceback: TracebackType | None, is_expected: bool) -> TracebackType | None:
-    """A traceback without the frames of this package; as it is when nothing would be left of what nobody expects."""
+    """A traceback without the frames of this package; unchanged if that would leave nothing of an unexpected error."""
     of_user = [part for part in _parts(traceback) if not is_package_file(part.tb_frame.f_code.co_filename)]
     if not of_user and not is_expected:
         return traceback
@@ -47,7 +47,7 @@ def _shortened(traceback: TracebackType | None, is_expected: bool) -> TracebackT
     for part in reversed(of_user):
         try:
             made = TracebackType(made, part.tb_frame, part.tb_lasti, part.tb_lineno)
-        except TypeError:  # an interpreter that makes no tracebacks
+        except TypeError:  # an interpreter on which tracebacks cannot be made
             return traceback
     return made
 

@@ -1,18 +1,19 @@
 """`backward()` of a graph in which a traced number has chosen between nodes.
 
-Which node `probs[target]` is decides in which order a depth-first search meets the others: the chosen one and its
+Which node `probs[target]` is decides the order in which a depth-first search visits the others: the chosen node and its
 operands come first, and are skipped where the search meets them again.  So the order depends on the target:
 
 1. The search is the usual one (autograd/graph_style.py), over objects; a gathered object (autograd/chosen.py) is a node
-   whose operands are gathered in turn, or shared by all candidates.
-2. A candidate that is met after a gathered object that may be it, is visited on condition that it is not the one.
-3. In reverse order, each node contributes to the gradients of its operands; one that was visited on a condition
-   leaves them as they are where the condition does not hold (autograd/chosen_gradients.py).
+   whose operands are themselves gathered, or shared by all candidates.
+2. A candidate met after the gathered object that may stand for it is visited on the condition that it is not the chosen
+   one.
+3. In reverse order, each node contributes to the gradients of its operands; one that was visited on a condition leaves
+   them unchanged if the condition does not hold (autograd/chosen_gradients.py).
 
 So every gradient is added up in the order of the search that Python would have made, for every target.
 
-Only what is computed from chosen nodes, or chosen itself, has to be recorded operation by operation.  Below of that,
-where no choice matters any more, the pass can be taken symbolically (autograd/symbolic.py): `backward_until_choices`.
+Only nodes that are chosen, or computed from chosen ones, have to be recorded operation by operation.  Below them, where
+choices no longer matter, the pass can be symbolic (autograd/symbolic.py): `backward_until_choices`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> 
     """Set the gradients of what depends on choices, and return the flow of gradients from there on.
 
     Raises:
-        NoFlow: what depends on choices and what does not alternate in adding to some gradient.
+        NoFlow: contributions that depend on choices, and others, alternate in some gradient.
     """
     search = _searched(style, root)
     choosing = search.choosing()
@@ -46,7 +47,7 @@ def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> 
         root.grad = 0
         return Flow(root, edges, seed=style.seed)
     search.refuse_alternation(choosing)
-    recorder.keeps_neutral = False  # what is recorded now is not differentiated
+    recorder.keeps_neutral = False  # what is recorded from now on is not differentiated
     search.record(root, [node for node in search.order if id(node) in choosing])
     recorder.keeps_neutral = True
     return Flow(None, edges)
@@ -62,7 +63,7 @@ class _Search:
     def __init__(self, style: GraphStyle) -> None:
         self._style = style
         self.order: list[Any] = []
-        #: By node: the number that is true where it is the chosen one, and was visited as such.
+        #: For each conditional node, the traced test whether it is the chosen one, which was visited before.
         self.not_if: dict[int, Any] = {}
         self._entered: set[int] = set()
         self._chosen: list[Any] = []
@@ -70,10 +71,10 @@ class _Search:
     def enter(self, node: Any) -> bool:
         if not is_gathered(node):
             self._entered.add(id(node))
-            return True  # also of a leaf, which contributes nothing
+            return True  # a leaf contributes nothing
         gatherer, candidates, index = choice_of(node)
         if not self._style.operands_of(node):
-            return True  # a parameter contributes nothing, in whatever order
+            return True  # a parameter contributes nothing, so its order does not matter
         visited = [id(candidate) in self._entered for candidate in candidates]
         if all(visited) and not any(id(candidate) in self.not_if for candidate in candidates):
             return False
@@ -89,7 +90,7 @@ class _Search:
         return True
 
     def record(self, root: Any, order: list[Any]) -> None:
-        """Let nodes contribute to the gradients of their operands, the last one first."""
+        """Record the contributions of nodes to the gradients of their operands, last node first."""
         gradients = GatheredGradients(self._style, self._chosen, self.not_if)
         gradients.start(root)
         for node in reversed(order):
@@ -97,7 +98,7 @@ class _Search:
         gradients.finish()
 
     def choosing(self) -> set[int]:
-        """The nodes that are chosen, may be chosen, or are computed from such; all computed from them are, too."""
+        """The nodes that are chosen, may be chosen, or depend on such nodes."""
         found: set[int] = set()
         for node in self.order:
             operands = self._style.operands_of(node)
@@ -107,7 +108,7 @@ class _Search:
         return found
 
     def refuse_alternation(self, choosing: set[int]) -> None:
-        """Raise NoFlow unless each gradient gets first all that depends on choices."""
+        """Raise NoFlow unless each gradient first receives all contributions that depend on choices."""
         later: set[int] = set()
         for node in reversed(self.order):
             for operand in self._style.operands_of(node):

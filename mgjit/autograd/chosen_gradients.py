@@ -1,12 +1,12 @@
-"""Gradients of nodes of which a traced index chooses one, while a backward pass is recorded.
+"""The gradients of nodes of which a traced index chooses one, while a backward pass is recorded.
 
-A candidate has two gradients: one for runs in which it is the chosen node, and one for all others.
+Each candidate has two gradients: one for runs in which it is the chosen node, and one for all other runs.
 
-1. What is added by a node that is always visited counts in both.
-2. What is added by way of the gathered object counts in the first; as it is the same for all candidates, it is kept
+1. Contributions from a node that is always visited go to both.
+2. Contributions through the gathered object go to the first; since they are the same for all candidates, they are kept
    once for all, until something else is added to one of them.
-3. What is added by a candidate of the same index, which is visited in the other runs only, counts in the second, and
-   needs no condition: nobody looks at it in the runs where it is wrong.
+3. Contributions from a candidate of the same index, which is visited only in the other runs, go to the second; they
+   need no condition, because the second is not read in runs where they would be wrong.
 4. When the chosen node passes its gradient on, that of the chosen candidate is looked up.
 
 So conditions are needed only where different rows meet: in what they share, and in parameters.
@@ -27,7 +27,7 @@ class GatheredGradients:
     Args:
         style: how the class keeps its graph.
         chosen: the gathered nodes.
-        not_if: by identity, for candidates that are visited unless they are chosen, the test whether they are.
+        not_if: for candidates that are visited unless they are chosen, the test whether they are, by identity.
     """
 
     def __init__(self, style: GraphStyle, chosen: list[Any], not_if: dict[int, Any]) -> None:
@@ -48,7 +48,7 @@ class GatheredGradients:
             choice.for_all = self._style.seed
 
     def contribute(self, node: Any) -> None:
-        """Add what a node contributes to the gradients of its operands."""
+        """Add the contributions of a node to the gradients of its operands."""
         style, choice, condition = self._style, self._choices.get(id(node)), self._not_if.get(id(node))
         gradient = node.grad if choice is None else choice.gradient()
         for operand, derivative in zip(style.operands_of(node), getattr(node, style.derivatives)):
@@ -71,7 +71,7 @@ class GatheredGradients:
             operand.grad = _sum(operand.grad, contribution, condition)
 
     def finish(self) -> None:
-        """Let candidates show the gradient that they have in the end."""
+        """Assign the final gradients to the candidates."""
         for choice in self._choices.values():
             choice.show()
 
@@ -80,7 +80,7 @@ class _Choice:
     """The gradient of the chosen one of some candidates.
 
     Attributes:
-        for_all: where it does not matter which one that is.
+        for_all: the gradient as long as it is the same for all candidates.
     """
 
     def __init__(self, gatherer: Gatherer, candidates: list[Any], index: Any) -> None:
@@ -94,13 +94,13 @@ class _Choice:
         return self._gatherer.test(self._index, k)
 
     def gradient(self) -> Any:
-        """Of the chosen one."""
+        """The gradient of the chosen one."""
         if self._own is not None:
             self.for_all, self._own = self._gatherer.choose(self._own, self._index), None
         return self.for_all
 
     def change(self, new: Callable[[Any], Any]) -> None:
-        """Replace the gradient of whichever is chosen."""
+        """Replace the gradient of whichever candidate is chosen."""
         self.for_all = new(self.gradient())
 
     def change_one(self, k: int, new: Callable[[Any], Any]) -> None:
@@ -110,7 +110,7 @@ class _Choice:
         self._own[k] = new(self._own[k])
 
     def show(self) -> None:
-        """Let every candidate have the gradient that is right in all cases, once somebody asks for it."""
+        """Assign each candidate a gradient that is right in all cases, and worked out only if it is read."""
         for k, candidate in enumerate(self.candidates):
             mine = self.for_all if self._own is None else self._own[k]
             candidate.grad = self._gatherer.when_used(self._shown(k, mine, candidate.grad))
@@ -120,5 +120,5 @@ class _Choice:
 
 
 def _sum(old: Any, contribution: Any, condition: Any) -> Any:
-    """`old + contribution`, and `old` where there is a condition and it holds."""
+    """`old + contribution`, or `old` if there is a condition and it holds."""
     return old + contribution if condition is None else condition._select(condition, old, old + contribution)

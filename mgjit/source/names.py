@@ -1,14 +1,14 @@
-"""Functions without text: what they call is replaced in their names.
+"""Rename what functions without source text call, in their bytecode.
 
-A function that was made by `exec`, or typed into an older REPL, cannot be parsed.  But the functions that ask for the
-number itself (`math.exp`, `max`, ...) can be replaced all the same: bytecode finds them by name, and other names, which
-mean the replacements, take their place.  Tests and look-ups stay what they are; of traced numbers they are reported.
+A function that was made by `exec`, or typed into an older REPL, has no source to parse.  But functions that need the
+number itself (`math.exp`, `max`, ...) can still be replaced: bytecode finds them by name, so other names, which refer
+to the replacements, are put there.  Tests and look-ups are not changed; on traced numbers they raise an error.
 
-1. A global variable that means such a function is read under the name of the replacement.
-2. A global variable that means such a module, where an attribute of it is wanted, is read under the name of a stand-in,
-   which has all that the module has, and the replacements.
-3. For that, one operand of one instruction is changed, and the outcome is looked at again: an interpreter whose
-   bytecode is another gets the function as it is.
+1. A global variable that refers to such a function is read under the name of the replacement.
+2. A global variable that refers to such a module, and of which an attribute is read, is read under the name of a
+   stand-in, which has everything that the module has, and the replacements.
+3. This changes one operand of one instruction, and the result is checked: on an interpreter whose bytecode is
+   different, the function is left as it is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _is_replaced(module: ModuleType, name: str) -> bool:
 
 
 _MODULES = {module.__name__: module for module in (math, time)}
-#: What the new names mean.  Types are left out: their names are also used for `isinstance`.
+#: The objects that the new names refer to.  Types are left out, because their names are also used for `isinstance`.
 STAND_INS: dict[str, Any] = {
     **{f"__mgjit_{name}__": vars(HELPERS)[name] for name, thing in REPLACEMENTS.items() if not isinstance(thing, type)},
     **{f"__mgjit_{name}__": _stand_in(module) for name, module in _MODULES.items()},
@@ -43,10 +43,10 @@ STAND_INS: dict[str, Any] = {
 
 
 def renamed(code: CodeType, namespace: Mapping[str, Any]) -> CodeType:
-    """The code of a function, or of one inside it, with other names; the same object when there are none.
+    """The code of a function, or of one inside it, with names replaced; the same object if there is nothing to replace.
 
     Args:
-        namespace: what names of the function mean, builtins included.
+        namespace: the globals of the function, including builtins.
     """
     constants = tuple([renamed(part, namespace) if isinstance(part, CodeType) else part for part in code.co_consts])
     if any(new is not old for new, old in zip(constants, code.co_consts)):
@@ -68,7 +68,7 @@ _SHIFT = int(sys.version_info >= (3, 11) and sys.implementation.name == "cpython
 
 
 def _new_names(code: CodeType, namespace: Mapping[str, Any]) -> dict[int, str]:
-    """The instructions that read a variable under another name, by their offsets."""
+    """The instructions that are to read another variable: its name, by the offset of the instruction."""
     known = {id(original): name for name, original in REPLACEMENTS.items()}
     instructions = [found for found in dis.get_instructions(code) if found.opname != "EXTENDED_ARG"]
     found = {}

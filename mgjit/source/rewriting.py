@@ -1,17 +1,17 @@
-"""Functions of the user, rewritten so that traced numbers can go where Python asks for real ones.
+"""Rewrite the user's functions so that traced numbers can be used where Python needs real ones.
 
-The source of a function is parsed, changed, and compiled; the function itself stays what it is, and gets the new code
-for the time of a trace (source/installed.py).  What changes:
+The source of a function is parsed, changed, and compiled; the function object stays the same, and has the new code
+during a trace (source/installed.py).  What changes:
 
 1. `a if test else b`, `a and b`, `a or b`, `not a` and `a < b < c` become calls that select when the test is traced.
-2. `table[index]`, also assigned to, becomes a call that looks elements up when the index is traced.
-3. Functions that ask for the number itself (`max`, `float`, `type`, `math.exp`, ...) are replaced by ones that take
-   traced numbers as well (source/semantics.py).
-4. The tests of `if` and `while` are passed to a function that reports a traced one together with its text.
+2. `table[index]`, also as a target, becomes a call that looks elements up (or assigns them) if the index is traced.
+3. Functions that need the number itself (`max`, `float`, `type`, `math.exp`, ...) are replaced by ones that also take
+   traced numbers (source/semantics.py).
+4. The tests of `if` and `while` are passed to a function that raises an error with the text of the test if it is
+   traced.
 
-Code that cannot be changed so without another meaning (a `yield`, `await`, `:=` or `super()` would end up in a
-function of its own) stays as it is.  Of a function whose source is not what it was compiled from, only names change
-(source/names.py).
+Code whose meaning this would change (a `yield`, `await`, `:=` or `super()` would end up in another function) stays as
+it is.  If the source of a function is not found, only names in its bytecode change (source/names.py).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def rewritten(functions: Iterable[FunctionType]) -> list[tuple[FunctionType, Cod
 
 
 def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
-    """Names, and names with an attribute, that mean something with a replacement; and what its name is."""
+    """The names (also with an attribute) that refer to something replaced, with the name of the replacement."""
     namespace = function.__globals__
     known = {id(original): name for name, original in REPLACEMENTS.items()}
     found: dict[str, str] = {}
@@ -72,7 +72,7 @@ def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _rewritten(text: Text, code: CodeType, meanings: tuple[tuple[str, str], ...]) -> CodeType | None:
-    """The new code of a function; None when it stays as it is."""
+    """The new code of a function; None if it is unchanged."""
     tree = ast.parse(text.lines, text.filename)
     node = _function_at(tree, text.place)
     rewriter = _Rewriter(dict(meanings), text.lines)
@@ -87,7 +87,7 @@ def _rewritten(text: Text, code: CodeType, meanings: tuple[tuple[str, str], ...]
 
 
 def _function_at(tree: ast.Module, place: tuple[int, int]) -> Any:
-    """The function at a place, looked for only in what contains its line."""
+    """The function at a place; only nodes that contain its line are searched."""
     pending: list[ast.AST] = [tree]
     while True:
         node = pending.pop()
@@ -131,7 +131,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
-        for statement in node.body:  # a new function would not see the names of the class
+        for statement in node.body:  # not rewritten itself: a lambda in it would not see the names of the class
             if isinstance(statement, ast.FunctionDef):
                 self.function(statement)
         return node
@@ -237,13 +237,13 @@ class _Rewriter(ast.NodeTransformer):
 
 
 def _later(node: Any) -> ast.Lambda:
-    """An expression that is evaluated when it is called."""
+    """A lambda around an expression, which postpones its evaluation."""
     nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
     return ast.copy_location(ast.Lambda(nothing, node), node)
 
 
 def _is_plain(node: Any) -> bool:
-    """Whether a test has a truth value for certain."""
+    """Whether a test is certain to have a truth value."""
     if isinstance(node, ast.Constant):
         return True
     if isinstance(node, ast.Call):
@@ -259,14 +259,14 @@ def _is_plain(node: Any) -> bool:
 
 
 def _is_plain_index(node: Any) -> bool:
-    """Whether an index is written down."""
+    """Whether an index is a literal."""
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.operand, ast.Constant)
     return isinstance(node, (ast.Constant, ast.Slice, ast.Tuple))
 
 
 def _has_its_own_meaning(*nodes: Any) -> bool:
-    """Whether something in expressions depends on which function it is in."""
+    """Whether expressions contain anything whose meaning depends on the function around it."""
     return any(
         isinstance(part, _HAS_ITS_OWN_MEANING) or (isinstance(part, ast.Call) and _dotted(part.func) in _OF_THE_FRAME)
         for node in nodes

@@ -1,11 +1,11 @@
-"""The text that a function was compiled from: proved to be it, not only found where it should be.
+"""Find the source text that a function was compiled from, and prove that it is the right one.
 
-1. `linecache` has the lines: of files, archives and doctests, of the cells of a notebook and of the REPL.
-2. Functions and classes at the top of that text which do not contain the function are left out: they would only take
-   time to compile.
-3. What is left is compiled again.  One function in it must have the same code, instruction for instruction; otherwise
-   the text is not, or no longer, the one.  Notebooks and REPLs compile each statement by itself, which makes a
-   difference: CPython calls attributes of modules in another way when they are imported by the same text.
+1. `linecache` has the lines of files, archives, doctests, notebook cells and the REPL.
+2. Functions and classes at the top level of that text that do not contain the function are left out, because compiling
+   them would only take time.
+3. The rest is compiled again.  One function in it must have the same code, instruction for instruction; otherwise the
+   text is not, or no longer, that of the function.  Notebooks and REPLs compile each statement separately, which makes
+   a difference: CPython calls attributes of modules in another way if the same text imports them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _FUTURE = functools.reduce(int.__or__, (getattr(future, name).compiler_flag for 
 
 
 class Text(NamedTuple):
-    """Where the text of a function is.
+    """The text of a function.
 
     Attributes:
-        lines: the file, or part of it, in which all is at its place.
+        lines: the file, or part of it, with everything at its original position.
         place: line and column of the function's node.
-        flags: what `compile` needs besides, such as annotations that are not evaluated.
+        flags: compiler flags, such as that for postponed evaluation of annotations.
     """
 
     lines: str
@@ -41,21 +41,21 @@ class Text(NamedTuple):
 
 
 def text_of(function: FunctionType) -> Text | None:
-    """The text that a function was compiled from; None when there is none, or not this one."""
+    """The text that a function was compiled from; None if it cannot be found."""
     code = function.__code__
     found = _found(_lines_of(function), code)
-    if found is None:  # what `linecache` remembers may be older than the function
+    if found is None:  # the cached lines may be older than the function
         linecache.checkcache(code.co_filename)
         found = _found(_lines_of(function), code)
     return found
 
 
 def _lines_of(function: FunctionType) -> str:
-    """The lines of a function's file; an archive is asked by way of the module's loader."""
+    """The lines of a function's file; in an archive, they come from the module's loader."""
     filename = function.__code__.co_filename
     try:
         lines = "".join(linecache.getlines(filename, function.__globals__))
-    except Exception:  # of somebody's loader
+    except Exception:  # raised by the loader
         return ""
     if _texts.get(filename) != lines:
         if len(_texts) > _MOST_TEXTS:
@@ -82,7 +82,7 @@ def _found(lines: str, code: CodeType) -> Text | None:
 
 @functools.lru_cache(maxsize=64)
 def _definitions(lines: str, filename: str) -> list[tuple[int, int]] | None:
-    """First and last line of each function and class at the top of a file; None when it is no Python."""
+    """First and last line of each function and class at the top level of a file; None if it is not Python."""
     try:
         tree = ast.parse(lines, filename)
     except (SyntaxError, ValueError, RecursionError):
@@ -93,7 +93,7 @@ def _definitions(lines: str, filename: str) -> list[tuple[int, int]] | None:
 
 @functools.lru_cache(maxsize=256)
 def _part_around(lines: str, filename: str, line: int) -> str | None:
-    """A file without the functions and classes that do not contain a line, all else where it was."""
+    """A file without the functions and classes that do not contain a line; all else keeps its position."""
     definitions = _definitions(lines, filename)
     if definitions is None:
         return None
@@ -104,14 +104,14 @@ def _part_around(lines: str, filename: str, line: int) -> str | None:
     return "\n".join(found)
 
 
-_Key = tuple[str, int]  # functions are known by their name, and the line in which their decorators begin
+_Key = tuple[str, int]  # identifies a function: its name, and the line in which its decorators begin
 
 
 @functools.lru_cache(maxsize=256)
 def _functions_in(
     part: str, filename: str, flags: int, line: int
 ) -> tuple[dict[_Key, list[tuple[int, int]]], dict[_Key, list[CodeType]]]:
-    """Where the functions in a part of a file are, and what Python may make of those around a line."""
+    """The places of the functions in a part of a file, and the code objects of those that contain a line."""
     tree = ast.parse(part, filename)
     places: dict[_Key, list[tuple[int, int]]] = {}
     for node in ast.walk(tree):
@@ -127,7 +127,7 @@ def _functions_in(
 
 
 def first_line(node: Any) -> int:
-    """The first line of a statement, that of its decorators included."""
+    """The first line of a statement, including its decorators."""
     lines: list[int] = [node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))]
     return min(lines)
 
@@ -136,7 +136,7 @@ _COMPARED = ("co_code", "co_name", "co_names", "co_varnames", "co_freevars", "co
 
 
 def is_same_code(a: Any, b: Any) -> bool:
-    """Whether two code objects do the same, constants of equal value and different type told apart."""
+    """Whether two code objects do the same; constants of equal value but different type differ."""
     return (
         all(getattr(a, name) == getattr(b, name) for name in _COMPARED)
         and len(a.co_consts) == len(b.co_consts)
