@@ -1,13 +1,13 @@
-"""Traced numbers: what plain floats and ints are while a step is traced.
+"""Traced numbers, which stand for plain floats and ints while a step is traced.
 
 `number_types(recorder)` makes the classes for one trace.  Their instances pass for floats and ints
-(`isinstance(x, float)`), so that code which knows nothing of tracing computes with them: other people's autograd
-classes, optimisers, loss functions.  They hold no number, so nothing that needs one can be answered by mistake:
-`float(x)`, `math.exp(x)` and `if x > 0:` raise, where a subclass of float would quietly use what it holds.
+(`isinstance(x, float)`), so that code that knows nothing of tracing computes with them: other people's autograd
+classes, optimisers, loss functions.  They do not hold a number, so nothing that needs one is answered by mistake:
+`float(x)`, `math.exp(x)` and `if x > 0:` raise, where a subclass of float would silently use the number it holds.
 
-What is the same number for every operand is not recorded: `1 * x`, `x ** 1`, `x - 0`, and `0 + x` where x cannot be
--0.0 (which it would make 0.0).  Autograd classes are full of these.  (Except where these operations are nodes of a
-graph whose derivative is taken later: `Recorder.keeps_neutral`.)
+Operations that do not change their operand are not recorded: `1 * x`, `x ** 1`, `x - 0`, and `0 + x` if x cannot be
+-0.0 (which would become 0.0).  Autograd classes are full of these.  (They are recorded if they may be nodes of a graph
+that is differentiated later: `Recorder.keeps_neutral`.)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .recorder import Recorder
 
 
 class NumberTypes(NamedTuple):
-    """The classes of traced numbers of one trace, and how operands and numbers turn into each other."""
+    """The classes of traced numbers of one trace, and the conversions between references and numbers."""
 
     number: type
     integer: type
@@ -81,7 +81,7 @@ COMPARISONS = {  # name: (opcode, operands swapped)
     "__lt__": (ops.LESS, False), "__le__": (ops.LESS_EQUAL, False),
     "__gt__": (ops.LESS, True), "__ge__": (ops.LESS_EQUAL, True),
 }  # fmt: skip
-#: Where classes of numbers come from that never change.
+#: Modules whose number types are immutable.
 _OF_CONSTANTS = ("numpy", "decimal", "fractions")
 _BINARY = {"add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY, "truediv": ops.DIVIDE, "pow": ops.POWER}
 _COMMUTATIVE = frozenset({ops.ADD, ops.MULTIPLY})
@@ -104,7 +104,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
         __slots__ = ("_leaf",)
         _leaf: int
 
-        #: For isinstance; `type(x)` tells what it is.
+        #: Makes isinstance succeed; `type(x)` still gives the real class.
         __class__ = property(lambda self: float)
 
         def __pos__(self) -> Any:
@@ -160,7 +160,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
             return operand
 
     class NumberWhenUsed(TracedNumber):
-        """A number that is worked out when it is used, because nearly all of its kind never are."""
+        """A number that is recorded only when it is used, because nearly all of its kind never are."""
 
         __slots__ = ("_operand",)
         _operand: Callable[[], int]
@@ -197,7 +197,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
         __class__ = property(lambda self: bool)
 
     class IntegerLeaf(LeafNumber, IntegerNumber):
-        """A number read from such memory where an int is now."""
+        """A number read from memory that the step may overwrite, where an int is now."""
 
         __slots__ = ()
 
@@ -235,7 +235,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
         return issubclass(type(number), LeafNumber) and number._operand == operand and number._leaf == operand
 
     def operand_of(operand: Any) -> int:
-        """As an operand of plain-number arithmetic."""
+        """The reference for an operand of plain-number arithmetic."""
         kind = type(operand)
         if kind is TracedNumber or issubclass(kind, TracedNumber):
             return operand._leaf  # type: ignore[no-any-return]
@@ -277,7 +277,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
         return code in _NEVER_NEGATIVE_ZERO
 
     def is_neutral(code: int, mine: Any, other: Any) -> bool:
-        """Whether `mine op other` is `mine`, whatever number that is."""
+        """Whether `mine op other` is `mine`, whatever its number is."""
         if other != _NEUTRAL[code] or math.copysign(1.0, other) < 0.0:
             return False
         return code != ops.ADD or never_negative_zero(mine._leaf)

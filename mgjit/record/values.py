@@ -1,9 +1,9 @@
-"""Traced Values: what parameters and intermediate results are while a step is traced.
+"""Traced Values, which stand for parameters and intermediate results while a step is traced.
 
-`traced_types` makes the classes for one trace: `TracedValue`, a `Value` whose arithmetic appends records,
-and the traced numbers (record/numbers.py).  They are made anew for every trace, closing over its lists, for three
-reasons: an operation costs three list appends and no look-up of "the current trace"; two threads can trace at once;
-and a value that leaks out of its trace is recognised by its class, and after `close()` refuses with a LeakError.
+`traced_types` makes the classes for one trace: `TracedValue`, a `Value` whose arithmetic appends records, and the
+traced numbers (record/numbers.py).  They are made anew for every trace, as closures over its lists, for three reasons:
+an operation costs three list appends and no look-up of "the current trace"; two threads can trace at the same time; and
+a value that leaks out of its trace is recognised by its class, and raises a LeakError after `close()`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .recorder import Recorder
 
 
 class TracedTypes(NamedTuple):
-    """The classes of one trace, how operands are turned into refs, and what ends their life."""
+    """The classes of one trace, the functions that turn operands into references, and the one that ends the trace."""
 
     value: type
     number: type
@@ -72,7 +72,7 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
 
         __slots__ = ()
 
-        # What the engine computes with; asked for only when this outlives its trace.
+        # Used by the engine, which happens only if this outlives its trace.
         _data = property(leaked)
         _grad = property(leaked)
 
@@ -131,7 +131,7 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
     computed = {TracedNumber, IntegerNumber, BooleanNumber, numbers.mixed.number}
 
     def lift(operand: Any) -> int:
-        """As an operand of Value arithmetic.  A computed number enters as a copy that no gradient crosses."""
+        """The reference for an operand of Value arithmetic.  A traced number enters as a copy that stops gradients."""
         kind = type(operand)
         if kind is TracedValue:
             return operand._leaf  # type: ignore[no-any-return]
@@ -143,7 +143,7 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
             return recorder.parameter(operand)
         if kind in computed:
             return operand._leaf  # type: ignore[no-any-return]
-        if isinstance(operand, TracedNumber):  # read from a Value: a copy that no gradient crosses
+        if isinstance(operand, TracedNumber):  # read from a Value: a copy that stops gradients
             return recorder.emit(ops.COPY | ops.NUMBER, operand._leaf, ops.NO_OPERAND)
         return constant(operand)
 
@@ -171,7 +171,7 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
         return method
 
     def traced_binary(code: int, reflected: bool) -> Callable[[Any, Any], Any]:
-        # The same for a receiver that is known to be a TracedValue: the hottest function of tracing.
+        # As above, for a receiver that is known to be a TracedValue: the hottest function of tracing.
         def method(self: Any, other: Any) -> Any:
             kind = type(other)
             if (
@@ -259,7 +259,7 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
     def select(condition: Any, chosen: Any, other: Any) -> Any:
         test = plain(condition)
         if isinstance(chosen, Value) or isinstance(other, Value):
-            if ops.leaf_kind(test) in ops.MUTABLE:  # the engine decides once, the backward pass comes later
+            if ops.leaf_kind(test) in ops.MUTABLE:  # copied, because the backward pass reads the test later
                 test = recorder.emit(ops.COPY | ops.NUMBER, test, ops.NO_OPERAND)
             return value_from(recorder.select(test, lift(chosen), lift(other)))
         result = recorder.select(test, number_operand(chosen), number_operand(other), ops.NUMBER)
