@@ -1,4 +1,4 @@
-"""The parts that arguments are made of: each knows its structure, its place, and how to pack a later argument.
+"""The nodes of an argument plan: each knows the structure of a part of an argument, and how to pack a later one.
 
 `call/plan.py` builds trees of these for the arguments of a step.
 """
@@ -29,21 +29,21 @@ MakeNumber = Callable[..., Any]
 ELEMENT_FORMATS = frozenset("bBhHiIlLqQfd?")
 #: Ints of so many bytes are looked at, if what is computed from them may be too large.
 _WIDE = 4
-#: float64 holds all integers up to this one.
+#: All integers up to this one are exact in float64.
 EXACT_INTEGERS = FLOAT64.largest_integer
 #: So many parts of a container are named in the outline of a structure.
 _MOST_OUTLINED = 16
 
 
 class Frame:
-    """What one call hands to the kernel: the packed numbers, the buffers, the argument Values."""
+    """What one call passes to the kernel: the packed numbers, the buffers, and the Values among the arguments."""
 
     __slots__ = ("buffers", "given", "packed", "values")
 
     def __init__(self, packed_size: int, buffers: int, values: int, precision: Precision = FLOAT64) -> None:
         self.packed = zero_array(packed_size, precision)
         self.buffers: list[Any] = [None] * buffers
-        #: What was passed for each of the buffers, which is not contiguous perhaps.
+        #: The caller's object for each buffer, which may not be contiguous.
         self.given: list[Any] = [None] * buffers
         self.values: list[Any] = [None] * values
 
@@ -54,11 +54,11 @@ class Node:
     key: Hashable
 
     def pack(self, argument: Any, frame: Frame) -> bool:
-        """Write `argument` into the frame; False when it does not have this node's structure."""
+        """Write `argument` into the frame; returns False if it does not have this node's structure."""
         raise NotImplementedError
 
     def traced(self, make: MakeNumber) -> Any:
-        """What the step sees in place of the argument while it is traced."""
+        """The traced argument, which the step sees during a trace."""
         raise NotImplementedError
 
     def children(self) -> Sequence[tuple[str, Node]]:
@@ -80,7 +80,7 @@ class Node:
 
 
 class NumberNode(Node):
-    """An int or float (not bool): a run-time input.  Ints are apart from floats because they have no -0."""
+    """An int or float (not bool): a run-time input.  Ints are distinguished from floats because they have no -0."""
 
     def __init__(self, place: int, path: str, integer: bool) -> None:
         self.place, self.path, self.integer = place, path, integer
@@ -146,7 +146,7 @@ class NumbersNode(Node):
         return True
 
     def flatten(self, argument: Any, limit: int = 0) -> Any:
-        """The numbers in a row; None when `argument` has not this structure (elements may be no numbers even so)."""
+        """The elements as a flat sequence, whose types are not checked; None if `argument` has another structure."""
         flat: Any = argument
         if type(argument) is not self.kinds[0] or len(flat) != self.shape[0]:
             return None
@@ -236,7 +236,7 @@ class BufferNode(Node):
         return tuple(reversed(steps))
 
     def contiguous(self, argument: Any) -> Any:
-        """A contiguous buffer with the elements of `argument`; None when it has another structure."""
+        """A contiguous buffer with the elements of `argument`; None if it has another structure."""
         if type(argument) is not self.type:
             return None
         if self._plain:
@@ -333,7 +333,7 @@ class MappingNode(Node):
 
 
 class DataclassNode(Node):
-    """A dataclass instance: its fields, and the attributes that it has besides."""
+    """A dataclass instance: its fields, and its other attributes."""
 
     def __init__(self, example: Any, parts: dict[str, Node]) -> None:
         self.kind, self.parts = type(example), parts
@@ -390,7 +390,7 @@ class ValueNode(Node):
 
 
 class StaticNode(Node):
-    """Something that shapes the trace: compared, never an input."""
+    """Something that shapes the trace: it is compared, and never an input."""
 
     def __init__(self, argument: Any) -> None:
         self.argument = argument
@@ -436,7 +436,7 @@ def exact_keys(argument: dict[Any, Any]) -> list[Hashable]:
 
 
 def attributes_of_dataclass(argument: Any) -> list[str]:
-    """The names of the fields of a dataclass instance, and of the attributes that it has besides."""
+    """The names of the fields of a dataclass instance, and of its other attributes."""
     fields = [f.name for f in dataclasses.fields(argument)]
     return fields + [name for name in getattr(argument, "__dict__", ()) if name not in fields]
 
@@ -466,7 +466,7 @@ class Identity:
 
 
 def contents(argument: Any) -> Any:
-    """What a traced argument holds, to see whether the step has changed it in place."""
+    """The contents of a traced argument, to check whether the step has changed it in place."""
     if type(argument) in (list, tuple):
         return tuple(map(contents, argument))
     if type(argument) is dict:

@@ -1,16 +1,16 @@
-"""The columns of `step.loop(...)`: rows of arguments, and the memory that a kernel walks through.
+"""The columns of `step.loop(...)`: the arguments of many calls, and how they are packed for the kernel.
 
-1. `read_columns` tells columns from arguments that are the same for every row, and checks that all columns are
-   of one length.
-2. `columns.row(0)` is what one call would get; it decides the kernel, and with it the plan of the arguments.
-3. `pack_rows` writes the rows one below the other.  Numbers become a matrix, as wide as the packed array of one
-   call.  A buffer that has all rows is used where it lies; buffers of one row each are joined.
-4. It works on whole columns: each node of the plan takes its column as one list, and containers hand a list to
-   each of their parts.  Only where something is unusual (a numpy scalar in a list, a row of another structure) is
-   every row packed by the plan on its own, which finds the first bad row or proves that there is none.
+1. `read_columns` distinguishes columns from arguments that are the same for every row, and checks that all columns
+   have the same length.
+2. `columns.row(0)` is what the first call would get; it decides the kernel, and with it the plan of the arguments.
+3. `pack_rows` packs all rows into one table.  Numbers become a matrix, as wide as the packed array of one call.  A
+   buffer that contains all rows is used without a copy; buffers of one row each are joined.
+4. It works on whole columns: each node of the plan takes its column as one list, and containers pass a list to each of
+   their parts.  Only if something is unusual (a numpy scalar in a list, a row of another structure) is every row packed
+   separately by the plan, which finds the first bad row or shows that there is none.
 
-Where Values among the arguments differ from row to row, the rows are checked and packed all the same, but they
-have to be calls of their own: a Value may occur in several of them, or be captured by the step.
+If Values among the arguments differ from row to row, the rows are checked and packed all the same, but must be separate
+calls, because a Value may occur in several rows, or be captured by the step.
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ _BUFFERS = (bytes, bytearray, array, memoryview)
 
 
 class Column:
-    """What `.loop` got for one parameter of the step."""
+    """The argument of `.loop` for one parameter of the step."""
 
-    #: Number of rows; None where every row is the same.
+    #: Number of rows; None if every row is the same.
     length: int | None = None
 
     def rows(self, count: int) -> list[Any]:
-        """What each of the calls would get."""
+        """The argument of each of `count` calls."""
         raise NotImplementedError
 
     def row(self, number: int) -> Any:
-        """What call `number` would get."""
+        """The argument of call `number`."""
         raise NotImplementedError
 
     def whole(self) -> Any:
-        """One C-contiguous buffer that has the rows one behind the other, or None."""
+        """One C-contiguous buffer that contains all rows, or None."""
         return None
 
 
 class SameColumn(Column):
-    """An argument that every call gets."""
+    """An argument that is the same for every call."""
 
     def __init__(self, argument: Any) -> None:
         self.argument = argument
@@ -79,7 +79,7 @@ class SameColumn(Column):
 
 
 class ItemsColumn(Column):
-    """A sequence with one item a row."""
+    """A sequence with one item per row."""
 
     def __init__(self, items: Sequence[Any]) -> None:
         self.items = items if type(items) is list else list(items)
@@ -93,7 +93,7 @@ class ItemsColumn(Column):
 
 
 class NumbersColumn(Column):
-    """A buffer of one dimension, one number a row; numpy's numbers as plain ones, where there are such."""
+    """A one-dimensional buffer with one number per row; numpy's numbers become plain ones where possible."""
 
     def __init__(self, buffer: Any) -> None:
         self.buffer = buffer
@@ -109,14 +109,14 @@ class NumbersColumn(Column):
         return element.item() if self._is_plain and hasattr(element, "item") else element
 
     def numbers(self) -> array[float] | None:
-        """All of them at once, where they are float64."""
+        """All numbers at once, if they are float64."""
         if not self._is_plain or memoryview(self.buffer).format not in ("d", "@d"):
             return None
         return array("d", memoryview(self.buffer).tobytes())
 
 
 class BufferColumn(Column):
-    """A buffer of two or more dimensions: the first counts the rows."""
+    """A buffer of two or more dimensions, the first of which counts the rows."""
 
     def __init__(self, buffer: Any) -> None:
         self.buffer = buffer
@@ -129,7 +129,7 @@ class BufferColumn(Column):
 
     def row(self, number: int) -> Any:
         if type(self.buffer) is not memoryview:
-            return self.buffer[number]  # numpy's own view of a row
+            return self.buffer[number]  # for numpy, a view of a row
         shape = list(self.view.shape or ())
         flat = memoryview(self.whole()).cast("B")
         size = len(flat) // shape[0]
@@ -175,10 +175,10 @@ class Columns(NamedTuple):
 def read_columns(
     signature: Signature, given: Sequence[Any], named: Mapping[str, Any], static: frozenset[str]
 ) -> Columns:
-    """The columns of a call of `.loop`.
+    """Read the columns of a call of `.loop`.
 
     Raises:
-        ColumnError: there is no column, two are of different length, or one is an iterator or a set.
+        ColumnError: there is no column, two differ in length, or one is an iterator or a set.
         TypeError: they do not fit the parameters of the step.
     """
     bound = bind(signature, given, named, ".loop")
@@ -193,7 +193,7 @@ def read_columns(
 
 
 def bound_arguments(signature: Signature, row: Sequence[Any]) -> BoundArguments:
-    """One row, ready to call the step's function with."""
+    """One row as bound arguments, with which the step's function can be called."""
     return BoundArguments(signature, dict(zip(signature.parameters, row)))
 
 
@@ -230,7 +230,7 @@ def _one(argument: Any, path: str) -> Column:
 def _rows_of_buffer(argument: Any) -> Column:
     try:
         return BufferColumn(argument)
-    except (TypeError, ValueError, BufferError):  # elements that have no buffer: each row says what is wrong
+    except (TypeError, ValueError, BufferError):  # such as arrays of objects: packing a row gives the error
         return ItemsColumn(list(argument))
 
 
@@ -256,7 +256,7 @@ def _common_length(names: Sequence[str], columns: Sequence[Column]) -> int:
 
 
 class MovingBuffer(NamedTuple):
-    """Memory that has the rows of one buffer at equal distances, in bytes; 0 where there is one for all rows."""
+    """Memory with the rows of one buffer at a fixed stride in bytes, which is 0 if all rows share one buffer."""
 
     memory: Any
     stride: int
@@ -266,10 +266,10 @@ class Rows:
     """Packed rows.
 
     Attributes:
-        count: how many. start: the number of the first of them.
-        packed: the packed numbers of all rows. packed_stride: bytes from one row to the next, 0 for one row only.
+        count: how many rows. start: the number of the first of them.
+        packed: the packed numbers of all rows. packed_stride: bytes from one row to the next; 0 if all are the same.
         buffers: one for each buffer of the plan.
-        separate: whether argument Values differ, so that each row has to be a call of its own.
+        separate: whether Values among the arguments differ, so that each row must be a separate call.
     """
 
     def __init__(self, plan: ArgumentPlan, frame: Frame, count: int) -> None:
@@ -280,7 +280,7 @@ class Rows:
         self.separate = False
 
     def spread(self) -> None:
-        """Make room for packed numbers that differ from row to row."""
+        """Give every row its own packed numbers."""
         if self.packed_stride == 0:
             self.packed = self.packed * self.count
             self.packed_stride = self.plan.precision.size * self.plan.packed_size
@@ -299,7 +299,7 @@ class Rows:
         return rest
 
     def input_column(self, index: int) -> Sequence[float]:
-        """What input `index` of the trace is in each row (once, where it is the same in all)."""
+        """Input `index` of the trace in each row (a single number if it is the same in all rows)."""
         if index < self.plan.packed_size:
             return self.packed[index :: self.plan.packed_size]
         node = next(node for node in self.plan.buffers if node.place <= index < node.place + node.size)
@@ -322,7 +322,7 @@ def pack_rows(plan: ArgumentPlan, frame: Frame, columns: Columns) -> Rows:
 
 
 def _fill(node: Node, column: Column, rows: Rows) -> bool:
-    """Pack one column; False when that takes a closer look at each row."""
+    """Pack one column; returns False if each row must be packed separately."""
     if column.length is None:
         return True
     if isinstance(column, StackedColumn) and isinstance(node, (SequenceNode, MappingNode)):
@@ -374,7 +374,7 @@ def _store(place: int, size: int, numbers: Sequence[Any], integer: bool, rows: R
         return False
     try:
         flat = array(rows.packed.typecode, numbers)
-    except OverflowError:  # an int among floats that is greater than any float
+    except OverflowError:  # an int that is greater than any float
         return False
     width = rows.plan.packed_size
     if size == width:
@@ -442,7 +442,7 @@ def _bytes(node: BufferNode) -> int:
 
 
 def _pack_one_by_one(plan: ArgumentPlan, columns: Columns) -> Rows:
-    """Every row by the plan itself: the definition of what the functions above do with whole columns."""
+    """Pack every row by the plan itself, which defines what the functions above do with whole columns."""
     frame = plan.frame()
     packed = frame.packed[:0]
     buffers: list[list[Any]] = [[] for _ in plan.buffers]
@@ -475,12 +475,12 @@ def _about_fixed(names: Sequence[str]) -> str:
 
 
 def _joined(buffers: list[Any]) -> bytes:
-    # bytes.join of PyPy 7.3 cannot join buffers of elements of more than one byte.
+    # bytes.join of PyPy 7.3 cannot join buffers with elements of more than one byte.
     return b"".join([memoryview(buffer).tobytes() for buffer in buffers])
 
 
 def _pack_other_values(plan: ArgumentPlan, columns: Columns, arguments: Sequence[Any]) -> Frame:
-    """A row that does not fit the plan, but would if its Values were those of row 0."""
+    """Pack a row that fits the plan except that its Values are not those of row 0."""
     other = plan_arguments(columns.names, arguments, plan.fixed | columns.static, precision=plan.precision)
     frame = other.frame()
     if other.structure != plan.structure or not other.pack(arguments, frame):

@@ -1,11 +1,11 @@
-"""The arguments of a step: what structure they have, and how a later call packs them for the kernel.
+"""Plan the arguments of a step: what structure they have, and how a later call packs them for the kernel.
 
 1. `plan_arguments` walks the arguments of one call and builds a tree of nodes: a number, a block of
    numbers, a buffer, a container of further nodes, a Value, or something static.
-2. Numbers get consecutive places in one packed array of the step's precision; every buffer is a region of its own
-   behind it and is passed by address.  The places are the INPUT indices of the trace.
-3. `plan.pack` writes the arguments of a later call into those places.  It answers False when their
-   structure differs; the caller then plans afresh.
+2. Numbers get consecutive places in one packed array of the step's precision; each buffer is a separate region behind
+   it, and is passed by address.  The places are the INPUT indices of the trace.
+3. `plan.pack` writes the arguments of a later call into those places.  It returns False if their structure differs; the
+   caller then plans afresh.
 
 Static things (bool, str, None, and any object that is neither a number nor a container) are compared by
 value, or by identity where they are objects of the user: they shape the trace and are never inputs.
@@ -44,7 +44,7 @@ from .arguments import (
     check_exact,
 )
 
-#: Nested deeper than this, lists are no blocks of numbers; one that contains itself has no end.
+#: Lists nested deeper than this are not treated as blocks of numbers (a list may contain itself).
 _MOST_DIMENSIONS = 32
 
 
@@ -73,15 +73,15 @@ class ArgumentPlan:
         return Frame(self.packed_size, len(self.buffers), len(self.values), self.precision)
 
     def pack(self, arguments: Sequence[Any], frame: Frame) -> bool:
-        """Write the arguments of a call into `frame`; False when the structure differs."""
+        """Write the arguments of a call into `frame`; returns False if the structure differs."""
         for node, argument in zip(self.nodes, arguments):
             if not node.pack(argument, frame):
                 return False
-        # Different slots were traced as different Values.
+        # The trace took the Values of different slots for different ones.
         return len(set(map(id, frame.values))) == len(frame.values)
 
     def traced(self, make: MakeNumber) -> list[Any]:
-        """The arguments that the step is traced with."""
+        """The traced arguments, with which the step is called during a trace."""
         return [node.traced(make) for node in self.nodes]
 
     @property
@@ -152,12 +152,12 @@ class ArgumentPlan:
 
     def _all_nodes(self) -> list[Node]:
         found = list(self.nodes)
-        for node in found:  # grows while it is walked
+        for node in found:  # grows during the iteration
             found += [child for _, child in node.children()]
         return found
 
     def first_difference(self, other: ArgumentPlan) -> str:
-        """Where `other` first differs, as a path and both descriptions."""
+        """The first difference from `other`: a path, and both descriptions."""
         for name, mine, theirs in zip(self.names, self.nodes, other.nodes):
             found = _difference(name, mine, theirs)
             if found:
@@ -198,7 +198,7 @@ def _path_of_number(path: str, node: Node, index: int) -> str | None:
 
 
 def bind(signature: Signature, given: Sequence[Any], named: Mapping[str, Any], name: str) -> BoundArguments:
-    """Arguments by the names of the parameters; an ArgumentError when they do not fit."""
+    """Bind arguments to the parameters of the step; raises an ArgumentError if they do not fit."""
     try:
         return signature.bind(*given, **named)
     except TypeError as reason:

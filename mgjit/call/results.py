@@ -1,4 +1,4 @@
-"""The result of a traced call: a tree whose traced leaves are outputs of the kernel.
+"""The results of a step: a tree whose traced leaves are outputs of the kernel.
 
 1. `describe_result` records each traced leaf as an output and returns a `ResultTree` of the same form.
 2. Calling the tree with the outputs of one call builds the result of that call.
@@ -29,7 +29,7 @@ from ..world.functions import attributes
 from ..world.ownership import is_of_user
 from .given import GivenPath
 
-#: So many numbers are taken out of the outputs together.
+#: From this many numbers on, they are taken out of the outputs by one slice.
 _ROW = 4
 
 
@@ -52,7 +52,7 @@ class ResultTree:
         raise NotImplementedError
 
     def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
-        """Python source of what a call returns.
+        """Python source that builds the result of a call.
 
         Args:
             outputs: source of the array of outputs.
@@ -67,7 +67,7 @@ class ResultTree:
 
 
 class OutputResult(ResultTree):
-    """One output: of a Value (`make` is Result), of an int or bool, or of a float, which needs no `make`."""
+    """One output: a Value (`make` is Result), an int or a bool, or a float, which needs no `make`."""
 
     def __init__(self, index: int, make: Callable[[float], Any] | None) -> None:
         self.index, self.make = index, make
@@ -102,7 +102,7 @@ class MixedResult(ResultTree):
 
 
 class ConstantResult(ResultTree):
-    """What was returned without being traced."""
+    """A part of the result that was not traced."""
 
     def __init__(self, returned: Any) -> None:
         self.returned = returned
@@ -278,7 +278,7 @@ def _is_number(returned: Any) -> bool:
 
 
 def _taken_apart(returned: Any) -> tuple[Callable[[list[Any]], Any], list[Any]] | None:
-    """How to rebuild a container from its parts, and the parts; None for anything else."""
+    """A function that rebuilds a container from its parts, and the parts; None if it is not a container."""
     if type(returned) in (list, tuple):
         return type(returned), list(returned)
     if isinstance(returned, tuple) and hasattr(returned, "_fields"):

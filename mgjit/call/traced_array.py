@@ -1,13 +1,13 @@
-"""What a buffer looks like inside a trace, and which of its elements the step has assigned.
+"""Buffers inside a trace, and the elements of them that the step has assigned.
 
 1. A buffer of one dimension is a `TracedArray` of numbers, one of more dimensions a `TracedArray` of rows.  It reads as
    the buffer does: `x[i]`, `x[i, j]`, `x[:, 0]`, `x[1:3]`, `len(x)`, `x.shape`, `x.tolist()`.
-2. An assignment puts the number that the buffer would hold in the place of the element: a float in a buffer of floats,
-   an int in one of ints.  Each dimension is a list of its own, so rows are views, as in numpy.
-3. `Elements.assigned` compares with what was there at first.  These numbers are outputs of the kernel, and are written
-   into the caller's buffer after each call (call/written.py).
-4. What a buffer does otherwise, such as rounding to float32 or wrapping at 8 bits, growing, or an assignment to memory
-   of which a slice is another view, is left to Python: the call is plain.
+2. An assignment stores the number that the buffer would hold: a float in a buffer of floats, an int in one of ints.
+   Each dimension is a separate list, so rows are views, as in numpy.
+3. `Elements.assigned` compares with the original elements.  The numbers assigned are outputs of the kernel, and are
+   written into the caller's buffer after each call (call/written.py).
+4. Whatever else buffers do, such as rounding to float32, wrapping at 8 bits, growing, or assignments to memory that a
+   slice also views, is left to Python: the call runs as plain Python.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..errors import TraceError, user_location
 from ..record.leaks import PlainCall, is_traced_number
 from ..world.numeric import is_number, plain_number
 
-#: Elements that hold every number that a compiled step can compute, by struct code: of floats and of ints.
+#: Struct codes of elements that hold every float, or every int, that a compiled step can compute.
 _EXACT_FLOATS, _EXACT_INTEGERS = frozenset("d"), frozenset("q")
 #: Ints beyond are not what a kernel computes with.
 _MOST = 2**53
@@ -42,7 +42,7 @@ class Elements:
         self._has_views = False
 
     def hold(self, root: Any) -> Any:
-        """Note the buffer as it is before the step; returns it."""
+        """Remember the buffer's elements before the step; returns it."""
         self.root = root
         self._initial = list(_numbers(root))
         return root
@@ -53,7 +53,7 @@ class Elements:
         return [(k, now) for k, (now, before) in pairs if now is not before]
 
     def plain(self, what: str) -> NoReturn:
-        """The call is left to Python.
+        """Have the call run as plain Python.
 
         Raises:
             PlainCall: always.
@@ -62,7 +62,7 @@ class Elements:
         raise PlainCall(f"{user_location()}: the step {what} of argument {self.path}, {name}")
 
     def sliced(self, elements: Sequence[Any]) -> TracedArray:
-        """What a slice gives: a view of the same memory, or a copy."""
+        """The result of a slice: a view of the same memory, or a copy."""
         if elements and isinstance(elements[0], TracedArray):  # rows are views themselves
             return TracedArray(elements, self)
         made = Elements(self.path, self.kind, self.format)
@@ -160,7 +160,7 @@ class TracedArray(list):  # type: ignore[type-arg]
         target = (len(positions), *self.shape[1:])
         if shape != target[len(target) - len(shape) :]:
             self._elements.plain("assigns something of another shape to a part")
-        copy = _copied(content)  # of before the first assignment
+        copy = _copied(content)  # as it is before the first assignment
         for k, position in enumerate(positions):
             self[position] = copy[k] if len(shape) == len(target) else copy
 
@@ -197,7 +197,7 @@ def _numbers(root: Any) -> Iterator[Any]:
 
 
 def _shape(content: Any) -> tuple[Any, ...]:
-    """The shape of regularly nested lists and tuples; of irregular ones something that no array has."""
+    """The shape of regularly nested lists and tuples; for irregular ones, something that no array's shape equals."""
     if not isinstance(content, (list, tuple)):
         return ()
     shapes = set(map(_shape, content))

@@ -1,9 +1,10 @@
 """Elements of buffers among the arguments that a step assigns: outputs of its kernel, written after each call.
 
 1. After the trace, `record_writes` makes each assigned element an output.
-2. Before a call, `Writes.check` sees whether the buffers of this call can be written as those of the trace were: not
-   read-only, not the memory of another buffer among the arguments or around the step.  Else the call is plain.
-3. After the kernel has run, `Writes.show` puts the numbers into the buffers; a run of neighbours is one copy.
+2. Before a call, `Writes.check` checks that the buffers of this call can be written like those of the trace: that they
+   are not read-only, and do not share memory with another argument or an object around the step.  Otherwise the call
+   runs as plain Python.
+3. After the kernel has run, `Writes.show` writes the numbers into the buffers; a run of neighbours is one copy.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .arguments import BufferNode, Frame
 
 @dataclass(frozen=True)
 class _Run:
-    """Neighbours in a buffer that are neighbours among the outputs."""
+    """Consecutive elements of a buffer that are also consecutive outputs."""
 
     region: int
     position: int
@@ -31,19 +32,19 @@ class _Run:
     integers: bool
 
 
-#: So deep in the objects around a step views are looked for.
+#: How deep views are searched for in the objects around a step.
 _DEPTH = 4
 _OPAQUE = (ModuleType, FunctionType, type, str, float, int)
 
 
 class Writes:
-    """What one kernel writes into the buffers among its arguments.
+    """The writes of one kernel into the buffers among its arguments.
 
     Args:
         nodes: of the buffers.
         assigned: (number of the buffer, position, whether it is an int), in the order of the outputs.
         first_output: where they begin.
-        captured: identities of what the step reaches by another way than its arguments.
+        captured: identities of objects that the step reaches in other ways than by its arguments.
     """
 
     def __init__(
@@ -66,10 +67,10 @@ class Writes:
         return bool(self._runs)
 
     def check(self, frame: Frame) -> None:
-        """See whether the buffers in a frame can be written.
+        """Check that the buffers in a frame can be written.
 
         Raises:
-            PlainCall: only Python knows what happens then.
+            PlainCall: they cannot, so the call must run as plain Python.
         """
         if not self._runs:
             return
@@ -85,7 +86,7 @@ class Writes:
                     raise PlainCall(f"arguments {path} and {self._nodes[other].path} are parts of one buffer")
 
     def show(self, frame: Frame, outputs: Any) -> None:
-        """Write what the kernel has computed; may be called again."""
+        """Write the numbers that the kernel has computed; may be repeated."""
         for run in self._runs:
             node, given = self._nodes[run.region], frame.given[run.region]
             numbers = memoryview(outputs)[run.output : run.output + run.count]
