@@ -67,6 +67,7 @@ class CompiledStep(Generic[P, R]):
         named = _named(function)
         self.__module__, self.__name__, self.__qualname__ = named.__module__, named.__name__, named.__qualname__
         self._attribute = self.__name__
+        self._of_classes: dict[Any, Any] = {}
         self._function = function
         self._options = options
         self._signature = inspect.signature(function)
@@ -328,17 +329,14 @@ class CompiledStep(Generic[P, R]):
     def __set_name__(self, owner: Any, name: str) -> None:
         self._attribute = name
 
-    @property
-    def _entry(self) -> str:
-        """The key under which an instance's `__dict__` keeps its own step; the blank avoids clashes with attributes."""
-        return f"{self._attribute} compiled"
-
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        # Every instance has its own step, shared by all threads.  Copies of an instance also copy this entry.
-        own = getattr(instance, "__dict__", _NOTHING)
-        method: Any = own.get(self._entry)
+        own, entry = self._of_classes, instance
+        if not issubclass(type(instance), type):  # which keeps its steps itself; a copy of it then has them, too
+            own = getattr(instance, "__dict__", _NOTHING)
+            entry = self._entry(own)
+        method: Any = own.get(entry)
         if method is not None and method._function.__self__ is instance:
             return method
         method = type(self)(self._function.__get__(instance, owner), self._options)
@@ -351,9 +349,19 @@ class CompiledStep(Generic[P, R]):
                 stacklevel=user_stacklevel(),
             )
             return method
-        if self._entry in own:  # it belongs to the instance that this one is a copy of
-            own[self._entry] = method
-        return own.setdefault(self._entry, method)
+        if entry in own:  # of the instance that this one is a copy of
+            own[entry] = method
+        return own.setdefault(entry, method)
+
+    def _entry(self, own: dict[Any, Any]) -> str:
+        """The name under which an instance keeps its step; no attribute has a blank.
+
+        A method of the same name in a base class, which this one may call by `super()`, is another step.
+        """
+        entry = f"{self._attribute} compiled"
+        while entry in own and own[entry]._function.__func__ is not self._function:
+            entry += "'"
+        return entry
 
     def __copy__(self) -> CompiledStep[P, R]:
         return self
@@ -372,9 +380,13 @@ class CompiledStep(Generic[P, R]):
 
     def _parts(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Constructor and arguments that recreate this step."""
-        instance = getattr(self._function, "__self__", None)
-        if isinstance(getattr(type(instance), self._attribute, None), CompiledStep):
-            return getattr, (instance, self._attribute)
+        method: Any = self._function
+        if inspect.ismethod(method):
+            kind = method.__self__ if isinstance(method.__self__, type) else type(method.__self__)
+            for found in (vars(base).get(self._attribute) for base in kind.__mro__):
+                step = found.__func__ if isinstance(found, classmethod) else found
+                if isinstance(step, CompiledStep) and step._function is method.__func__:
+                    return _method_of, (step, method.__self__)
         return type(self), (self._function, self._options)
 
     def __repr__(self) -> str:
@@ -383,6 +395,10 @@ class CompiledStep(Generic[P, R]):
 
 #: Stands for the `__dict__` of an instance that has none.
 _NOTHING: dict[str, Any] = {}
+
+
+def _method_of(step: Any, instance: Any) -> Any:
+    return step.__get__(instance, type(instance))
 
 
 def _named(function: Any) -> Any:

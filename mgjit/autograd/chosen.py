@@ -18,6 +18,7 @@ from types import FunctionType
 from typing import Any
 
 from ..errors import TraceError, user_location
+from ..lookup import has
 from ..record.leaks import is_traced_number
 from ..world.functions import attributes
 from ..world.ownership import is_of_user
@@ -67,7 +68,7 @@ class Gatherer:
         if all(isinstance(x, (list, tuple)) for x in candidates):
             if len(set(map(len, candidates))) == 1:
                 return self._row(candidates, index)
-        elif hasattr(first, "_lifted"):  # Values of mgjit
+        elif has(first, "_lifted"):  # Values of mgjit
             return index._take(candidates)
         elif len(set(map(_original, kinds))) == 1 and is_of_user(type(first)):
             return self._object(candidates, index)

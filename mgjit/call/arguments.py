@@ -18,6 +18,7 @@ from ..engine.precision import FLOAT64, Precision
 from ..engine.state import zero_array
 from ..engine.value import Value
 from ..errors import ArgumentError, ArgumentValueError, user_location
+from ..lookup import has, variables
 from ..record.leaks import PlainCall
 from .exact import exact_key
 from .traced_array import Elements, TracedArray
@@ -347,7 +348,7 @@ class DataclassNode(Node):
 
     def containers(self, argument: Any) -> Iterator[int]:
         yield id(argument)
-        if hasattr(argument, "__dict__"):
+        if variables(argument):
             yield id(vars(argument))
         for name, part in self.parts.items():
             yield from part.containers(getattr(argument, name))
@@ -438,7 +439,7 @@ def exact_keys(argument: dict[Any, Any]) -> list[Hashable]:
 def attributes_of_dataclass(argument: Any) -> list[str]:
     """The names of the fields of a dataclass instance, and of its other attributes."""
     fields = [f.name for f in dataclasses.fields(argument)]
-    return fields + [name for name in getattr(argument, "__dict__", ()) if name not in fields]
+    return fields + [name for name in variables(argument) if name not in fields]
 
 
 def _grouped(parts: Sequence[tuple[str, Node]]) -> str:
@@ -471,8 +472,8 @@ def contents(argument: Any) -> Any:
         return tuple(map(contents, argument))
     if type(argument) is dict:
         return tuple((Identity(key), contents(part)) for key, part in argument.items())
-    if dataclasses.is_dataclass(argument) and not isinstance(argument, type) and hasattr(argument, "__dict__"):
-        return contents(vars(argument))
+    if dataclasses.is_dataclass(argument) and not isinstance(argument, type) and has(argument, "__dict__"):
+        return contents(variables(argument))
     return Identity(argument)
 
 

@@ -26,6 +26,7 @@ from typing import Any, Callable, NamedTuple
 
 from ..engine.state import State
 from ..errors import ColumnError, MgjitError, user_location
+from ..lookup import has
 from .arguments import (
     BufferNode,
     DataclassNode,
@@ -210,16 +211,16 @@ def _column(parameter: Parameter, argument: Any, same: bool) -> Column:
 
 def _one(argument: Any, path: str) -> Column:
     """A list, tuple, range, buffer or other sequence is a column; everything else is the same for every row."""
-    if isinstance(argument, (str, State)) or hasattr(argument, "_fields"):
+    if isinstance(argument, (str, State)) or has(argument, "_fields"):
         return SameColumn(argument)
     if isinstance(argument, _BUFFERS) or is_numpy_array(argument):
-        dimensions = len(argument.shape) if hasattr(argument, "shape") else 1
+        dimensions = len(argument.shape) if has(argument, "shape") else 1
         if dimensions == 0:
             return SameColumn(argument)
         return NumbersColumn(argument) if dimensions == 1 else _rows_of_buffer(argument)
-    if isinstance(argument, Sequence) or (hasattr(argument, "dtype") and hasattr(argument, "__len__")):
+    if isinstance(argument, Sequence) or (has(argument, "dtype") and has(argument, "__len__")):
         return ItemsColumn(argument)
-    if hasattr(argument, "__next__") or isinstance(argument, (set, frozenset)):
+    if has(argument, "__next__") or isinstance(argument, (set, frozenset)):
         raise ColumnError(
             f"{user_location()}: the column {path} is a {type(argument).__name__}, which has no rows to count and "
             f"check before the first step. Pass a list: list({path})."

@@ -27,6 +27,7 @@ from typing import Any
 from ..engine.precision import FLOAT64, Precision
 from ..engine.value import Value
 from ..errors import ArgumentError, user_location
+from ..lookup import has
 from ..record.leaks import is_traced, leaked
 from .arguments import (
     BufferNode,
@@ -244,7 +245,7 @@ class _Planner:
         if dataclasses.is_dataclass(argument) and not isinstance(argument, type):
             fields = {name: getattr(argument, name) for name in attributes_of_dataclass(argument)}
             return DataclassNode(argument, {name: self.node(part, f"{path}.{name}") for name, part in fields.items()})
-        if isinstance(argument, (set, complex)) or hasattr(argument, "__next__"):
+        if isinstance(argument, (set, complex)) or has(argument, "__next__"):
             raise ArgumentError(
                 f"{user_location()}: argument {path} is a {kind.__name__}, which cannot be an input of a compiled "
                 "step. Pass a list, a tuple, a dict or an array of numbers."
@@ -315,7 +316,7 @@ def _is_numpy_bool(argument: Any) -> bool:
 
 def is_numpy_array(argument: Any) -> bool:
     """Whether an object is an array or scalar of numpy, which need not be installed."""
-    return type(argument).__module__ == "numpy" and hasattr(argument, "dtype") and hasattr(argument, "shape")
+    return type(argument).__module__ == "numpy" and has(argument, "dtype") and has(argument, "shape")
 
 
 def _regular_shape(argument: Any) -> tuple[tuple[int, ...], tuple[type, ...], bool]:

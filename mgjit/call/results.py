@@ -19,6 +19,7 @@ from typing import Any, Callable
 from ..autograd.chosen_rows import Row
 from ..engine.state import State
 from ..engine.value import Value
+from ..lookup import has
 from ..record.counters import Counted
 from ..record.leaks import is_traced, leaked, refuse_hidden
 from ..record.mixed import TYPES
@@ -281,7 +282,7 @@ def _taken_apart(returned: Any) -> tuple[Callable[[list[Any]], Any], list[Any]] 
     """A function that rebuilds a container from its parts, and the parts; None if it is not a container."""
     if type(returned) in (list, tuple):
         return type(returned), list(returned)
-    if isinstance(returned, tuple) and hasattr(returned, "_fields"):
+    if isinstance(returned, tuple) and has(returned, "_fields"):
         make = type(returned)
         return lambda parts: make(*parts), list(returned)
     if isinstance(returned, list):
@@ -308,14 +309,14 @@ def _holds_only_numbers(returned: Any) -> bool:
 def _is_object(returned: Any) -> bool:
     """Whether something is an object of a class of the user's that holds traced numbers, such as a loss."""
     kind = type(returned)
-    if isinstance(returned, (State, Value, type)) or not is_of_user(kind) or hasattr(returned, "__next__"):
+    if isinstance(returned, (State, Value, type)) or not is_of_user(kind) or has(returned, "__next__"):
         return False
     return any(is_traced(part) for part in attributes(returned).values())
 
 
 def _is_number_like(returned: Any) -> bool:
     """Whether a class computes: then even a dataclass is no container, but a node of the user's graph."""
-    return hasattr(type(returned), "__add__") and _is_object(returned)
+    return has(returned, "__add__") and _is_object(returned)
 
 
 def _fields_to_return(returned: Any) -> dict[Field, Any]:

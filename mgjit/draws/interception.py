@@ -26,6 +26,7 @@ from typing import Any, Callable, TypeVar
 
 from ..errors import RandomnessError, user_location
 from ..interruption import with_cleanup
+from ..lookup import has, receiver, variables
 from ..world.code import codes
 from ..world.places import Entry, Place
 from .plan import followers, is_bound_draw, restore_state, state_of
@@ -96,7 +97,7 @@ def places_in_module(called: Collection[str]) -> list[Place]:
     """The places in the module `random` that a step depends on: functions it called, and what the user put there."""
     entries, own = vars(random), random.seed.__self__  # type: ignore[attr-defined]
     methods = {name for kind in random.Random.__mro__ for name in vars(kind) if not name.startswith("_")}
-    replaced = {name for name in methods & entries.keys() if getattr(entries[name], "__self__", None) is not own}
+    replaced = {name for name in methods & entries.keys() if receiver(entries[name]) is not own}
     return [Entry(entries, name, f"random.{name}") for name in sorted(replaced.union(called))]
 
 
@@ -251,11 +252,12 @@ def _generators(reachable: Iterable[Any]) -> list[Any]:
     numpy_random = getattr(sys.modules.get("numpy"), "random", None)
     modules = [random.random, random.gauss, getattr(numpy_random, "rand", None)]
     for thing in [*modules, *reachable]:
-        for generator in (thing, getattr(thing, "__self__", None)):
+        for generator in (thing, receiver(thing)):
             if isinstance(generator, type):
                 continue
             is_of_python = isinstance(generator, random.Random) and not isinstance(generator, random.SystemRandom)
-            if is_of_python or hasattr(generator, "bit_generator") or _is_random_state(generator):
+            of_numpy = has(generator, "bit_generator") or "bit_generator" in variables(generator)
+            if is_of_python or of_numpy or _is_random_state(generator):
                 found[id(generator)] = generator
     return list(found.values())
 

@@ -19,6 +19,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from ..engine.state import zero_array
+from ..lookup import has, receiver
 from ..world.functions import captured
 from ..world.ownership import is_of_user
 
@@ -146,7 +147,7 @@ def _generators_of(kind: type) -> list[random.Random]:
     """The generator of the module `random`, and those that are named in the methods of a class."""
     methods = [member for base in kind.__mro__ for member in vars(base).values() if isinstance(member, FunctionType)]
     named = [place.read() for method in methods if is_of_user(method) for place in captured(method)]
-    found = {id(thing): thing for one in (random.seed, *named) for thing in (one, getattr(one, "__self__", None))}
+    found = {id(thing): thing for one in (random.seed, *named) for thing in (one, receiver(one))}
     return [
         thing
         for thing in found.values()
@@ -162,25 +163,25 @@ def is_bound_draw(thing: Any) -> bool:
     """Whether something is a bound `random` or `getrandbits` of a generator: methods whose code cannot be replaced."""
     return (
         type(thing) is _IN_C
-        and isinstance(getattr(thing, "__self__", None), random.Random)
+        and isinstance(receiver(thing), random.Random)
         and thing.__name__ in ("random", "getrandbits")
     )
 
 
 def state_of(generator: Any) -> Any:
     """The state of a generator of Python or numpy, for `restore_state`."""
-    if hasattr(generator, "getstate"):
+    if has(generator, "getstate"):
         return generator.getstate()
-    if hasattr(generator, "get_state"):
+    if has(generator, "get_state"):
         return generator.get_state()
     return generator.bit_generator.state
 
 
 def restore_state(generator: Any, state: Any) -> None:
     """Restore a state of a generator, so that it draws the same numbers again."""
-    if hasattr(generator, "setstate"):
+    if has(generator, "setstate"):
         generator.setstate(state)
-    elif hasattr(generator, "set_state"):
+    elif has(generator, "set_state"):
         generator.set_state(state)
     else:
         generator.bit_generator.state = state

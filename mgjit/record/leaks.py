@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from ..engine.value import Value
 from ..errors import LeakError, TraceError, user_location
+from ..lookup import has, variables
 
 
 class Traced:
@@ -92,11 +93,11 @@ def refuse_hidden(result: Any) -> None:
         hidden = list(result)
     elif isinstance(result, FunctionType):
         hidden = [cell.cell_contents for cell in result.__closure__ or ()]
-    elif hasattr(result, "__next__"):
+    elif has(result, "__next__"):
         hidden = [result]
-    elif hasattr(result, "__dict__") and not isinstance(result, type):
-        hidden = list(vars(result).values())
-    if any(is_traced(part) or hasattr(part, "__next__") for part in hidden):
+    elif not isinstance(result, type):
+        hidden = list(variables(result).values())
+    if any(is_traced(part) or has(part, "__next__") for part in hidden):
         raise TraceError(
             f"{user_location()}: the step returns a {type(result).__name__} around traced values, which would be dead "
             "outside of the trace. Return numbers, Values, or lists, tuples, dicts and dataclasses of them."

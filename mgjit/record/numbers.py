@@ -17,6 +17,7 @@ from typing import Any, Callable, NamedTuple
 
 from ..engine.value import Value
 from ..errors import TraceError, described, is_describing, user_location
+from ..lookup import has
 from . import opcodes as ops
 from .counters import Counted
 from .leaks import Traced, is_traced, leaked
@@ -249,7 +250,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
             return recorder.constant(int(operand))
         if is_traced(operand):
             leaked()
-        has_number = hasattr(operand, "__float__") and not isinstance(operand, (type, complex))
+        has_number = has(operand, "__float__") and not isinstance(operand, (type, complex))
         if has_number and kind.__module__ in _OF_CONSTANTS and kind.__name__ != "ndarray":
             return recorder.constant(operand)
         if has_number:
@@ -263,7 +264,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
         )
 
     def is_number(operand: Any) -> bool:
-        return isinstance(operand, (int, float)) or is_traced(operand) or hasattr(operand, "__float__")
+        return isinstance(operand, (int, float)) or is_traced(operand) or has(operand, "__float__")
 
     def is_integer(operand: Any) -> bool:
         return issubclass(type(operand), (IntegerNumber, int))

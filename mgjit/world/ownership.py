@@ -31,6 +31,8 @@ from types import (
 )
 from typing import Any
 
+from ..lookup import entries
+
 #: Libraries with Python code that never computes with the numbers of a step one by one.
 _FOREIGN = frozenset(
     {
@@ -115,14 +117,14 @@ def _owner(function: FunctionType) -> bool | None:
 
 
 def _is_class_of_user(kind: type) -> bool:
-    entries = _entries(kind)
-    if not kind.__flags__ & _HEAP_TYPE or _is_made_in_c(kind, entries):
+    members = entries(kind)
+    if not kind.__flags__ & _HEAP_TYPE or _is_made_in_c(kind, members):
         return False
-    name = entries.get("__module__")
+    name = members.get("__module__")
     module = sys.modules.get(name) if isinstance(name, str) else None
     if module is not None and _found_at(module, kind.__qualname__) is kind:
         return is_module_of_user(module)
-    owners = {_owner(function) for function in _functions(entries)}
+    owners = {_owner(function) for function in _functions(members)}
     if True in owners:
         return True
     if not isinstance(module, ModuleType):
@@ -171,11 +173,6 @@ def _functions(entries: Mapping[str, Any]) -> Iterator[FunctionType]:
             pending.append(thing.func)
 
 
-def _entries(kind: type) -> Mapping[str, Any]:
-    """What is in a class itself, whatever its metaclass answers."""
-    return type.__dict__["__dict__"].__get__(kind)  # type: ignore[no-any-return]
-
-
 def _variables(module: Any) -> Any:
     """The variables of what is in `sys.modules`, which may be an object of any class."""
     return _VARIABLES.__get__(module) if isinstance(module, ModuleType) else None
@@ -190,5 +187,5 @@ def _found_at(module: Any, path: str) -> Any:
     names = _variables(module) or {}
     for part in path.split("."):
         found = names.get(part)
-        names = _entries(found) if issubclass(type(found), type) else {}
+        names = entries(found) if issubclass(type(found), type) else {}
     return found
