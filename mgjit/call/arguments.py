@@ -276,6 +276,10 @@ class BufferNode(Node):
         return f"{self.type.__name__} of {' x '.join(map(str, self.shape))} '{self.format}'"
 
 
+#: For what writes nothing into it.
+_NO_FRAME = Frame(0, 0, 0)
+
+
 class SequenceNode(Node):
     """A list, tuple or named tuple of nodes."""
 
@@ -311,10 +315,11 @@ class MappingNode(Node):
     def __init__(self, parts: dict[Any, Node]) -> None:
         self.parts = parts
         self.keys = exact_keys(parts)
+        self._has_names = set(map(type, parts)) <= {str}
         self.key = "dict", tuple(zip(self.keys, (part.key for part in parts.values())))
 
     def pack(self, argument: Any, frame: Frame) -> bool:
-        if type(argument) is not dict or exact_keys(argument) != self.keys:
+        if type(argument) is not dict or not self._has_keys(argument):
             return False
         return all(part.pack(element, frame) for part, element in zip(self.parts.values(), argument.values()))
 
@@ -322,6 +327,11 @@ class MappingNode(Node):
         yield id(argument)
         for part, element in zip(self.parts.values(), argument.values()):
             yield from part.containers(element)
+
+    def _has_keys(self, argument: dict[Any, Any]) -> bool:
+        if self._has_names:
+            return list(argument) == list(self.parts) and set(map(type, argument)) <= {str}
+        return exact_keys(argument) == self.keys
 
     def traced(self, make: MakeNumber) -> Any:
         return {key: part.traced(make) for key, part in self.parts.items()}
@@ -390,6 +400,45 @@ class ValueNode(Node):
         return "a Value" if self.slot is not None else f"the Value at {id(self.value):#x}"
 
 
+class KnownNode(Node):
+    """A container of nothing but Values, objects and constants, such as a model: known by its identity at first.
+
+    What it holds is compared only in a call that has another one.  Whether its contents have changed is for the guard
+    of the kernel to see, as if the step captured it.
+    """
+
+    def __init__(self, container: Any, inner: SequenceNode | MappingNode | DataclassNode) -> None:
+        self.container, self.inner = container, inner
+        self.key = inner.key
+        self._parts = list(
+            container.values() if isinstance(container, dict) else container if _is_row(container) else ()
+        )
+        #: Whether `==` of all parts is their identity.
+        self._is_quick = bool(self._parts) and all(
+            getattr(kind, "__eq__", None) is object.__eq__ for kind in set(map(type, self._parts))
+        )
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        return argument is self.container or self.equals(argument)
+
+    def equals(self, argument: Any) -> bool:
+        """Whether another container holds the same."""
+        if not self._is_quick or type(argument) is not type(self.container):
+            return self.inner.pack(argument, _NO_FRAME)
+        if isinstance(argument, dict):
+            return list(argument.values()) == self._parts and have_same_keys(argument, self.container)
+        return list(argument) == self._parts
+
+    def traced(self, make: MakeNumber) -> Any:
+        return self.inner.traced(make)
+
+    def children(self) -> Sequence[tuple[str, Node]]:
+        return self.inner.children()
+
+    def describe(self) -> str:
+        return self.inner.describe()
+
+
 class StaticNode(Node):
     """Something that shapes the trace: it is compared, and never an input."""
 
@@ -434,6 +483,17 @@ def exact_keys(argument: dict[Any, Any]) -> list[Hashable]:
     """The keys of a dict, in order, by type and bits, or identity."""
     found = [(exact_key(key), key) for key in argument]
     return [("object", id(key)) if exact is None else exact for exact, key in found]
+
+
+def have_same_keys(one: dict[Any, Any], other: dict[Any, Any]) -> bool:
+    """Whether dicts have the same keys, in order, by type and bits, or identity."""
+    if set(map(type, one)) == set(map(type, other)) <= {str}:
+        return list(one) == list(other)
+    return exact_keys(one) == exact_keys(other)
+
+
+def _is_row(container: Any) -> bool:
+    return type(container) in (list, tuple)
 
 
 def attributes_of_dataclass(argument: Any) -> list[str]:

@@ -31,6 +31,7 @@ from .arguments import (
     BufferNode,
     DataclassNode,
     Frame,
+    KnownNode,
     MappingNode,
     Node,
     NumberNode,
@@ -425,6 +426,10 @@ def _fill_value(node: ValueNode, items: list[Any], rows: Rows) -> bool:
     return all(item is items[0] for item in items)
 
 
+def _fill_known(node: KnownNode, items: list[Any], rows: Rows) -> bool:
+    return all(node.pack(item, _NO_FRAME) for item in items)
+
+
 _type_code = attrgetter("typecode")
 _NO_FRAME = Frame(0, 0, 0)
 _FILLS: dict[type, Callable[[Any, list[Any], Rows], bool]] = {
@@ -435,6 +440,7 @@ _FILLS: dict[type, Callable[[Any, list[Any], Rows], bool]] = {
     MappingNode: _fill_mapping,
     DataclassNode: _fill_dataclass,
     ValueNode: _fill_value,
+    KnownNode: _fill_known,
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .arguments import BufferNode, DataclassNode, MappingNode, Node, NumbersNode, SequenceNode
+from .arguments import BufferNode, DataclassNode, KnownNode, MappingNode, Node, NumbersNode, SequenceNode
 
 
 class GivenPath(NamedTuple):
@@ -61,6 +61,8 @@ class GivenContainers:
         paths = self._paths
         assert paths is not None
         parts: Sequence[tuple[bool, Any, Any, Node]] = ()
+        if isinstance(node, KnownNode):
+            node = node.inner
         if isinstance(node, (NumbersNode, BufferNode)):
             paths.setdefault(id(thing), path)
             rows_are_objects = isinstance(node, NumbersNode) or node.dtype is not None

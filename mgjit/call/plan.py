@@ -14,6 +14,7 @@ value, or by identity where they are objects of the user: they shape the trace a
 from __future__ import annotations
 
 import dataclasses
+import math
 import numbers
 from array import array
 from bisect import bisect_right
@@ -33,6 +34,7 @@ from .arguments import (
     BufferNode,
     DataclassNode,
     Frame,
+    KnownNode,
     MakeNumber,
     MappingNode,
     Node,
@@ -47,6 +49,8 @@ from .arguments import (
 
 #: Lists nested deeper than this are not treated as blocks of numbers (a list may contain itself).
 _MOST_DIMENSIONS = 32
+#: Containers of so many Values or other objects are compared by identity first.
+_MANY = 16
 
 
 class ArgumentPlan:
@@ -91,8 +95,10 @@ class ArgumentPlan:
         return self.packed_size + sum(buffer.size for buffer in self.buffers)
 
     def static_objects(self) -> list[Any]:
-        """All objects among the arguments that are compared by identity."""
-        return [node.argument for node in self._all_nodes() if isinstance(node, StaticNode) and not node.by_value]
+        """All objects and containers among the arguments that are known by identity."""
+        nodes = self._all_nodes()
+        known = [node.container for node in nodes if isinstance(node, KnownNode)]
+        return known + [node.argument for node in nodes if isinstance(node, StaticNode) and not node.by_value]
 
     def name_of_number(self, index: int) -> str | None:
         """The path of the number that is input `index`, such as `config['n']`; None for an element of a buffer."""
@@ -206,6 +212,17 @@ def bind(signature: Signature, given: Sequence[Any], named: Mapping[str, Any], n
         raise ArgumentError(f"{user_location()}: {name}{signature}: {reason}.") from None
 
 
+def _known_objects(node: Node) -> float:
+    """How many Values and other objects known by identity there are in a node; minus infinity if there are inputs."""
+    if isinstance(node, ValueNode):
+        return 1 if node.slot is None else -math.inf
+    if isinstance(node, StaticNode):
+        return 0 if node.by_value else 1
+    if isinstance(node, (SequenceNode, MappingNode, DataclassNode, KnownNode)):
+        return sum(_known_objects(part) for _, part in node.children())
+    return -math.inf
+
+
 class _Planner:
     def __init__(self, static: Collection[str], value_slots: bool, precision: Precision) -> None:
         self.static, self.precision = static, precision
@@ -241,10 +258,12 @@ class _Planner:
         if isinstance(argument, (list, tuple)):
             return self.sequence(argument, path)
         if kind is dict:
-            return MappingNode({key: self.node(part, f"{path}[{key!r}]") for key, part in argument.items()})
+            parts = {key: self.node(part, f"{path}[{key!r}]") for key, part in argument.items()}
+            return self.container(argument, MappingNode(parts))
         if dataclasses.is_dataclass(argument) and not isinstance(argument, type):
             fields = {name: getattr(argument, name) for name in attributes_of_dataclass(argument)}
-            return DataclassNode(argument, {name: self.node(part, f"{path}.{name}") for name, part in fields.items()})
+            parts = {name: self.node(part, f"{path}.{name}") for name, part in fields.items()}
+            return self.container(argument, DataclassNode(argument, parts))
         if isinstance(argument, (set, complex)) or has(argument, "__next__"):
             raise ArgumentError(
                 f"{user_location()}: argument {path} is a {kind.__name__}, which cannot be an input of a compiled "
@@ -270,7 +289,12 @@ class _Planner:
             self.packed += size
             return NumbersNode(self.packed - size, shape, kinds, integer, self.precision)
         parts = [self.node(part, f"{path}[{index}]") for index, part in enumerate(argument)]
-        return SequenceNode(type(argument), parts)
+        return self.container(argument, SequenceNode(type(argument), parts))
+
+    def container(self, argument: Any, node: SequenceNode | MappingNode | DataclassNode) -> Node:
+        """A container; one of many Values or other objects and no inputs is known by its identity."""
+        known = sum(_known_objects(part) for _, part in node.children())
+        return KnownNode(argument, node) if known >= _MANY else node
 
 
 def plan_arguments(

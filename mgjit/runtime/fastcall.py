@@ -35,6 +35,7 @@ from ..call.arguments import (
     EXACT_INTEGERS,
     BufferNode,
     DataclassNode,
+    KnownNode,
     MappingNode,
     Node,
     NumberNode,
@@ -351,6 +352,14 @@ class _Writer:
             raise _Unsuitable
         self.conditions.append(f"{place} is {self.name_of(node.value)}")
 
+    def known(self, node: KnownNode, place: str) -> None:
+        container, equals = self.name_of(node.container), self.name_of(node.equals)
+        if not place.isidentifier():
+            local = self._new_local()
+            self.conditions.append(f"(({local} := {place}) is {container} or {equals}({local}))")
+            return
+        self.conditions.append(f"({place} is {container} or {equals}({place}))")
+
     def static(self, node: StaticNode, place: str) -> None:
         if not node.by_value or node.argument is None or isinstance(node.argument, bool):
             self.conditions.append(f"{place} is {self.name_of(node.argument)}")
@@ -480,5 +489,6 @@ _WRITERS: dict[type, Callable[[_Writer, Any, str], None]] = {
     MappingNode: _Writer.mapping,
     DataclassNode: _Writer.dataclass,
     ValueNode: _Writer.value,
+    KnownNode: _Writer.known,
     StaticNode: _Writer.static,
 }
