@@ -198,8 +198,8 @@ def _length(population: Any, name: str) -> int:
     if isinstance(population, (list, tuple, range)):
         return len(population)
     raise RandomnessError(
-        f"{user_location()}: {name}() from a {type(population).__name__} in a compiled step. Use a list, a tuple or a "
-        "range, or draw outside of the step."
+        f"{user_location()}: {name}() cannot draw from a {type(population).__name__} in a compiled step. Use a list, a "
+        "tuple or a range, or draw outside of the step."
     )
 
 
@@ -256,7 +256,9 @@ def _sample(drawing: Drawing, generator: random.Random, population: Any, k: Any,
 
 def _shuffle(drawing: Drawing, generator: random.Random, population: Any, *other: Any) -> None:
     if other and other[0] is not None:
-        raise RandomnessError(f"{user_location()}: shuffle() with a function of one's own. Call shuffle(x).")
+        raise RandomnessError(
+            f"{user_location()}: shuffle() with its own random function cannot be traced. Call shuffle(x)."
+        )
     count = len(population)
     found = drawing.indices(generator, "shuffle", (count,), {}, count, count, _permutation)
     before = list(population)

@@ -1,1 +1,1 @@
-"""A kernel proves itself: a call that runs both as plain Python and as a kernel, and is compared."""
+"""Verification: some calls run both as plain Python and as a kernel, and the results are compared."""

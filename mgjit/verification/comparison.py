@@ -1,10 +1,10 @@
-"""The first difference between what plain Python and a kernel leave behind, bit for bit.
+"""Find the first difference, bit for bit, between what plain Python and a kernel leave behind.
 
-1. Holders that both have left are compared entry by entry; entries that only one of them has are structure, which the
-   guards of the next call see.
-2. Numbers are equal if their types and bits are; a nan equals a nan.  A `Result` or a Value counts as the float that
-   it holds, numbers of numpy as the plain ones.
-3. Containers and objects that were replaced are compared by what is in them.
+1. Holders are compared entry by entry.  Entries that exist after only one of the two runs are a change of structure,
+   which the guards of the next call notice.
+2. Numbers are equal if their types and bits are; a nan equals a nan.  A `Result` or a Value counts as the float that it
+   holds, and numpy's numbers count as plain ones.
+3. Containers and objects that were replaced are compared by their contents.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .snapshot import ATOMS, MISSING, Holder
 
 
 class Difference(NamedTuple):
-    """A number that is not the same."""
+    """A number that differs."""
 
     place: str
     plain: Any
@@ -38,7 +38,7 @@ def shown(number: Any) -> str:
 def first_difference(
     holders: Sequence[Holder], plain: Sequence[Any], compiled: Sequence[Any], are_chosen: bool = False
 ) -> Difference | None:
-    """The first number that plain Python and the kernel have left differently.
+    """The first number that differs between what plain Python and the kernel have left.
 
     Args:
         are_chosen: whether an int may be the float of the same value, because a test decides between the two.
@@ -65,10 +65,10 @@ def _are_identical(ours: Any, theirs: Any) -> bool:
 def differences(
     plain: Any, compiled: Any, are_chosen: bool = False, place: str = "", is_result: bool = False
 ) -> Iterator[Difference]:
-    """What differs in two things that are meant to be the same.
+    """The differences between two things that are meant to be the same.
 
     Args:
-        place: what they are called.
+        place: their name, for messages.
         is_result: whether lengths and keys are compared as well.
     """
     pending = [(plain, compiled, place)]
@@ -96,13 +96,13 @@ def _parts(plain: Any, compiled: Any, place: str) -> Iterator[tuple[Any, Any, st
     elif _kind(plain) is _kind(compiled):
         ours, theirs = attributes(plain), attributes(compiled)
         for name in ours:
-            # What a result refers to is empty: the graph lives no longer than the call.
+            # References in a result are empty, because the graph exists only during the call.
             if name in theirs and (_atom(theirs[name]) is not MISSING or theirs[name]):
                 yield ours[name], theirs[name], f"{place}.{name}"
 
 
 def _outline(thing: Any) -> Any:
-    """The form of a container, or the name of a class."""
+    """The type and size of a container, or the name of a class."""
     if isinstance(thing, (list, tuple)):
         return f"a sequence of length {len(thing)}"
     return f"a dict with keys {list(thing)!r:.200}" if isinstance(thing, dict) else f"a {_kind(thing).__name__}"
@@ -113,7 +113,7 @@ def _kind(thing: Any) -> type:
 
 
 def _atom(thing: Any) -> Any:
-    """What can be compared as it is, as a plain number where it is one; MISSING for anything else."""
+    """A thing that can be compared directly (as a plain number if it is one); MISSING for anything else."""
     if type(thing) in ATOMS:
         return thing
     if isinstance(thing, Value):

@@ -1,8 +1,8 @@
-"""Parameters as plain Python has them: for the time of a plain call they are ordinary objects again.
+"""Detach parameters from kernels: during a plain call they are ordinary objects again.
 
-What lives in the memory of a kernel has another class, and attributes that hold nothing but floats.  A step can tell
-the difference: `type(p) is Node`, `p.grad = None`.  So before a plain call the numbers return to the objects, and after
-it the memory gets what the objects hold then; None becomes 0.0, as in every compiled call.
+An object whose numbers live in the memory of a kernel has another class, and attributes that can only hold floats.  A
+step can tell the difference: `type(p) is Node`, `p.grad = None`.  So before a plain call the numbers return to the
+objects, and after it the memory gets what the objects then hold; None becomes 0.0, as in every compiled call.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def is_attached(thing: Any) -> bool:
 
 
 class Detached:
-    """Objects whose numbers live in the memory of kernels.
+    """The objects whose numbers live in the memory of kernels.
 
     Args:
-        things: all of them.
+        things: these objects.
     """
 
     def __init__(self, things: Iterable[Any]) -> None:
@@ -39,7 +39,7 @@ class Detached:
         self._fields: dict[type, list[Field]] = {}
 
     def during(self, work: Callable[[], T]) -> T:
-        """`work()`, for which they are ordinary objects."""
+        """Return `work()`, run while they are ordinary objects."""
 
         def run() -> T:
             for thing in self._things:
@@ -77,7 +77,7 @@ class Detached:
                 number = field.read(thing)
             if type(number) is Home:
                 continue
-            with contextlib.suppress(TypeError):  # no number: the step would not have been compiled
+            with contextlib.suppress(TypeError):  # not a number: the step would not have been compiled
                 home.array[home.index] = 0.0 if number is None else number
             if not isinstance(thing, Value):
                 field.write(thing, home)

@@ -1,6 +1,7 @@
-"""What a compiled step is documented to see and to return, made of what plain Python has.
+"""Documented differences: what a compiled step sees and returns instead of what plain Python would.
 
-1. Of numpy's arrays and scalars a step sees plain ints and floats; in a list that mixes ints and floats, floats.
+1. Instead of numpy's arrays and scalars, a step sees plain ints and floats; in a list that mixes ints and floats, it
+   sees floats.
 2. Where plain Python returns a Value, a compiled step returns a float that has `.data`.
 """
 
@@ -16,10 +17,10 @@ from ..engine.value import Value
 
 
 class Seen:
-    """The arguments that plain Python gets.
+    """The arguments for plain Python.
 
     Attributes:
-        arguments: they themselves, wherever possible.
+        arguments: the caller's own objects, wherever possible.
     """
 
     def __init__(self) -> None:
@@ -27,12 +28,12 @@ class Seen:
         self._instead: list[tuple[Any, Any]] = []
 
     def instead_of(self, given: Any, seen: Any) -> Any:
-        """Note an array that is seen in place of another one."""
+        """Note an array that is passed instead of the caller's."""
         self._instead.append((given, seen))
         return seen
 
     def write_back(self) -> None:
-        """Assign to the arrays of the caller what was assigned to those that are seen."""
+        """Copy to the caller's arrays what was assigned to those passed instead."""
         for given, seen in self._instead:
             if given.flags.writeable and (given.astype(object) != seen).any():
                 given[...] = seen
@@ -61,7 +62,7 @@ def _seen(node: Node, argument: Any, seen: Seen) -> Any:
 
 
 def _as_floats(numbers: Any) -> Any:
-    """The same with floats in place of ints and numpy's numbers; itself, if there are none."""
+    """The same with floats instead of ints and numpy's numbers; the object itself if there are none."""
     parts = [
         _as_floats(part) if type(part) in (list, tuple) else part if type(part) is float else float(part)
         for part in numbers
@@ -79,7 +80,7 @@ def _is(one: Any, other: Any) -> bool:
 
 
 def as_returned(result: Any) -> Any:
-    """What a compiled step returns in place of what plain Python has returned."""
+    """What a compiled step returns where plain Python has returned `result`."""
     if isinstance(result, Value):
         return Result(result.data)
     if type(result) in (list, tuple):

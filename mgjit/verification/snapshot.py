@@ -1,14 +1,14 @@
-"""Everything with numbers that a step can reach: what it holds now, and how to put that back.
+"""Snapshots of everything with numbers that a step can reach, which can be read and restored.
 
-This walk is not the survey from which traces and guards are made.  What that one overlooks is to be noticed by this
-one, so it takes things apart in its own way, and follows what a program may reach, not what its code seems to name:
+This walk is deliberately not the survey from which traces and guards are made, since it has to notice what that one
+overlooks.  It takes things apart in its own way, and follows what a program can reach, not what its code names:
 
 1. Start at the step and at the arguments of the call.
-2. Each thing that can change becomes a *holder*: a list, a dict, the attributes or slots of an object, a variable, a
+2. Everything that can change becomes a *holder*: a list, a dict, the attributes or slots of an object, a variable, a
    buffer, the memory of a kernel, a generator of random numbers.
-3. `read` takes the contents of all holders.  `restore` puts contents back, which may be repeated at any time.
+3. `read` returns the contents of all holders.  `restore` puts contents back; it may be repeated at any time.
 
-Libraries, and mgjit itself, are not looked into: what they keep for themselves is no number of the step.
+Libraries, and mgjit itself, are not entered: what they keep for themselves is not part of the step.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from ..world.code import codes
 from ..world.ownership import is_module_of_user, is_of_user
 from .detached import is_attached
 
-#: What holds nothing, and can be compared as it is.
+#: Types that hold nothing else, and can be compared directly.
 ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None)})
-#: Where nothing is.
+#: Stands for an entry that does not exist.
 MISSING = object()
-#: Classes of Python's own whose objects are bags of attributes.
+#: Classes of the standard library whose objects are plain collections of attributes.
 _BAGS = frozenset({("types", "SimpleNamespace"), ("argparse", "Namespace"), ("_thread", "_local")})
 
-#: What leads to a thing: where it was found, and as what.
+#: The path to a thing: the path to where it was found, and its name there.
 Path = tuple[Any, str]
 Found = Iterator[tuple[Any, Any]]
 
@@ -47,7 +47,7 @@ class Holder:
     """Something that can change.
 
     Attributes:
-        thing: it. path: what leads to it.
+        thing: the object. path: leads to it.
     """
 
     __slots__ = ("path", "thing")
@@ -56,23 +56,23 @@ class Holder:
         self.thing, self.path = thing, path
 
     def read(self) -> Any:
-        """What it holds now; a copy, of this level only."""
+        """Its contents: a shallow copy."""
         raise NotImplementedError
 
     def write(self, contents: Any) -> None:
-        """Put back what `read` has given."""
+        """Restore contents that `read` has returned."""
         raise NotImplementedError
 
     def entries(self, contents: Any) -> Mapping[Any, Any]:
-        """The parts of some contents, by what they are called."""
+        """The parts of contents, by name."""
         return contents  # type: ignore[no-any-return]
 
     def label(self, name: Any) -> str:
-        """How one of the entries is written after the path."""
+        """How an entry is written after the path."""
         return f"[{name!r}]"
 
     def describe(self, name: Any) -> str:
-        """One of the entries, for messages."""
+        """An entry, for messages."""
         return described((self.path, self.label(name)))
 
 
@@ -98,7 +98,7 @@ class Elements(Holder):
 
 
 class Members(Holder):
-    """The elements of a set; nobody compares them."""
+    """The elements of a set, which are not compared."""
 
     __slots__ = ()
 
@@ -145,7 +145,7 @@ class Attributes(Entries):
 
 
 class Names(Holder):
-    """Some of the variables of a module, or attributes of a class."""
+    """Some of the variables of a module, or some attributes of a class."""
 
     __slots__ = ("_delete", "_namespace", "_write", "names")
 
@@ -252,7 +252,7 @@ class Storage(Holder):
     """The memory of parameters.
 
     Attributes:
-        known: where each number is that something of the user's shows, and what leads there; others are padding.
+        known: the positions of numbers that are visible to the user, with their paths; the others are padding.
     """
 
     __slots__ = ("known", "with_gradients")
@@ -284,7 +284,7 @@ class Storage(Holder):
 
 
 class Generator(Holder):
-    """A generator of random numbers; what counts is how far it is."""
+    """A generator of random numbers, compared by its state."""
 
     __slots__ = ()
 
@@ -302,7 +302,7 @@ class Generator(Holder):
 
 
 class Copy(Holder):
-    """A place that a kernel copies numbers from, and back to; `thing` is the place."""
+    """A place from which a kernel copies numbers, and to which it copies them back; `thing` is the place."""
 
     __slots__ = ()
 
@@ -332,8 +332,8 @@ class Snapshot:
         with_gradients: whether gradients are to be compared.
 
     Attributes:
-        holders: all of them. classes: of the objects that were met. parameters: the objects whose numbers live in the
-            memory of kernels.
+        holders: all holders. classes: the classes of the objects found. parameters: the objects whose numbers live in
+            the memory of kernels.
     """
 
     def __init__(self, roots: Iterable[tuple[str, Any]], with_gradients: bool = True) -> None:
@@ -344,7 +344,7 @@ class Snapshot:
         self._storages: dict[int, Storage] = {}
         self._members: dict[type, dict[str, Any]] = {}
         self._are_of_user: dict[type, bool] = {}
-        self._kept: list[Any] = []  # no id may be used again
+        self._kept: list[Any] = []  # kept alive, so that no id is reused
         seen: set[int] = set()
         pending: list[tuple[Any, Path]] = [(thing, (None, name)) for name, thing in roots][::-1]
         while pending:
@@ -358,7 +358,7 @@ class Snapshot:
             pending += [(part, (path, label)) for part, label in reversed(inside) if type(part) not in ATOMS]
 
     def add_memory(self, things: Iterable[Any]) -> None:
-        """Further buffers and storages, which are put back, and compared as far as the walk has met them."""
+        """Add buffers and storages, which are restored, and compared as far as the walk has found them."""
         known = {id(holder.thing) for holder in self.holders}
         for thing in things:
             if id(thing) not in known:
@@ -367,22 +367,22 @@ class Snapshot:
                     self.holders.append(made)
 
     def add_places(self, places: Iterable[Any]) -> None:
-        """Places that a kernel copies numbers from, and back to."""
+        """Add places from which a kernel copies numbers, and to which it copies them back."""
         self.holders += [Copy(place, (None, "")) for place in places]
 
     def read(self) -> list[Any]:
-        """The contents of all holders."""
+        """Return the contents of all holders."""
         return [holder.read() for holder in self.holders]
 
     def restore(self, contents: list[Any]) -> None:
-        """Put contents back."""
+        """Restore the contents of all holders."""
         for holder, content in zip(self.holders, contents):
             holder.write(content)
 
     # ---- 2: taking things apart ---------------------------------------------------------------------
 
     def _taken_apart(self, thing: Any, kind: Any, path: Path) -> Found:
-        """What is in a thing, with labels; makes its holder."""
+        """Make the holder of a thing; returns what is in it, with labels."""
         if kind is list or isinstance(thing, (list, deque)):
             yield from self._held(Elements(thing, path))
         elif isinstance(thing, (tuple, frozenset)):
@@ -419,7 +419,7 @@ class Snapshot:
         elif not isinstance(thing, ModuleType):
             yield from self._object(thing, kind, path)
         if isinstance(thing, (list, dict, tuple, set, frozenset)) and kind.__module__ != "builtins":
-            yield from self._object(thing, kind, path)  # it may have attributes besides
+            yield from self._object(thing, kind, path)  # it may also have attributes
 
     def _held(self, holder: Holder) -> Found:
         self.holders.append(holder)
@@ -494,7 +494,7 @@ class Snapshot:
                 yield content, label
 
     def _slots(self, kind: type) -> dict[str, Any]:
-        """The slots of the objects of a class; of a Value, its numbers."""
+        """The slots of the objects of a class; for Values, those of their numbers."""
         known = self._members.get(kind)
         if known is None:
             known = {
@@ -532,7 +532,7 @@ class Snapshot:
 
 
 class _Hidden(Buffer):
-    """Memory that no user sees: it is put back, and not compared."""
+    """Memory that is not visible to the user: it is restored, but not compared."""
 
     __slots__ = ()
 
@@ -544,7 +544,7 @@ class _Hidden(Buffer):
 
 
 def described(path: Any) -> str:
-    """What leads to something, as one writes it."""
+    """A path as it is written in Python."""
     parts: list[str] = []
     while path is not None:
         path, label = path
@@ -564,7 +564,7 @@ def _is(one: Any, other: Any) -> bool:
 
 
 def _is_special(name: str, part: Any) -> bool:
-    """Whether an attribute of a class is Python's own; the methods of operators are the user's."""
+    """Whether an attribute of a class belongs to Python; methods of operators belong to the user."""
     return name.startswith("__") and name.endswith("__") and not isinstance(part, FunctionType)
 
 

@@ -1,17 +1,17 @@
-"""A call that is made twice: as plain Python, and by the kernel, which has to leave the same numbers.
+"""Verify a kernel: make a call twice, as plain Python and by the kernel, and compare the numbers they leave.
 
-When: at the second call of a kernel, so that what was wrongly taken for a constant in the first has had a chance to
-change; and once more at a call that nobody can predict.  How:
+This happens at the second call of a kernel, so that anything wrongly taken for a constant in the first has had a chance
+to change, and once more at a random later call:
 
-1. Take what all that the step can reach holds (snapshot.py), and let plain Python make the call.
-2. Take the contents again, and put back those of step 1.  Let the kernel make the same call, on the same memory and
-   by the same way as any other, from the same states of the generators.
-3. Compare what both have left and returned (comparison.py).  If it is the same, a call has been made as any other.  If
-   not, put back what plain Python has left, and never use the kernel again.
+1. Take a snapshot of everything that the step can reach (snapshot.py), and let plain Python make the call.
+2. Take another snapshot, and restore the first one.  Let the kernel make the same call, on the same memory and by the
+   same path as any other call, from the same states of the generators.
+3. Compare what both have left and returned (comparison.py).  If it is the same, the call is complete.  If not, restore
+   what plain Python has left, and never use the kernel again.
 
-An interruption leaves all of a call, or nothing.  What plain Python prints cannot be undone; of all else a call that is
-compared does what a call does that is not.  So where plain Python raises an error that compiled arithmetic does not
-know (a division by zero), or gives other numbers each time (where operands are in a set), the kernel's call counts.
+An interruption leaves a whole call, or nothing.  Except for what plain Python prints, which cannot be undone, a
+compared call has the same effects as any other.  So if plain Python raises an error that compiled arithmetic does not
+have (a division by zero), or gives different numbers each time (operands in a set), the kernel's call counts.
 """
 
 from __future__ import annotations
@@ -42,16 +42,17 @@ from .detached import Detached
 from .documented import as_documented, as_returned
 from .snapshot import Snapshot
 
-#: The call after a trial passed that is tried again lies between these.
+#: After a passed trial, the next one is this many calls later: a random number between these.
 _EARLIEST, _LATEST = 8, 1000
 #: A trace takes 10 to 25 times as long as the plain call: with "auto", plain calls of up to about a second are made.
 _TRACE_SECONDS = 15.0
 #: The interpreters that the tests run on; on later ones there are more trials.
 TESTED = (3, 13)
 _MORE_TRIALS = 12
-#: What compiled arithmetic does not raise, because IEEE 754 has numbers for it, or because it needs no stack.
+#: Exceptions that compiled code does not raise, because IEEE 754 has numbers for these cases, or it needs no stack.
 _NOT_COMPILED = (ArithmeticError, ValueError, RecursionError, MemoryError)
-#: Where the order of additions depends on where objects lie, plain Python is asked so often if it agrees with itself.
+#: If the order of additions may depend on the addresses of objects, plain Python is run this often to see whether it
+#: agrees with itself.
 _REPLAYS = 24
 _REPLAY_SECONDS = 10.0
 
@@ -68,15 +69,15 @@ def trials_after_the_first() -> int:
 
 @dataclass
 class Trial:
-    """When a kernel is compared with plain Python.
+    """Decides when a kernel is compared with plain Python.
 
     Attributes:
         with_gradients: whether gradients are compared.
-        are_chosen: whether the step chooses between numbers: an int may then be one of them, and the compiled step has
-            a float in any case.
-        left: the call that is this many calls ahead is to be compared.
-        later: how many are compared after that.
-        is_over: whether none is any more.
+        are_chosen: whether the step chooses between numbers: plain Python may then have an int where the compiled step
+            has a float.
+        left: how many calls ahead the next comparison is.
+        later: how many comparisons follow that one.
+        is_over: whether there are no more comparisons.
     """
 
     with_gradients: bool = True
@@ -86,14 +87,14 @@ class Trial:
     is_over: bool = False
 
     def is_due(self) -> bool:
-        """Count a call; whether it is one that is to be compared."""
+        """Count a call; returns whether it is to be compared."""
         if self.is_over:
             return False
         self.left -= 1
         return self.left <= 0
 
     def counting(self, call: Callable[..., Any], general: Callable[..., Any]) -> Callable[..., Any]:
-        """`call`, until it is the turn of a call that is to be compared, which goes the general way."""
+        """`call`, wrapped so that it counts, and passes the call that is to be compared to the general path."""
 
         def counted(*arguments: Any, **named: Any) -> Any:
             if self.left <= 0:
@@ -104,10 +105,10 @@ class Trial:
         return counted
 
     def rows_ahead(self, has_run: bool, count: int) -> int:
-        """How many rows at the beginning of a loop are to be calls of their own, of which the last is compared.
+        """How many rows at the beginning of a loop are to be separate calls, the last of which is compared.
 
         Args:
-            has_run: whether the kernel has been called before. count: of rows.
+            has_run: whether the kernel has been called before. count: the number of rows.
         """
         self.left -= count
         if self.left > 0:
@@ -116,7 +117,7 @@ class Trial:
         return min(1 if has_run else 2, count)
 
     def passed(self) -> None:
-        """Choose the next call, if there is to be one."""
+        """Choose the next call to compare, if there is to be one."""
         self.is_over = self.later <= 0
         self.later -= 1
         self.left = _EARLIEST + int.from_bytes(os.urandom(4), "little") % (_LATEST - _EARLIEST + 1)
@@ -124,14 +125,14 @@ class Trial:
 
 @dataclass
 class Verdict:
-    """What has become of a call.
+    """The outcome of a compared call.
 
     Attributes:
-        result: what it returns.
-        mismatch: why the kernel is not to be used again; empty when it has passed.
-        was_compared: whether anything has been compared.
-        error: what plain Python has raised, if the caller is to get that.
-        parameters: what lives in the memory of kernels.
+        result: the result of the call.
+        mismatch: why the kernel must not be used again; empty if it has passed.
+        was_compared: whether anything was compared.
+        error: an exception of plain Python that the caller is to get, or None.
+        parameters: the objects whose numbers live in the memory of kernels.
     """
 
     result: Any = None
@@ -146,8 +147,8 @@ class Comparison:
 
     Args:
         function: the step. call: runs it, undecorated, with a list of arguments.
-        kernel: for these arguments, with them in its frame.
-        counter: one number, the calls that the step has made.
+        kernel: fits these arguments, which are in its frame.
+        counter: one number: how many calls the step has made.
     """
 
     def __init__(
@@ -197,7 +198,7 @@ class Comparison:
         self._counter[0] = self._count + self._counted
 
     def _ends_with(self, contents: list[Any]) -> None:
-        """The call has been made, and has left this."""
+        """Note that the call is complete, and has left these contents."""
         self._end, self._counted = contents, 1
 
     def _work(self) -> Verdict:
@@ -225,7 +226,7 @@ class Comparison:
         return Verdict(as_returned(plain), mismatch)
 
     def _plain(self) -> Any:
-        """The result of the call in plain Python; other steps that it calls are plain as well."""
+        """Make the call in plain Python, including any steps that it calls; returns the result."""
         me = threading.get_ident()
 
         def call() -> Any:
@@ -237,7 +238,7 @@ class Comparison:
         return result
 
     def _compiled(self) -> Any:
-        """The result of the call of the kernel."""
+        """Make the call by the kernel; returns the result."""
         kernel = self._kernel
         if kernel.needs_accepting:
             kernel.accept()
@@ -257,10 +258,10 @@ class Comparison:
     # ---- orders that depend on where objects lie ----------------------------------------------------
 
     def _is_undecided(self, after: list[Any]) -> bool:
-        """Whether plain Python itself gives other numbers when it makes the call again.
+        """Whether plain Python gives different numbers when it makes the call again.
 
-        It may where classes keep operands in a set.  Their order depends on where the operands lie in memory, so other
-        memory is used in between.
+        This can happen if classes keep operands in a set, whose order depends on the addresses of the operands; so
+        different memory is used in between.
         """
         known = [node_class(kind) for kind in self._all.classes]
         if all(node is None or node.is_ordered for node in known):
@@ -285,7 +286,7 @@ def compare(
     arguments: Sequence[Any],
     stats: Stats,
 ) -> Verdict:
-    """Make a call of a kernel that is due to be compared; see `Comparison`."""
+    """Make a call that is due to be compared; see `Comparison`."""
     trial = kernel.trial
     comparison = Comparison(function, call, kernel, arguments, stats.counter)
     verdict = comparison.run()
@@ -299,7 +300,7 @@ def compare(
 
 
 def reason_without_trial(verify: str, precision: Precision, mode: str, lock: bool, trace_seconds: float) -> str:
-    """Why a kernel is not compared with plain Python; empty when it is.
+    """Why a kernel is not compared with plain Python; empty if it is.
 
     Args:
         verify, precision, mode, lock: options of the step.
@@ -318,7 +319,7 @@ def reason_without_trial(verify: str, precision: Precision, mode: str, lock: boo
 
 
 def warn_of_mismatch(name: str, mismatch: str) -> None:
-    """Say that a kernel is wrong."""
+    """Warn that a kernel is wrong."""
     warnings.warn(
         f"the kernel of {name} is wrong: {mismatch}. {name} runs as plain Python from now on. This is a defect of "
         "mgjit: please report it, with the step.",
@@ -328,7 +329,7 @@ def warn_of_mismatch(name: str, mismatch: str) -> None:
 
 
 def _was_raised_by_hand(error: BaseException) -> bool:
-    """Whether an exception comes from a `raise` in Python, and not from arithmetic."""
+    """Whether an exception comes from a `raise` statement rather than from arithmetic."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
