@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from types import BuiltinFunctionType, MethodType
 from typing import Any
@@ -36,3 +37,16 @@ def receiver(thing: Any) -> Any:
 
 _ENTRIES: Any = type.__dict__["__dict__"]
 _BOUND = (MethodType, BuiltinFunctionType)
+
+
+#: The type of methods that are written in C.
+_IN_C = type(random.random)
+
+
+def is_bound_draw(thing: Any) -> bool:
+    """Whether something is a bound `random` or `getrandbits` of a generator: methods whose code cannot be replaced."""
+    return (
+        type(thing) is _IN_C
+        and isinstance(receiver(thing), random.Random)
+        and thing.__name__ in ("random", "getrandbits")
+    )

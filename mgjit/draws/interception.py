@@ -26,10 +26,10 @@ from typing import Any, Callable, TypeVar
 
 from ..errors import RandomnessError, user_location
 from ..interruption import with_cleanup
-from ..lookup import has, receiver, variables
+from ..lookup import has, is_bound_draw, receiver, variables
 from ..world.code import codes
 from ..world.places import Entry, Place
-from .plan import followers, is_bound_draw, restore_state, state_of
+from .plan import followers, restore_state, state_of
 from .recorded import Drawing
 
 T = TypeVar("T")

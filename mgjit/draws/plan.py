@@ -155,19 +155,6 @@ def _generators_of(kind: type) -> list[random.Random]:
     ]
 
 
-#: The type of methods that are written in C.
-_IN_C = type(random.random)
-
-
-def is_bound_draw(thing: Any) -> bool:
-    """Whether something is a bound `random` or `getrandbits` of a generator: methods whose code cannot be replaced."""
-    return (
-        type(thing) is _IN_C
-        and isinstance(receiver(thing), random.Random)
-        and thing.__name__ in ("random", "getrandbits")
-    )
-
-
 def state_of(generator: Any) -> Any:
     """The state of a generator of Python or numpy, for `restore_state`."""
     if has(generator, "getstate"):

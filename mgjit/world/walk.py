@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from types import BuiltinMethodType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
-from ..draws.plan import is_bound_draw
 from ..engine.state import State
 from ..engine.value import Value
+from ..lookup import is_bound_draw
 from ..runtime.live import Field, Home, field_of, slot
 from .code import names_beside_stores, stored_attributes, stored_variables
 from .functions import captured

@@ -8,8 +8,9 @@ from functools import partial
 
 import pytest
 
-from mgjit.draws.plan import Draw, DrawPlan, is_bound_draw, restore_state, state_of, undrawn
+from mgjit.draws.plan import Draw, DrawPlan, restore_state, state_of, undrawn
 from mgjit.engine.precision import FLOAT64
+from mgjit.lookup import is_bound_draw
 
 
 def plan_of(*generators: random.Random) -> DrawPlan:

@@ -1,0 +1,61 @@
+"""Questions about objects whose classes answer them in their own way."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from mgjit.lookup import entries, has, receiver, variables
+
+
+class Meta(type):
+    def __getattr__(cls, name: str) -> Any:
+        raise AssertionError(name)
+
+    @property
+    def __dict__(cls) -> Any:  # type: ignore[override]
+        raise AssertionError("__dict__")
+
+
+class Answering(metaclass=Meta):
+    def __init__(self) -> None:
+        object.__setattr__(self, "x", 1)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(name)
+
+    def __getattribute__(self, name: str) -> Any:
+        raise AssertionError(name)
+
+    def __len__(self) -> int:
+        return 0
+
+
+class Slotted:
+    __slots__ = ("x",)
+
+    def method(self) -> None: ...
+
+
+def test_01_nothing_of_the_class_runs() -> None:
+    thing = Answering()
+    assert has(thing, "__len__")
+    assert has(thing, "__repr__")
+    assert not has(thing, "__next__")
+    assert not has(thing, "x")
+    assert variables(thing) == {"x": 1}
+    assert "__len__" in entries(Answering)
+    assert receiver(thing) is None
+
+
+def test_02_ordinary_things() -> None:
+    thing = Slotted()
+    assert has(thing, "x")
+    assert variables(thing) == {}
+    assert receiver(thing.method) is thing
+    numbers = [1]
+    assert receiver(numbers.append) is numbers
+    generator = random.Random(1)
+    assert receiver(generator.random) is generator
+    assert receiver(Slotted.method) is None
+    assert variables(1.0) == {}
