@@ -68,19 +68,12 @@ def test_00_traps_of_the_document() -> None:
         (lambda x: sorted([x, 2.0 * x]), r"mgjit\.where"),
         (lambda x: bool(x), r"mgjit\.where"),
         (lambda x: any([x > 0]), r"mgjit\.where"),
-        (lambda x: int(x), "as an argument"),
-        (lambda x: round(x), "as an argument"),
-        (lambda x: math.floor(x), "outside"),
-        (lambda x: math.trunc(x), "outside"),
-        (lambda x: math.sin(x), "There are exp"),
+        (lambda x: round(x, 2), "outside|as an argument"),
+        (lambda x: math.hypot(x, 2.0), r"math\.sqrt\(x \* x"),
         (lambda x: complex(x), r"mgjit\.exp"),
         (lambda x: [0.0 for _ in range(x)], r"mgjit\.take"),
         (lambda x: f"{x:.3f}", "Return it"),
         (lambda x: format(x), "Return it"),
-        (lambda x: x // 2, "outside"),
-        (lambda x: x % 2, "outside"),
-        (lambda x: 2 % x, "outside"),
-        (lambda x: divmod(x, 2), "outside"),
     ],
 )
 def test_01_needs_a_real_number(
@@ -88,6 +81,26 @@ def test_01_needs_a_real_number(
 ) -> None:
     """Anything that needs the number itself while tracing: a TraceError, also a TypeError."""
     refused(TraceError, instead, lambda x: use(wrap(w, x)), 2.5, value=w)
+
+
+@pytest.mark.parametrize(
+    ("use", "instead"),
+    [
+        (lambda x: int(x), "as an argument"),
+        (lambda x: round(x), "as an argument"),
+        (lambda x: math.floor(x), "as an argument"),
+        (lambda x: math.trunc(x), "as an argument"),
+        (lambda x: math.sin(x), r"math\.sin\(x\.data\)"),
+        (lambda x: x // 2, r"x\.data"),
+        (lambda x: x % 2, r"x\.data"),
+        (lambda x: 2 % x, r"x\.data"),
+        (lambda x: divmod(x, 2), r"x\.data"),
+    ],
+)
+def test_01b_has_no_derivative(w: Value, use: Callable[[Any], Any], instead: str) -> None:
+    """Functions of numbers, given a Value: a TraceError; with its number it works."""
+    refused(TraceError, instead, lambda x: use(w * x), 2.5, value=w)
+    assert repr(mgjit.compile(lambda x: use((w * x).data))(2.5)) == repr(use((w * 2.5).data))
 
 
 @pytest.mark.parametrize("use", [lambda x: 1.0 if x else 2.0, lambda x: x and 1.0, lambda x: not x, lambda x: float(x)])

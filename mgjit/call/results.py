@@ -221,10 +221,13 @@ def describe_result(
         recorder.output(kind_of())
         return MixedResult(index)
     if isinstance(returned, types.number):
-        kind = bool if isinstance(returned, types.boolean) else int if isinstance(returned, types.integer) else None
+        kind: Any = None
+        if isinstance(returned, types.integer):
+            kind = bool if isinstance(returned, types.boolean) else int
         operand = types.number_operand(returned)
         if kind is int:
             recorder.used_as_integers.add(operand)
+            kind = integer if recorder.has_undefined_integers else int
         return OutputResult(recorder.output(operand), kind)
     if is_known(returned) and not (isinstance(returned, tuple) or _holds_only_numbers(returned)):
         return ConstantResult(returned)
@@ -272,6 +275,11 @@ def _columns_of(results: Sequence[Any]) -> Any:
         return first
     rows = [(_taken_apart(result) or found)[1] for result in results]
     return found[0]([_columns_of(column) for column in zip(*rows)])
+
+
+def integer(number: float) -> float:
+    """An int; an infinity or nan, where Python would have raised an error, stays what it is."""
+    return int(number) if number - number == 0.0 else number
 
 
 def _is_number(returned: Any) -> bool:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from typing import Any, Callable
 
 from ..engine import arithmetic
+from ..engine.library import FUNCTIONS as LIBRARY
+from ..engine.library import library_function
 from ..engine.precision import FLOAT64, float32
 from ..ir.operations import EXACT
 from ..ir.program import Array, Block, Loop, Program
@@ -22,7 +24,7 @@ _BINARY = {"add": "+", "subtract": "-", "multiply": "*"}
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
 _CALLS = {
     "divide": "divide", "power": "power", "exp": "exp", "log": "log", "tanh": "tanh", "sqrt": "sqrt",
-    "absolute": "abs", "maximum": "maximum", "minimum": "minimum",
+    "absolute": "abs", "maximum": "maximum", "minimum": "minimum", **{name: name for name in LIBRARY},
 }  # fmt: skip
 
 #: Elements of these formats are float32 numbers.
@@ -47,6 +49,7 @@ def load_python(source: str) -> dict[str, Callable[[Any], None]]:
         name: getattr(arithmetic, name)
         for name in ("divide", "power", "power_of_float32", "exp", "log", "tanh", "sqrt", "maximum", "minimum")
     }
+    names.update({name: library_function(name) for name in LIBRARY})
     names["new_single"] = lambda: array("f", (0.0,))  # a new one per call, because threads may run the same code
     names["float32"] = float32
     names["infinity"] = float("inf")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from ..engine.library import FUNCTIONS as LIBRARY
 from .mathematics.source import vector_functions
 
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
@@ -50,7 +51,10 @@ _OPERATIONS = {
             f"static inline real{{n}} {name}_{{n}}(real{{n}} x) "
             f"{{{{ real{{n}} y; for (int k = 0; k < {{n}}; k++) y[k] = {macro}(x[k]); return y; }}}}"
         )
-        for name, macro in (("absolute", "ABSOLUTE"), ("exp", "exp"), ("log", "log"), ("tanh", "tanh"))
+        for name, macro in (
+            *(("absolute", "ABSOLUTE"), ("exp", "exp"), ("log", "log"), ("tanh", "tanh")),
+            *((name, name) for name, function in LIBRARY.items() if function.arity == 1),
+        )
     },
     "sqrt": (
         "static inline real{n} sqrt_{n}(real{n} x) {{\n"
@@ -61,10 +65,16 @@ _OPERATIONS = {
         "#endif\n"
         "}}"
     ),
-    "power": (
-        "static inline real{n} power_{n}(real{n} x, real{n} y) "
-        "{{ real{n} z; for (int k = 0; k < {n}; k++) z[k] = POWER(x[k], y[k]); return z; }}"
-    ),
+    **{
+        name: (
+            f"static inline real{{n}} {name}_{{n}}(real{{n}} x, real{{n}} y) "
+            f"{{{{ real{{n}} z; for (int k = 0; k < {{n}}; k++) z[k] = {macro}(x[k], y[k]); return z; }}}}"
+        )
+        for name, macro in (
+            ("power", "POWER"),
+            *((name, name) for name, function in LIBRARY.items() if function.arity == 2),
+        )
+    },
 }
 
 #: Square roots of whole vectors, where the processor has such an instruction and gcc a builtin for it.

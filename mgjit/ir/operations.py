@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Callable
 
 from ..engine import arithmetic
+from ..engine.library import FUNCTIONS as LIBRARY
+from ..engine.library import library_function
 from ..engine.precision import FLOAT64, Precision
 
 
@@ -43,12 +45,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "select": _select,
     "link": _link,
     "link_divided": _link,
+    **{name: library_function(name) for name in LIBRARY},
 }
 
 #: Operations whose result is an operand, its negative, 0 or 1, so that there is nothing to round.
 EXACT = frozenset({
     "maximum", "minimum", "less", "less_equal", "equal", "not_equal", "negate", "absolute", "relu", "copy", "select",
-    "link", "link_divided",
+    "link", "link_divided", "floor", "ceil", "trunc", "rint", "copysign",
 })  # fmt: skip
 
 

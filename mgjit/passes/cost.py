@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from ..engine.library import FUNCTIONS as LIBRARY
 from ..ir.program import Loop, Reference, Register, Statement
 from .dependence import independent_among, plain
 from .nest import Nest, Use, examine, executions, loops_of
@@ -42,6 +43,7 @@ class Processor:
 
 #: Operations that cost more than an addition.
 _EXPENSIVE = {"divide": 4.0, "sqrt": 5.0, "exp": 12.0, "log": 12.0, "tanh": 25.0, "power": 25.0}
+_EXPENSIVE.update(dict.fromkeys(LIBRARY, 25.0))
 #: Operations that may be slow on unused lanes, whose numbers are arbitrary, such as zeros.
 _SPECIAL = frozenset({"log", "power"})
 _LOAD, _UNALIGNED, _STRIDED, _CONVERSION = 0.5, 0.75, 1.0, 1.0

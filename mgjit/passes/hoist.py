@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ..engine.library import FUNCTIONS as LIBRARY
 from ..ir.program import (
     Array,
     Block,
@@ -48,7 +49,7 @@ from .nest import executions
 from .rewrite import rewrite_operands, with_surroundings
 from .substitute import Substitution, copy_nodes
 
-EXPENSIVE = frozenset({"power", "exp", "log", "tanh", "divide", "sqrt"})
+EXPENSIVE = frozenset({"power", "exp", "log", "tanh", "divide", "sqrt", *LIBRARY})
 """Operations that take longer than reading a result from memory."""
 
 #: Slices of more statements than this stay where they are: new loops for them would cost as much.

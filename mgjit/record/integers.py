@@ -20,6 +20,8 @@ from .recorder import Recorder
 
 EXACT = FLOAT64.largest_integer
 _COMPARISONS = frozenset(code | ops.NUMBER for code in (ops.LESS, ops.LESS_EQUAL, ops.EQUAL, ops.NOT_EQUAL))
+#: Operations that make ints of floats.
+_ROUNDED = frozenset(ops.LIBRARY_CODES[name] for name in ("floor", "ceil", "trunc", "rint"))
 #: So often is the distance between a limit that will do and one that will not be halved.
 _HALVINGS = 6
 
@@ -113,10 +115,14 @@ class _Bounds:
             layout = recorder.layouts[code - ops.TAKE]
             elements = [recorder.a[result] - layout.stride * k for k in range(layout.count)]
             return max(self._of_operand(element, bounds, limit) for element in elements)
+        if code in _ROUNDED:
+            return EXACT
         a = self._of_operand(recorder.a[result], bounds, limit)
         b = self._of_operand(recorder.b[result], bounds, limit) if recorder.b[result] != ops.NO_OPERAND else 0
         if code in (ops.ADD, ops.SUBTRACT):
             return a + b
+        if code == ops.LIBRARY_CODES["fmod"]:
+            return b
         return a * b if code == ops.MULTIPLY else max(a, b)
 
     def _of_operand(self, operand: int, bounds: dict[int, int], limit: int) -> int:

@@ -23,6 +23,7 @@ from .counters import Counted
 from .leaks import Traced, is_traced, leaked
 from .mixed import MixedTypes, Numbers, mixed_types
 from .recorder import Recorder
+from .rounding import rounding_methods
 
 
 class NumberTypes(NamedTuple):
@@ -52,7 +53,8 @@ _EXPLANATIONS = {
     "or name the argument in @mgjit.compile(static=(...)) when few different values occur",
     "pickle": "a traced value cannot be pickled. Return it from the step and pickle the result",
     "format": "a traced value has no digits to print. Return it from the step and print the result",
-    "floor": "//, %, divmod and bit operations are not available on traced values. Compute them outside of the step",
+    "floor": "//, % and divmod of Values have no derivative. Compute with their numbers, x.data",
+    "bits": "bit operations are not available on traced values. Compute them outside of the step",
 }
 
 
@@ -69,9 +71,9 @@ REFUSED = {
     "__bool__": "bool", "__float__": "float", "__complex__": "float", "__int__": "int", "__round__": "int",
     "__trunc__": "int", "__floor__": "int", "__ceil__": "int", "__index__": "index", "__format__": "format",
     "__floordiv__": "floor", "__rfloordiv__": "floor", "__mod__": "floor", "__rmod__": "floor",
-    "__divmod__": "floor", "__rdivmod__": "floor", "__and__": "floor", "__rand__": "floor", "__or__": "floor",
-    "__ror__": "floor", "__xor__": "floor", "__rxor__": "floor", "__lshift__": "floor", "__rlshift__": "floor",
-    "__rshift__": "floor", "__rrshift__": "floor", "__invert__": "floor",
+    "__divmod__": "floor", "__rdivmod__": "floor", "__and__": "bits", "__rand__": "bits", "__or__": "bits",
+    "__ror__": "bits", "__xor__": "bits", "__rxor__": "bits", "__lshift__": "bits", "__rlshift__": "bits",
+    "__rshift__": "bits", "__rrshift__": "bits", "__invert__": "bits",
 }  # fmt: skip
 
 UNARY_METHODS = {
@@ -123,6 +125,17 @@ def number_types(recorder: Recorder) -> NumberTypes:
 
         def __repr__(self) -> str:
             return "<a number that is being traced>" if is_describing() else refuse("format")(self)
+
+        real = property(lambda self: +self)
+        imag = property(lambda self: self.__class__(0))
+
+        def conjugate(self) -> Any:
+            return +self
+
+        def is_integer(self) -> Any:
+            """As of a float, False for infinities."""
+            is_finite: Any = binary(ops.SUBTRACT, False)(self, self) == 0.0
+            return is_finite._select(is_finite, self._library("trunc", (self,)) == self, False)  # type: ignore[attr-defined]
 
         def __copy__(self) -> Any:
             return self  # as of a float
@@ -179,6 +192,9 @@ def number_types(recorder: Recorder) -> NumberTypes:
 
         def __pos__(self) -> Any:
             return integer_from(self._leaf)
+
+        numerator = property(lambda self: +self)
+        denominator = property(lambda self: 1)
 
         def __abs__(self) -> Any:
             return integer_result(recorder.emit(ops.ABSOLUTE | ops.NUMBER, self._leaf, ops.NO_OPERAND))
@@ -416,15 +432,16 @@ def number_types(recorder: Recorder) -> NumberTypes:
         setattr(TracedNumber, name, comparison(code, swapped))
     for name, reason in REFUSED.items():
         setattr(TracedNumber, name, refuse(reason))
-        if reason == "floor":
+        if reason == "bits":
             setattr(IntegerNumber, name, fixed_or_refused(reason))
     integer_methods = {"__neg__": integer_negative, "__pow__": integer_power, "__rpow__": integer_exponent}
     for name, method in integer_methods.items():
         setattr(IntegerNumber, name, method)
-    mixed = mixed_types(
-        recorder,
-        Numbers(TracedNumber, IntegerNumber, BooleanNumber, operand_of, from_operand, integer_from, boolean_from),
-    )
+    known = Numbers(TracedNumber, IntegerNumber, BooleanNumber, operand_of, from_operand, integer_from, boolean_from)
+    mixed = mixed_types(recorder, known)
+    for name, method in rounding_methods(recorder, known, is_integer).items():
+        if name not in vars(TracedNumber) or name in REFUSED:
+            setattr(TracedNumber, name, method)
 
     def close() -> None:
         nonlocal append_op

@@ -10,26 +10,34 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..engine.library import FUNCTIONS as LIBRARY
+
 # ---- operations -----------------------------------------------------------------------------------
 
 OPERATIONS = (
     "add", "subtract", "multiply", "divide", "power", "maximum", "minimum",
     "less", "less_equal", "equal", "not_equal",
     "negate", "absolute", "relu", "exp", "log", "tanh", "sqrt", "copy",
-    "select", "link", "link_divided", "store", "backward", "take",
+    "select", "link", "link_divided", "store", "backward", *LIBRARY, "take",
 )  # fmt: skip
 (
     ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, MAXIMUM, MINIMUM,
     LESS, LESS_EQUAL, EQUAL, NOT_EQUAL,
     NEGATE, ABSOLUTE, RELU, EXP, LOG, TANH, SQRT, COPY,
-    SELECT, LINK, LINK_DIVIDED, STORE, BACKWARD, TAKE,
-) = range(len(OPERATIONS))  # fmt: skip
+    SELECT, LINK, LINK_DIVIDED, STORE, BACKWARD,
+) = range(len(OPERATIONS) - len(LIBRARY) - 1)  # fmt: skip
+
+#: The opcodes of functions of the C library, by name.
+LIBRARY_CODES = {name: OPERATIONS.index(name) for name in LIBRARY}
+TAKE = len(OPERATIONS) - 1
 
 # Opcodes from TAKE on are look-ups; each table layout (stride, count) of a trace has its own opcode.
 
 #: Added to the opcode of arithmetic on plain numbers (as opposed to Values), through which no gradient flows.
 NUMBER = 1 << 16
-UNARY = frozenset({NEGATE, ABSOLUTE, RELU, EXP, LOG, TANH, SQRT, COPY, BACKWARD})
+UNARY = frozenset({NEGATE, ABSOLUTE, RELU, EXP, LOG, TANH, SQRT, COPY, BACKWARD}).union(
+    code for name, code in LIBRARY_CODES.items() if LIBRARY[name].arity == 1
+)
 
 # ---- operands -------------------------------------------------------------------------------------
 

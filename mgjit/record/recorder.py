@@ -129,6 +129,8 @@ class Recorder:
         self.used_as_integers: set[int] = set()
         #: Operands that are results of operations on ints, which are exact only up to a limit (record/integers.py).
         self.integer_results: list[int] = []
+        #: Whether an int may be infinite or nan, where Python would have raised an error.
+        self.has_undefined_integers = False
 
     def note_power(self) -> None:
         """Remember the source line of the power that was just recorded, if it is the first with its exponent."""

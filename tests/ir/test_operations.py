@@ -77,7 +77,7 @@ def test_05_float32() -> None:
     """Operands and result are float32 numbers; what is called exact needs no rounding."""
     numbers = [float32(x) for x in NUMBERS]
     for name, function in FUNCTIONS.items():
-        is_unary = getattr(opcodes, name.upper()) in opcodes.UNARY
+        is_unary = opcodes.OPERATIONS.index(name) in opcodes.UNARY
         arity = 3 if name in ("select", "link", "link_divided") else 1 if is_unary else 2
         for operands in product(numbers, repeat=arity):
             got = compute(name, operands, FLOAT32)

@@ -178,7 +178,7 @@ def step(xs):
 check(step([1.0, 2.0]))
 """,
         "TraceError",
-        "float() and math functions need a real number. Use mgjit.exp, log, tanh, sqrt, or ...",
+        "math.fsum of a traced number is not available; sum(xs) is, also undecorated, ...",
     ),
     Trap(
         "statistics.mean",

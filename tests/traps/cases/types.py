@@ -258,4 +258,129 @@ for i in range(4): check(step2(1.0 + i), m)
         "BackendWarning",
         "step2 runs as plain Python: the variable m is so large an int that ints above 2**53 may be ...",
     ),
+    Trap(
+        "`//`, `%` and divmod, of floats and of ints",
+        """\
+@mgjit.compile
+def step(x, y): return x % y, x // y, divmod(x, y)
+@mgjit.compile
+def consts(x): return x % 3, x // 3, 7 % x, 7 // x, x % -2.5, x // 0.1, 7.5 % x, divmod(x, 2), divmod(9, x)
+for x, y in itertools.product((5.5, -5.5, 7.0, -7.0, 0.3, -0.3, 1e17, 0.0, -0.0), (2.0, -2.0, 0.1, -0.1, 3.5, 1e-300)):
+    check(step(x, y))
+for x, y in itertools.product((5, -5, 7, -7, 0, 123456789012345, -12), (2, -2, 1, -1, 35)):
+    check(step(x, y))
+for x, y in itertools.product((5, -5, 7, 0), (2.0, -2.5)): check(step(x, y)); check(step(y, x or 1))
+for x in (5.5, -5.5, 2.0, -7.0, 0.3): check(consts(x))
+for x in (5, -5, 2, -7, 1): check(consts(x))
+""",
+    ),
+    Trap(
+        "a counter modulo a number",
+        """\
+class T: n = 0
+@mgjit.compile
+def step(x):
+    T.n += 1
+    return x * (T.n % 4), T.n // 3, T.n % 2 == 0, (0.5 if T.n % 3 == 0 else 1.0) * x
+for i in range(15): check(step(1.0 + i), T.n)
+""",
+    ),
+    Trap(
+        "`math.sin` in a class of one's own",
+        """\
+class V(Node):
+    def sin(self):
+        return V(math.sin(self.data), (self,), (math.cos(self.data),))
+ws = [V(0.1 * i) for i in range(20)]
+@mgjit.compile
+def step(x):
+    t = V(0.0)
+    for w in ws: t = t + V(x) * V.sin(w)
+    for w in ws: w.grad = 0.0
+    t.backward()
+    for w in ws: w.data -= 0.1 * w.grad
+    return t.data
+for i in range(6): check(step(1.0 + i), [(p.data, p.grad) for p in ws])
+""",
+    ),
+    Trap(
+        "`math.cos` of a counter",
+        """\
+class T: n = 0
+@mgjit.compile
+def step(x):
+    T.n += 1
+    lr = 0.5 * (1 + math.cos(math.pi * T.n / 100))
+    w.data -= lr * x
+    return w.data
+for i in range(15): check(step(1.0 + i), T.n)
+""",
+    ),
+    Trap(
+        "`%` behind a test for zero",
+        """\
+@mgjit.compile
+def step(x, y): return x % y if y else 0, x
+check(step(3, 2), step(4, 0))
+""",
+    ),
+    Trap(
+        "random numbers that the step computes itself",
+        """\
+s = 1
+@mgjit.compile
+def step(x):
+    global s
+    s = (s * 75 + 74) % 65537
+    return s / 65537 * x
+for i in range(10): check(step(1.0 + i), s)
+""",
+    ),
+    Trap(
+        "rounding: int, round, floor, ceil and trunc of floats and of ints",
+        """\
+@mgjit.compile
+def step(x, n):
+    parts = int(x), round(x), math.floor(x), math.ceil(x), math.trunc(x), x.is_integer()
+    return parts, [x - part for part in parts], int(n), round(n), round(n, 2), math.floor(n)
+for x in (0.0, -0.0, 2.5, -2.5, 3.5, 0.5, -0.5, 1e17, 3.0, -3.7):
+    check(step(x, 2))
+""",
+    ),
+    Trap(
+        "arithmetic with ints made of floats",
+        """\
+@mgjit.compile
+def step(x):
+    return int(x) + 1
+check(step(2.5), step(1e17))
+""",
+        "BackendWarning",
+        "step runs as plain Python: it computes ints above 2**53, which float64 does not hold",
+    ),
+    Trap(
+        "the functions of `math`",
+        """\
+@mgjit.compile
+def step(x, y, n):
+    waves = math.sin(x), math.cos(x), math.tan(x), math.atan(x), math.atan2(x, y), math.sin(n)
+    hyperbolic = math.sinh(x), math.cosh(x), math.tanh(x), math.asinh(x), math.atanh(x / 9.0), math.acosh(1.0 + x * x)
+    others = math.expm1(x), math.log1p(x * x), math.log10(1.0 + x * x), math.asin(x / 9.0), math.acos(x / 9.0)
+    signs = math.fmod(x, y), math.copysign(x, y), math.fabs(n), math.pow(n, 2), math.degrees(x), math.radians(x)
+    return waves, hyperbolic, others, signs, math.isclose(x, y), math.isclose(x, y, rel_tol=0.5), math.log(x * x, 3)
+for k in range(-8, 9):
+    check(step(0.37 * k + 0.1, 2.5 - k, k))
+""",
+    ),
+    Trap(
+        "a function of `math` that Python computes in its own way",
+        """\
+@mgjit.compile
+def step(x):
+    return math.hypot(x, 2.0)
+check(step(1.0))
+""",
+        "TraceError",
+        "math.hypot of a traced number is not available; math.sqrt(x * x + y * y) is, also undecorated, ...",
+    ),
 ]
