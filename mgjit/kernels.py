@@ -39,7 +39,7 @@ from .stats import Member, Stats
 from .trace.hints import power_hints
 from .trace.memory import Again, Heap, Knowledge
 from .trace.tracer import TracedCall, between_traces, trace_call
-from .verification.trial import Trial, reason_without_trial
+from .verification.trial import Trial, plain_seconds, reason_without_trial
 from .world.functions import reachable_functions
 from .world.guard import Guard
 
@@ -288,7 +288,7 @@ class Kernels:
             code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies,
             traced.draws, traced.writes, changed, traced.integers,
         )  # fmt: skip
-        kernel.trial = trial_of(self._options, trace, seconds)
+        kernel.trial = trial_of(self._options, trace, plain_seconds(seconds, code.facts["records"]))
         self._note(code.facts, seconds, plan, reason)
         return kernel
 
@@ -355,9 +355,9 @@ class Kernels:
         )
 
 
-def trial_of(options: StepOptions, trace: Trace, trace_seconds: float) -> Trial | None:
-    """When the kernel for a trace is to be compared with plain Python; None for never."""
-    if reason_without_trial(options.verify, options.precision, options.code.mode, options.lock, trace_seconds):
+def trial_of(options: StepOptions, trace: Trace, seconds: float) -> Trial | None:
+    """When the kernel for a trace is to be compared with plain Python, which takes so long; None for never."""
+    if reason_without_trial(options.verify, options.precision, options.code.mode, options.lock, seconds):
         return None
     choices = {SELECT, MAXIMUM, MINIMUM, RELU}
     return Trial(options.code.grads, not choices.isdisjoint(code & (NUMBER - 1) for code in set(trace.op)))

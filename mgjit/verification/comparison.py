@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..engine.value import Value
 from ..world.functions import attributes
-from .snapshot import ATOMS, MISSING, Holder
+from .holders import ATOMS, MISSING, Holder
 
 
 class Difference(NamedTuple):

@@ -44,8 +44,11 @@ from .snapshot import Snapshot
 
 #: After a passed trial, the next one is this many calls later: a random number between these.
 _EARLIEST, _LATEST = 8, 1000
-#: A trace takes 10 to 25 times as long as the plain call: with "auto", plain calls of up to about a second are made.
-_TRACE_SECONDS = 15.0
+#: With "auto", steps are compared whose plain calls are estimated to take no longer.
+_MOST_SECONDS = 1.0
+#: A plain call takes at most twice as long as its trace (much less for other people's classes), and at most so many
+#: seconds for each recorded operation.  The lower of the two is the better estimate.
+_OF_TRACE, _OF_RECORD = 2.0, 2.5e-6
 #: The interpreters that the tests run on; on later ones there are more trials.
 TESTED = (3, 13)
 _MORE_TRIALS = 12
@@ -299,12 +302,17 @@ def compare(
     return verdict
 
 
-def reason_without_trial(verify: str, precision: Precision, mode: str, lock: bool, trace_seconds: float) -> str:
-    """Why a kernel is not compared with plain Python; empty if it is.
+def plain_seconds(trace_seconds: float, records: int) -> float:
+    """An estimate of how long a plain call takes."""
+    return min(_OF_TRACE * trace_seconds, _OF_RECORD * records)
+
+
+def reason_without_trial(verify: str, precision: Precision, mode: str, lock: bool, seconds: float) -> str:
+    """Why a kernel is not compared with plain Python; empty when it is.
 
     Args:
         verify, precision, mode, lock: options of the step.
-        trace_seconds: how long its trace took.
+        seconds: how long a plain call may take.
     """
     chosen = settings.verify(verify)
     if chosen == "never":
@@ -313,8 +321,8 @@ def reason_without_trial(verify: str, precision: Precision, mode: str, lock: boo
         return "lock=False: other threads change the numbers meanwhile"
     if precision is not FLOAT64 or mode != "strict":
         return "plain Python has other numbers than a step with dtype='float32' or mode='fast'"
-    if chosen == "auto" and trace_seconds > _TRACE_SECONDS:
-        return f'a plain call takes too long, as the trace took {trace_seconds:.0f} s; verify="always" asks for it'
+    if chosen == "auto" and seconds > _MOST_SECONDS:
+        return f'a plain call may take {seconds:.1f} s; verify="always" asks for it'
     return ""
 
 

@@ -1,0 +1,332 @@
+"""Things that can change, one class for each kind: what they hold is read, compared by parts, and put back."""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..draws.plan import restore_state, state_of
+from ..engine.value import Value
+from ..runtime.buffers import ParameterStorage
+
+#: Types that hold nothing else, and can be compared directly.
+ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None)})
+#: Stands for an entry that does not exist.
+MISSING = object()
+#: The path to a thing: the path to where it was found, and its name there.
+Path = tuple[Any, str]
+
+
+class Holder:
+    """Something that can change.
+
+    Attributes:
+        thing: the object. path: leads to it.
+    """
+
+    __slots__ = ("path", "thing")
+
+    def __init__(self, thing: Any, path: Path) -> None:
+        self.thing, self.path = thing, path
+
+    def read(self) -> Any:
+        """Its contents: a shallow copy."""
+        raise NotImplementedError
+
+    def write(self, contents: Any) -> None:
+        """Restore contents that `read` has returned."""
+        raise NotImplementedError
+
+    def entries(self, contents: Any) -> Mapping[Any, Any]:
+        """The parts of contents, by name."""
+        return contents  # type: ignore[no-any-return]
+
+    def label(self, name: Any) -> str:
+        """How an entry is written after the path."""
+        return f"[{name!r}]"
+
+    def describe(self, name: Any) -> str:
+        """An entry, for messages."""
+        return described((self.path, self.label(name)))
+
+
+class Elements(Holder):
+    """The elements of a list or deque."""
+
+    __slots__ = ()
+
+    def read(self) -> Any:
+        return list(self.thing)
+
+    def write(self, contents: Any) -> None:
+        if len(self.thing) == len(contents) and all(map(_is, self.thing, contents)):
+            return
+        if isinstance(self.thing, list):
+            self.thing[:] = contents
+        else:
+            self.thing.clear()
+            self.thing.extend(contents)
+
+    def entries(self, contents: Any) -> Mapping[Any, Any]:
+        return dict(enumerate(contents))
+
+
+class Members(Holder):
+    """The elements of a set, which are not compared."""
+
+    __slots__ = ()
+
+    def read(self) -> Any:
+        return set(self.thing)
+
+    def write(self, contents: Any) -> None:
+        if self.thing != contents:
+            self.thing.clear()
+            self.thing.update(contents)
+
+    def entries(self, contents: Any) -> Mapping[Any, Any]:
+        return {}
+
+
+class Entries(Holder):
+    """The entries of a dict."""
+
+    __slots__ = ()
+
+    def read(self) -> Any:
+        return dict(self.thing)
+
+    def write(self, contents: Any) -> None:
+        thing = self.thing
+        methods: Any = OrderedDict if isinstance(thing, OrderedDict) else dict
+        for name in [name for name in thing if name not in contents]:
+            methods.__delitem__(thing, name)
+        for name, content in contents.items():
+            if name not in thing or thing[name] is not content:
+                methods.__setitem__(thing, name, content)
+        if list(thing) != list(contents):
+            methods.clear(thing)
+            methods.update(thing, contents)
+
+
+class Attributes(Entries):
+    """The attributes of an object that has a dict."""
+
+    __slots__ = ()
+
+    def label(self, name: Any) -> str:
+        return f".{name}"
+
+
+class Names(Holder):
+    """Some of the variables of a module, or some attributes of a class."""
+
+    __slots__ = ("_delete", "_namespace", "_write", "names")
+
+    def __init__(self, thing: Any, path: Path, names: Iterable[str]) -> None:
+        super().__init__(thing, path)
+        self.names = list(names)
+        if isinstance(thing, type):
+            self._namespace: Any = vars(thing)
+            self._write: Any = functools.partial(type.__setattr__, thing)
+            self._delete: Any = functools.partial(type.__delattr__, thing)
+        else:
+            self._namespace, self._write, self._delete = thing, thing.__setitem__, thing.__delitem__
+
+    def read(self) -> Any:
+        return {name: self._namespace.get(name, MISSING) for name in self.names}
+
+    def write(self, contents: Any) -> None:
+        for name, content in contents.items():
+            if self._namespace.get(name, MISSING) is content:
+                continue
+            if content is MISSING:
+                self._delete(name)
+            else:
+                self._write(name, content)
+
+    def label(self, name: Any) -> str:
+        return f".{name}" if isinstance(self.thing, type) else str(name)
+
+
+class Slots(Holder):
+    """The slots of an object."""
+
+    __slots__ = ("_members",)
+
+    def __init__(self, thing: Any, path: Path, members: dict[str, Any]) -> None:
+        super().__init__(thing, path)
+        self._members = members
+
+    def read(self) -> Any:
+        return [_content(member, self.thing) for member in self._members.values()]
+
+    def write(self, contents: Any) -> None:
+        for member, content in zip(self._members.values(), contents):
+            if _content(member, self.thing) is content:
+                continue
+            if content is MISSING:
+                member.__delete__(self.thing)
+            else:
+                member.__set__(self.thing, content)
+
+    def entries(self, contents: Any) -> Mapping[Any, Any]:
+        return dict(zip(self._members, contents))
+
+    def label(self, name: Any) -> str:
+        return f".{name.lstrip('_') if isinstance(self.thing, Value) else name}"
+
+
+class Variable(Holder):
+    """A variable of an enclosing function."""
+
+    __slots__ = ()
+
+    def read(self) -> Any:
+        try:
+            return self.thing.cell_contents
+        except ValueError:
+            return MISSING
+
+    def write(self, contents: Any) -> None:
+        if contents is MISSING:
+            del self.thing.cell_contents
+        elif self.read() is not contents:
+            self.thing.cell_contents = contents
+
+    def entries(self, contents: Any) -> Mapping[Any, Any]:
+        return {"": contents}
+
+    def label(self, name: Any) -> str:
+        return ""
+
+
+class Buffer(Holder):
+    """An array, a bytearray, or whatever else has contiguous memory that can be written."""
+
+    __slots__ = ("_format", "_view")
+
+    def __init__(self, thing: Any, path: Path) -> None:
+        super().__init__(thing, path)
+        view = memoryview(thing)
+        self._format, self._view = view.format, view.cast("B")
+
+    def read(self) -> Any:
+        return self._view.tobytes()
+
+    def write(self, contents: Any) -> None:
+        if self.read() != contents:
+            self._view[:] = contents
+
+    def entries(self, contents: Any) -> Mapping[Any, Any]:
+        return dict(enumerate(memoryview(contents).cast(self._format)))  # type: ignore[call-overload]
+
+
+class Storage(Holder):
+    """The memory of parameters.
+
+    Attributes:
+        known: the positions of numbers that are visible to the user, with their paths; the others are padding.
+    """
+
+    __slots__ = ("known", "with_gradients")
+
+    def __init__(self, thing: ParameterStorage, path: Path, with_gradients: bool) -> None:
+        super().__init__(thing, path)
+        self.known: dict[tuple[int, bool], Path] = {}
+        self.with_gradients = with_gradients
+
+    def read(self) -> Any:
+        return self.thing.data.tobytes(), self.thing.grad.tobytes()
+
+    def write(self, contents: Any) -> None:
+        for memory, numbers in zip((self.thing.data, self.thing.grad), contents):
+            if memory.tobytes() != numbers:
+                memory.cast("B")[:] = numbers
+
+    def entries(self, contents: Any) -> Mapping[Any, Any]:
+        code = self.thing.precision.format
+        data, gradients = (memoryview(numbers).cast(code) for numbers in contents)
+        return {
+            (index, is_gradient): gradients[index] if is_gradient else data[index]
+            for index, is_gradient in self.known
+            if self.with_gradients or not is_gradient
+        }
+
+    def describe(self, name: Any) -> str:
+        return described(self.known[name])
+
+
+class Generator(Holder):
+    """A generator of random numbers, compared by its state."""
+
+    __slots__ = ()
+
+    def read(self) -> Any:
+        return state_of(self.thing)
+
+    def write(self, contents: Any) -> None:
+        restore_state(self.thing, contents)
+
+    def entries(self, contents: Any) -> Mapping[Any, Any]:
+        return {"the state of the generator": repr(contents)}
+
+    def label(self, name: Any) -> str:
+        return f": {name}"
+
+
+class Copy(Holder):
+    """A place from which a kernel copies numbers, and to which it copies them back; `thing` is the place."""
+
+    __slots__ = ()
+
+    def read(self) -> Any:
+        content = self.thing.read()
+        return content, list(content) if type(content) is list else [content]
+
+    def write(self, contents: Any) -> None:
+        content, numbers = contents
+        if type(content) is list and not (len(content) == len(numbers) and all(map(_is, content, numbers))):
+            content[:] = numbers
+        if self.thing.read() is not content:
+            self.thing.write(content)
+
+    def entries(self, contents: Any) -> Mapping[Any, Any]:
+        return dict(enumerate(contents[1]))
+
+    def describe(self, name: Any) -> str:
+        return str(self.thing.describe())
+
+
+class Hidden(Buffer):
+    """Memory that is not visible to the user: it is restored, but not compared."""
+
+    __slots__ = ()
+
+    def __init__(self, thing: Any) -> None:
+        super().__init__(thing, (None, ""))
+
+    def entries(self, contents: Any) -> Mapping[Any, Any]:
+        return {}
+
+
+def described(path: Any) -> str:
+    """A path as it is written in Python."""
+    parts: list[str] = []
+    while path is not None:
+        path, label = path
+        parts.append(label)
+    return "".join(reversed(parts))
+
+
+def _content(member: Any, thing: Any) -> Any:
+    try:
+        return member.__get__(thing)
+    except AttributeError:
+        return MISSING
+
+
+def _is(one: Any, other: Any) -> bool:
+    return one is other
