@@ -13,6 +13,8 @@ from ..runtime.buffers import ParameterStorage
 
 #: Types that hold nothing else, and can be compared directly.
 ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None)})
+#: The formats of buffers whose elements are plain numbers.
+_FORMATS = frozenset("bBhHiIlLqQfd?")
 #: Stands for an entry that does not exist.
 MISSING = object()
 #: The path to a thing: the path to where it was found, and its name there.
@@ -204,24 +206,33 @@ class Variable(Holder):
 
 
 class Buffer(Holder):
-    """An array, a bytearray, or whatever else has contiguous memory that can be written."""
+    """An array, a bytearray, or an array of numpy."""
 
-    __slots__ = ("_format", "_view")
-
-    def __init__(self, thing: Any, path: Path) -> None:
-        super().__init__(thing, path)
-        view = memoryview(thing)
-        self._format, self._view = view.format, view.cast("B")
+    __slots__ = ()
 
     def read(self) -> Any:
-        return self._view.tobytes()
+        with memoryview(self.thing) as view:  # as long as there is one, an array cannot be resized
+            return view.tobytes()
 
     def write(self, contents: Any) -> None:
-        if self.read() != contents:
-            self._view[:] = contents
+        if self.read() == contents:
+            return
+        with memoryview(self.thing) as view:
+            if view.c_contiguous:
+                with view.cast("B") as flat:
+                    flat[:] = contents
+            else:
+                self.thing[...] = memoryview(contents).cast(view.format, view.shape)  # type: ignore[call-overload]
+
+    @staticmethod
+    def is_possible(thing: Any) -> bool:
+        """Whether a buffer holds plain numbers and can be written."""
+        with memoryview(thing) as view:
+            return not view.readonly and view.format in _FORMATS and (view.c_contiguous or hasattr(thing, "dtype"))
 
     def entries(self, contents: Any) -> Mapping[Any, Any]:
-        return dict(enumerate(memoryview(contents).cast(self._format)))  # type: ignore[call-overload]
+        with memoryview(self.thing) as view:
+            return dict(enumerate(memoryview(contents).cast(view.format)))  # type: ignore[call-overload]
 
 
 class Storage(Holder):

@@ -89,7 +89,7 @@ class Snapshot:
         self.parameters: list[Any] = []
         self._with_gradients = with_gradients
         self._storages: dict[int, Storage] = {}
-        self._readers: dict[type, Callable[[Any, Path], Found]] = {}
+        self._readers: dict[type, Callable[[Snapshot, Any, Path], Found]] = {}
         self._forms: dict[type, _Form] = {}
         self._are_of_user: dict[type, bool] = {}
         self._kept: list[Any] = []  # kept alive, so that no id is reused
@@ -102,7 +102,7 @@ class Snapshot:
                 continue
             seen.add(id(thing))
             self._kept.append(thing)
-            inside = list(self._reader(kind)(thing, path))
+            inside = list(self._reader(kind)(self, thing, path))
             pending += [(part, (path, label)) for part, label in reversed(inside) if type(part) not in ATOMS]
 
     def add_memory(self, things: Iterable[Any]) -> None:
@@ -129,14 +129,14 @@ class Snapshot:
 
     # ---- 2: taking things apart ---------------------------------------------------------------------
 
-    def _reader(self, kind: Any) -> Callable[[Any, Path], Found]:
+    def _reader(self, kind: Any) -> Callable[[Snapshot, Any, Path], Found]:
         """What takes things of a class apart, and makes their holders."""
         known = self._readers.get(kind)
         if known is None:
             found = next((name for cls, name in _READERS if issubclass(kind, cls)), "_object")
             if (kind.__module__, kind.__name__) in _ARRAYS:
                 found = "_buffer"
-            known = self._readers[kind] = getattr(self, found)
+            known = self._readers[kind] = getattr(Snapshot, found)
         return known
 
     def _list(self, thing: Any, path: Path) -> Found:
@@ -293,7 +293,7 @@ class Snapshot:
 
     def _buffer(self, thing: Any, path: Path) -> Found:
         with contextlib.suppress(TypeError, ValueError, BufferError):  # of objects, or not contiguous
-            if not memoryview(thing).readonly:
+            if Buffer.is_possible(thing):
                 self.holders.append(Buffer(thing, path))
         return iter(())
 
