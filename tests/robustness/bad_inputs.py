@@ -69,12 +69,13 @@ floaty = Floaty()
 _INTRODUCTION = """\
 # Bad inputs
 
-What mgjit says to what it cannot use. Every line is a test (`tests/robustness/`), and this file is made from the
-same data: `python -m tests.robustness.bad_inputs --write`. After each of them all parameters, gradients and state are
-as they were, and the next call is right. Errors are those of `mgjit.errors`, each also the standard exception that
-fits, so that `except TypeError` works in code that does not know mgjit. What the user's own code raises passes through.
+The error for each kind of bad input. Each line is a test (`tests/robustness/`), and this file is made from the same
+data: `python -m tests.robustness.bad_inputs --write`. After each error all parameters, gradients and state are as they
+were, and the next call is right. Errors are those of `mgjit.errors`, each of which is also the standard exception that
+fits, so that `except TypeError` works in code that does not know mgjit. Exceptions raised by the user's own code pass
+through unchanged.
 
-`...` in a message stands for anything. `user.py` is the file with the code, which begins with this:
+`...` in a message stands for any text. `user.py` is the file with the code, which begins with this:
 
 ```python
 {prelude}```

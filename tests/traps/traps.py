@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -68,19 +69,19 @@ class Node:
 '''
 
 _INTRODUCTION = """\
-# Forms that a step may have, and traps
+# Forms of a step, and traps
 
-Every line is a test (`tests/test_footguns.py`), which runs a script with the decorator and without it, over several
-calls, and compares all that there is to see bit for bit; this file is made from the same data:
-`python -m tests.traps.traps --write`. "As Python" means equal; where a step depends on something that has changed, it
-is traced again. Everything else is an error of `mgjit.errors`, with the line of the user's code and what to write
-instead, or a warning. `...` in a message stands for anything.
+Each line is a test (`tests/test_footguns.py`) that runs a script with and without the decorator, over several calls,
+and compares everything that can be observed, bit for bit. This file is made from the same data: `python -m
+tests.traps.traps --write`. "As Python" means that both are equal; if a step depends on something that has changed, it
+is traced again. Every other outcome is an error of `mgjit.errors`, with the line of the user's code and what to write
+instead, or a warning. `...` in a message stands for any text.
 
-What a step captures is compared with what it was when the step was traced. Numbers, and objects around steps with few
-of them, are compared at every call. To compare long lists of parameters, methods and modules takes longer than a step,
-so that happens at every call at first, and then often enough to take a twentieth of the time: a change in the middle of
-a fast loop can be noticed some calls late, which a RetraceWarning says; where calls follow each other within 10 µs, up
-to 15 calls after the loop too. `step.clear()` after the change avoids that.
+What a step captures is compared with what it was when the step was traced. Numbers are compared at every call, and so
+are the objects around a step if there are few of them. Comparing long lists of parameters, methods and modules takes
+longer than a step, so it happens at every call at first, and then often enough to take a twentieth of the time. A
+change in the middle of a fast loop can therefore be noticed some calls late, which a RetraceWarning reports; if calls
+follow each other within 10 µs, also up to 15 calls after the loop. `step.clear()` after the change avoids that.
 """
 
 
@@ -90,8 +91,8 @@ class Trap(NamedTuple):
     Attributes:
         name: in words.
         code: the script.
-        outcome: the name of the error that the script ends with, or of a warning; empty when all is as in Python.
-        message: of it; `...` at the end is anything.
+        outcome: the name of the error that the script ends with, or of a warning; empty if everything is as in Python.
+        message: its text; `...` at the end stands for any text.
     """
 
     name: str
@@ -189,9 +190,13 @@ def document() -> str:
         parts.append(f"\n## {chapter}\n\n| what | outcome |\n|---|---|\n")
         for trap in traps:
             outcome = f"`{trap.outcome}`: {trap.message}" if trap.outcome else "as Python"
-            name = trap.name[0].upper() + trap.name[1:]
-            parts.append(f"| {_cell(name)} | {_cell(outcome)} |\n")
+            parts.append(f"| {_cell(_capitalised(trap.name))} | {_cell(outcome)} |\n")
     return "".join(parts)
+
+
+def _capitalised(name: str) -> str:
+    """A name with a capital, unless it begins with code, such as `math.exp` or `float(x)`."""
+    return name if re.match(r"[\w.]+[.(]", name) else name[0].upper() + name[1:]
 
 
 def _cell(text: str) -> str:

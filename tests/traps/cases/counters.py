@@ -468,7 +468,7 @@ check(step(3.0))
         "the step takes the next element of the variable it, which existed before it. ...",
     ),
     Trap(
-        "an iterator class of one's own",
+        "a custom iterator class",
         """\
 class It:
 

@@ -26,7 +26,7 @@ check(step(1.0), step(2.0))
         "",
     ),
     Trap(
-        "a nested function with variables around it",
+        "a nested function with enclosing variables",
         """\
 def make(k):
 
@@ -211,7 +211,7 @@ check(step(1.0))
         "",
     ),
     Trap(
-        "a descriptor of one's own",
+        "a custom descriptor",
         """\
 class F:
 
@@ -342,7 +342,7 @@ check(step(1.0)['a'], step(2.0)['b'].x)
         "",
     ),
     Trap(
-        "an enum that decides",
+        "an enum that decides a branch",
         """\
 class E(enum.Enum):
     A = 1
@@ -379,7 +379,7 @@ check(step(1.0, 2.0), step(1.0, y=3.0), step(1.0, 2.0, r=4.0))
         "",
     ),
     Trap(
-        "a decorator of one's own below",
+        "a custom decorator below @mgjit.compile",
         """\
 def twice(f):
 
@@ -398,7 +398,7 @@ check(step(1.0), step(2.0))
         "",
     ),
     Trap(
-        "a decorator of one's own above",
+        "a custom decorator above @mgjit.compile",
         """\
 n = []
 
@@ -420,7 +420,7 @@ check(step(1.0), step(2.0), len(n))
         "",
     ),
     Trap(
-        "a step inside of a step",
+        "a step called by a step",
         """\
 @mgjit.compile
 def inner(x):
@@ -451,7 +451,7 @@ for b in batches():
         "",
     ),
     Trap(
-        "a generator inside of the step",
+        "a generator inside the step",
         """\
 def parts(x):
     for k in range(3):
@@ -620,7 +620,7 @@ check(sorted(r))
         "",
     ),
     Trap(
-        "try and except around what fails before any number",
+        "try and except around code that fails before any arithmetic",
         """\
 @mgjit.compile
 def step(x):
@@ -635,7 +635,7 @@ check(step(1.0), step(2.0))
         "",
     ),
     Trap(
-        "an exception of the step",
+        "an exception raised by the step",
         """\
 @mgjit.compile
 def step(x, ok):

@@ -1,4 +1,4 @@
-"""Arguments, and what numbers are asked for."""
+"""Arguments, and uses that need the value of a number."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ for i in (0, 1, 2, 0):
         "",
     ),
     Trap(
-        "an int that reaches range",
+        "an int passed to range()",
         """\
 @mgjit.compile
 def step(n, x):
@@ -47,7 +47,7 @@ for n in (1, 2, 3, 1):
         "",
     ),
     Trap(
-        "the same list passed twice and changed in place",
+        "the same list passed twice, and changed in place",
         """\
 @mgjit.compile
 def step(a, b):
@@ -259,7 +259,7 @@ check(step(3.0), step(3.0))
         "the step changes the variable S besides numbers. That happens when it is traced, ...",
     ),
     Trap(
-        "gc.collect and weakrefs inside of the step",
+        "gc.collect and weakrefs inside the step",
         """\
 @mgjit.compile
 def step(x):

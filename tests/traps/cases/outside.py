@@ -198,7 +198,7 @@ check(step(2.25))
         "a traced value has no digits to print. Return it from the step and ...",
     ),
     Trap(
-        "fstring !r",
+        "f-string with !r",
         """\
 @mgjit.compile
 def step(x):

@@ -23,7 +23,7 @@ check(step(1.0))
         "",
     ),
     Trap(
-        "a parameter of a class of one's own is replaced in a list",
+        "a parameter of a user's own class is replaced in a list",
         """\
 P = [Node(1.0), Node(2.0)]
 
