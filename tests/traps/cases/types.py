@@ -286,7 +286,7 @@ for i in range(15): check(step(1.0 + i), T.n)
 """,
     ),
     Trap(
-        "`math.sin` in a class of one's own",
+        "`math.sin` in a user's own class",
         """\
 class V(Node):
     def sin(self):
