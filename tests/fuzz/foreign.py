@@ -13,13 +13,17 @@ import re
 import struct
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import mgjit
-from mgjit.errors import ArgumentError, LeakError, TraceError
+from mgjit import build
+from mgjit.errors import ArgumentError, DefectWarning, LeakError, TraceError
+from mgjit.passes.cost import Processor
 
 from .oracle import UNDEFINED, bits
 
@@ -27,8 +31,13 @@ from .oracle import UNDEFINED, bits
 WAYS: dict[str, dict[str, Any]] = {
     "tcc": {"compiler": "tcc", "cache": False},
     "gcc": {"compiler": "gcc", "cache": False},
+    "clang": {"compiler": "clang", "cache": False},
     "python": {"backend": "python"},
+    # The Program that is scheduled for vectors, as Python.
+    "lanes4": {"backend": "python"},
+    "lanes8": {"backend": "python"},
 }
+_PROCESSORS = {"lanes4": Processor(4, 16), "lanes8": Processor(8, 32)}
 _number = itertools.count()
 _ZERO = bits(0.0)
 #: What undecorated programs may raise, because of the numbers that they happen to have.
@@ -45,7 +54,7 @@ def outcome(text: str, way: str) -> str:
     A name that ends in "-recorded" is a way with `backward()` recorded operation by operation; one that ends in
     "-loop" makes all calls at once.
     """
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, scheduled_for(_PROCESSORS.get(way.partition("-")[0])):
         path = Path(folder) / "program.py"
         path.write_text(text)
         try:
@@ -61,6 +70,18 @@ def outcome(text: str, way: str) -> str:
             return f"raises {type(error).__name__}: {error}"
     difference = _first_difference(expected, found, is_exact)
     return f"differs: {difference}" if difference else f"same, {said[0]}"
+
+
+@contextmanager
+def scheduled_for(processor: Processor | None) -> Iterator[None]:
+    """Steps that are built as Python meanwhile are scheduled for a processor."""
+    lower = build.lower
+    if processor is not None:
+        build.lower = partial(lower, processor=processor)
+    try:
+        yield
+    finally:
+        build.lower = lower
 
 
 def _compiled(step: Any, way: str) -> Any:
@@ -87,6 +108,7 @@ def _run(
         snapshots = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", mgjit.errors.SideEffectWarning)
+            warnings.simplefilter("error", DefectWarning)
             if is_loop and run is not step:
                 _typed(lambda: run.loop(*map(list, zip(*module.CALLS))), lambda: None)  # rows may have run
                 snapshots = [(None, bits(look()))]

@@ -6,6 +6,7 @@ dict, what a gradient is at first, how it is added to, which operations there ar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -73,6 +74,66 @@ UNARY = {
 }
 
 
+#: Topological orders without recursion, as people write them, into `order`; OF(node) stands for its operands.
+_STACKS = {
+    "iterators": """pending = [(self, iter(OF(self)))]
+seen.add(id(self))
+while pending:
+    node, rest = pending[-1]
+    for operand in rest:
+        if id(operand) not in seen:
+            seen.add(id(operand))
+            pending.append((operand, iter(OF(operand))))
+            break
+    else:
+        order.append(node)
+        pending.pop()""",
+    "peeking": """pending = [self]
+while pending:
+    node = pending[-1]
+    rest = [operand for operand in OF(node) if id(operand) not in seen]
+    if id(node) in seen:
+        pending.pop()
+    elif rest:
+        pending.append(rest[-1])
+    else:
+        seen.add(id(node))
+        order.append(node)
+        pending.pop()""",
+    "positions": """pending, at = [self], [0]
+seen.add(id(self))
+while pending:
+    node, k = pending[-1], at[-1]
+    operands = list(OF(node))
+    if k < len(operands):
+        at[-1] += 1
+        if id(operands[k]) not in seen:
+            seen.add(id(operands[k]))
+            pending.append(operands[k])
+            at.append(0)
+    else:
+        order.append(pending.pop())
+        at.pop()""",
+    "counts": """users = dict()
+found = [self]
+for node in found:
+    for operand in OF(node):
+        if id(operand) not in users:
+            users[id(operand)] = 0
+            found.append(operand)
+        users[id(operand)] += 1
+ready = [self]
+while ready:
+    node = ready.pop()
+    order.append(node)
+    for operand in OF(node):
+        users[id(operand)] -= 1
+        if users[id(operand)] == 0:
+            ready.append(operand)
+order.reverse()""",
+}
+
+
 class ClassWriter:
     """Writes one class.
 
@@ -91,7 +152,7 @@ class ClassWriter:
         self._slots = self._chance(3)
         self._container = "tuple" if self._chance(2) else self._one_of(["list", "set", "dict", "pair"])
         self._closures = self._container == "set" or self._chance(2)
-        self._walk = self._one_of([*["recursive", "iterative"] * 4, "tape", "numbered"])
+        self._walk = self._one_of([*["recursive", "iterative"] * 4, *_STACKS, *_STACKS, "tape", "numbered"])
         self._zeroes = self.empty != "None" and self._chance(6)
         self._backwards = self._chance(4)  # the second operand first
         self._extra = self._one_of(["", "", "label", "count", "depth"])
@@ -208,6 +269,9 @@ class ClassWriter:
         if self._walk == "tape":
             return ["        order = list(TAPE)"]
         lines = ["        order, seen = [], set()"]
+        if self._walk in _STACKS:
+            text = re.sub(r"OF\((\w+)\)", lambda found: operands.replace("node", found[1]), _STACKS[self._walk])
+            return [*lines, *(f"        {line}" for line in text.split("\n"))]
         if self._walk == "iterative":
             lines += ["        pending = [(self, False)]", "        while pending:"]
             lines += ["            node, is_done = pending.pop()", "            if is_done:"]

@@ -2,8 +2,10 @@
 
     python tests/fuzz/hunt.py --programs 2000 --seed 1 --ways tcc,python --keep DIRECTORY
     python tests/fuzz/hunt.py --foreign --ways tcc,python-recorded,python-loop
+    python tests/fuzz/hunt.py --sequences --ways gcc,clang,tcc,lanes8
 
-The second one is about programs with autograd classes of their own (foreign.py).  Prints a line for each defect and
+The second one is about programs with autograd classes of their own (foreign.py), the third about sequences, attention
+and matrices that are chosen at run time (sequences.py).  Prints a line for each defect and
 writes the shortened program to DIRECTORY.  It is not collected by pytest.
 """
 
@@ -15,14 +17,17 @@ import re
 import sys
 import time
 import traceback
+import warnings
 from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, os.environ.get("MGJIT_HUNT_ROOT", str(Path(__file__).resolve().parents[2])))
 
+from mgjit.errors import DefectWarning
 from tests.fuzz import foreign, oracle
 from tests.fuzz.foreign_steps import foreign_program
 from tests.fuzz.programs import random_program
+from tests.fuzz.sequences import sequence_program
 
 
 def failure(text: str, way: str) -> str:
@@ -91,15 +96,18 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=None)
     parser.add_argument("--failures", type=int, default=20)
     parser.add_argument("--foreign", action="store_true")
+    parser.add_argument("--sequences", action="store_true")
     options = parser.parse_args()
-    program_of = foreign_program if options.foreign else random_program
+    os.environ.setdefault("MGJIT_CHECK", "1")
+    warnings.simplefilter("error", DefectWarning)
+    program_of = foreign_program if options.foreign else sequence_program if options.sequences else random_program
     seen: Counter[str] = Counter()
     discarded = finite = failed = 0
     started = time.perf_counter()
     for seed in range(options.seed, options.seed + options.programs):
         text = program_of(seed)
         try:
-            expected: object = "foreign" if options.foreign else oracle.reference(text)
+            expected: object = "foreign" if options.foreign or options.sequences else oracle.reference(text)
         except Exception as error:
             print(f"seed {seed}: the generator wrote a wrong program: {type(error).__name__}: {error}", flush=True)
             continue
