@@ -32,6 +32,7 @@ from typing import Union
 from ..record.opcodes import ADD, ADJOINT, KIND_OF_TOP_BYTE, NUMBER, operation_name
 from ..record.recorder import Trace
 from .repeats import Repeat, Repeats
+from .runs import PossibleStarts, Rotations
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,9 @@ class _Roller:
         self._repeats: Repeats | None = None
         self._found: dict[tuple[int, int], list[Repeat]] = {}  # by period and fewest iterations
         self._no_loops: set[tuple[int, ...]] = set()  # runs in which no loop was found, and whose items are unchanged
+        #: By period, end and fewest iterations, of long periods: how iterations may be cut, and where they may start.
+        self._rotations: dict[tuple[int, int, int], Rotations] = {}
+        self._possible: dict[tuple[int, int, int], PossibleStarts] = {}
         self._fold_shapes: dict[object, str] = {}
         self._next_shape = ord(max(self.shapes)) + 1 if self.shapes else 1
 
@@ -144,6 +148,7 @@ class _Roller:
     def _long_runs(self, shortest: int, longest: int, fewest: int) -> Iterator[_Run]:
         """Loops of a period that is longer than `_ALIKE`, from left to right."""
         shapes, following = self.shapes, _next_alike(self.shapes)
+        ends: dict[int, int] = {}  # of the last run of each period
         k, last = 0, len(shapes) - fewest + 1
         while k < last:
             run = None
@@ -153,8 +158,10 @@ class _Roller:
                 period = q - k
                 if period >= shortest:
                     tried += 1
-                    if shapes[k:q] == shapes[q : q + period]:
-                        run = self._loop_at(k, period, fewest, self._run_end(k, period))
+                    if q + period > ends.get(period, 0) and shapes[k:q] == shapes[q : q + period]:
+                        ends[period] = self._run_end(k, period)
+                    if q + period <= ends.get(period, 0):
+                        run = self._loop_at(k, period, fewest, ends[period])
                         if run is not None:
                             break
                 q = following[q]
@@ -177,14 +184,30 @@ class _Roller:
         run = starts[k], flat_period, period, starts[end], fewest
         if run in self._no_loops:
             return None
-        for rotation in self._rotations(k, period, flat_period):
+        key = period, end, fewest
+        if key in self._possible and not self._possible[key].has_any(k, period):
+            return None
+        for rotation in self._rotations_of(key, k, flat_period):
             first = k + rotation
             possible = (end - first) // period
             count = self._wired(starts[first], flat_period, possible) if possible >= fewest else 0
             if count >= fewest:
                 return self._without_strangers(first, period, count, possible, fewest)
         self._no_loops.add(run)
+        if period > _ALIKE and key not in self._possible:
+            self._possible[key] = PossibleStarts(self.columns, starts, k, end, flat_period, fewest)
         return None
+
+    def _rotations_of(self, key: tuple[int, int, int], k: int, flat_period: int) -> list[int]:
+        period = key[0]
+        if period == 1:
+            return [0]
+        rotations = self._rotations.get(key)
+        if rotations is None:
+            rotations = Rotations(self.columns, self.starts, period, flat_period)
+            if period > _ALIKE:
+                self._rotations[key] = rotations
+        return rotations.best(k)
 
     def _without_strangers(self, first: int, period: int, count: int, possible: int, fewest: int) -> _Run:
         """The loop without a first or last iteration whose operands break the regular steps of the others.
@@ -233,34 +256,6 @@ class _Roller:
             break
         return low
 
-    def _rotations(self, k: int, period: int, flat_period: int) -> list[int]:
-        """Item offsets at which iterations may start, best first: no rotation, unless another carries less."""
-        if period == 1:
-            return [0]
-        start = self.starts[k + period]  # look at the second iteration, which is typical
-        carried = array("i", bytes(4 * (flat_period + 1)))
-        for column in self.columns:
-            for phase, operand in enumerate(column[start : start + flat_period]):
-                distance = start + phase - operand
-                if operand >= 0 and distance < flat_period:  # crosses the cuts phase-distance+1 .. phase
-                    low = phase - distance
-                    if low >= 0:
-                        carried[low + 1] += 1
-                        carried[phase + 1] -= 1
-                    else:
-                        carried[0] += 1
-                        carried[phase + 1] -= 1
-                        carried[low + flat_period + 1] += 1
-                        carried[flat_period] -= 1
-        depths, depth = [], 0
-        for change in carried[:flat_period]:
-            depth += change
-            depths.append(depth)
-        base = self.starts[k]
-        cost = [depths[self.starts[k + offset] - base] for offset in range(period)]
-        best = min(range(period), key=cost.__getitem__)
-        return [0] if cost[best] == cost[0] else [best, 0]
-
     def _wired(self, start: int, period: int, count: int) -> int:
         """How many iterations from `start` on are wired alike."""
         limit = count
@@ -300,6 +295,7 @@ class _Roller:
         new_shapes.append(shapes[done:])
         self.items, self.shapes = new_items, "".join(new_shapes)
         self._repeats, self._found = None, {}
+        self._rotations, self._possible = {}, {}
         new_starts += starts[done:]
         self.starts = new_starts
 

@@ -461,7 +461,8 @@ class Recorder:
         self, op: array[int], a: array[int], b: array[int], c: array[int] | None
     ) -> tuple[array[int], array[int], array[int], array[int] | None]:
         # One copy for each (leaf, first write after the read), placed just before that write.
-        places = sorted({(self._next_write(operand, read_at), operand) for operand, read_at in self._late})
+        next_write = self._next_writes()
+        places = sorted({(position, operand) for position, (operand, _) in zip(next_write, self._late)})
         cuts = [position for position, _ in places]
         new_position = {place: place[0] + number for number, place in enumerate(places)}
 
@@ -469,8 +470,8 @@ class Recorder:
             if operand >= 0:
                 return operand + bisect_left(cuts, operand + 1)
             if leaf_kind(operand) == LATE:
-                source, read_at = self._late[leaf_index(operand)]
-                return new_position[self._next_write(source, read_at), source]
+                number = leaf_index(operand)
+                return new_position[next_write[number], self._late[number][0]]
             return operand
 
         columns: list[list[int]] = [[], [], [], []]
@@ -488,15 +489,19 @@ class Recorder:
         done = [array("i", column) for column in columns]
         return done[0], done[1], done[2], done[3] if c is not None else None
 
-    def _next_write(self, operand: int, read_at: int) -> int:
-        kind = leaf_kind(operand)
-        by_backward = kind in (GRADIENT, LOCAL_GRADIENT)
-        for position in range(read_at, len(self.op)):
-            if self.op[position] == STORE and self.a[position] == operand:
-                return position
-            if by_backward and self.op[position] == BACKWARD:
-                return position
-        raise AssertionError("a late read without a write")
+    def _next_writes(self) -> list[int]:
+        """For each late read, the first record after it that changes what is read."""
+        positions: dict[int, list[int]] = {operand: [] for operand in (BACKWARD, *self.read_late())}
+        for position, code in enumerate(self.op):
+            written = self.a[position] if code == STORE else code
+            if code in (STORE, BACKWARD) and written in positions:
+                positions[written].append(position)
+        found = []
+        for operand, read_at in self._late:
+            writers = (operand, BACKWARD) if leaf_kind(operand) in (GRADIENT, LOCAL_GRADIENT) else (operand,)
+            following = [(positions[one], bisect_left(positions[one], read_at)) for one in writers]
+            found.append(min(written[k] for written, k in following if k < len(written)))
+        return found
 
 
 #: Only inside the recorder: an operand that `finish` turns into a copy.

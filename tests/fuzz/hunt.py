@@ -99,6 +99,7 @@ def main() -> int:
     parser.add_argument("--sequences", action="store_true")
     options = parser.parse_args()
     os.environ.setdefault("MGJIT_CHECK", "1")
+    os.environ.setdefault("MGJIT_VERIFY", "never")  # which would hide what is hunted
     warnings.simplefilter("error", DefectWarning)
     program_of = foreign_program if options.foreign else sequence_program if options.sequences else random_program
     seen: Counter[str] = Counter()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 
@@ -161,3 +162,34 @@ def test_memory_of_another_precision() -> None:
         recorder.check_index(ops.leaf(ops.INPUT, 0), 2**24)
     with pytest.raises(TraceError, match="float32 does not hold"):
         recorder.check_index(ops.leaf(ops.INPUT, 0), 2**24 + 1)
+
+
+def test_13_many_late_reads() -> None:
+    """Each is copied in front of the next record that changes it: a store, or for a gradient a backward pass."""
+    for seed in range(30):
+        draw = random.Random(seed)
+        recorder = Recorder()
+        leaves = [recorder.parameter(Value(float(k))) for k in range(4)]
+        leaves += [ops.leaf(ops.GRADIENT, ops.leaf_index(operand)) for operand in leaves]
+        reads = []
+        for number in range(60):
+            kind = draw.randrange(4)
+            if kind == 0:
+                recorder.emit(ops.STORE, draw.choice(leaves), recorder.constant(float(number)))
+            elif kind == 1:
+                recorder.emit(ops.BACKWARD, leaves[0], ops.NO_OPERAND)
+            else:
+                reads.append((draw.choice(leaves), len(recorder.op)))
+        for operand in leaves:
+            recorder.emit(ops.STORE, operand, recorder.constant(-1.0))
+        recorder._late = reads
+
+        def changes(position: int, operand: int, recorder: Recorder = recorder) -> bool:
+            if recorder.op[position] == ops.BACKWARD:
+                return ops.leaf_kind(operand) == ops.GRADIENT
+            return recorder.op[position] == ops.STORE and recorder.a[position] == operand
+
+        assert recorder._next_writes() == [
+            next(position for position in range(read_at, len(recorder.op)) if changes(position, operand))
+            for operand, read_at in reads
+        ]
