@@ -1,7 +1,7 @@
-"""The containers that a step was given, and how to find them again among the arguments of a later call.
+"""Find the containers that a step was given again among the arguments of a later call.
 
-A step that returns one of its arguments, or a part of one, returns the very object, not a copy.  Inside a trace the
-containers are stand-ins: `GivenContainers` knows for each of them where the one lies that it stands for.
+A step that returns one of its arguments, or a part of one, must return that very object, not a copy.  Inside a trace,
+the containers are stand-ins; `GivenContainers` knows which container of the arguments each of them stands for.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from .arguments import BufferNode, DataclassNode, KnownNode, MappingNode, Node, 
 
 
 class GivenPath(NamedTuple):
-    """Where a container lies: in which argument, and the elements and attributes that lead to it.
+    """The path to a container in the arguments: which argument, and the elements and attributes that lead to it.
 
     Attributes:
-        argument: its number.
+        argument: the number of the argument.
         steps: (whether it is an attribute, its name, index or key).
     """
 

@@ -1,11 +1,11 @@
-"""Functions of `math` that CPython takes from the C library, so that a call in C gives the same bits.
+"""The functions of `math` that CPython takes from the C library, so that calling them in C gives the same bits.
 
-1. `FUNCTIONS` has their names, the number of their operands, and what C gives where Python raises an error.
+1. `FUNCTIONS` lists them, with their arity, and the result of C where Python raises an error.
 2. `library_function(name)` is the function with the results of C: an infinity or nan where Python raises.
-3. `is_exact(name)` compares the C library with the interpreter before a function is used.  Which functions CPython
-   computes by itself depends on its version (`erf` before 3.11), and PyPy has some of its own.
+3. `is_exact(name)` compares the C library with the interpreter before a function is used, because which functions
+   CPython implements itself depends on its version (`erf` before 3.11), and PyPy implements some others.
 
-What CPython always computes by itself (`hypot`, `gamma`, `lgamma`, `fsum`, `dist`) is not here.
+Functions that CPython always implements itself (`hypot`, `gamma`, `lgamma`, `fsum`, `dist`) are not listed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Function(NamedTuple):
 
     Attributes:
         arity: the number of its operands.
-        poles: where it is infinite, and the result there.
-        grows: the sign of the infinity where the result is too large: 1, or 0 for that of the operand.
+        poles: the operands for which it is infinite, with the result.
+        grows: the sign of the result on overflow: 1, or 0 for the sign of the operand.
     """
 
     arity: int = 1
@@ -51,13 +51,13 @@ FUNCTIONS = {
 _WHOLE: dict[str, Callable[[float], float]] = {
     "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "rint": round,
 }  # fmt: skip
-#: So many operands are compared, of each of several sizes.
+#: How many random operands are compared for each magnitude.
 _COMPARED = 300
 
 
 @functools.cache
 def library_function(name: str) -> Callable[..., float]:
-    """A function of numbers, which never raises."""
+    """A function of the C library on plain numbers, which never raises."""
     if name in _WHOLE:
         return _whole(_WHOLE[name])
     known, original = FUNCTIONS[name], getattr(math, name, None)
@@ -85,7 +85,7 @@ def _whole(original: Callable[[float], float]) -> Callable[[float], float]:
 
 @functools.cache
 def is_exact(name: str) -> bool:
-    """Whether the C library and the interpreter agree on a function, as far as can be seen."""
+    """Whether the C library and the interpreter agree on a function, on many operands."""
     from ..toolchain.build import mapped_libm
 
     if not hasattr(math, name) and name not in _WHOLE:
@@ -93,7 +93,7 @@ def is_exact(name: str) -> bool:
     path = mapped_libm()
     try:
         function = getattr(ctypes.CDLL(path), name)
-    except (OSError, AttributeError):  # the first call that is verified will tell
+    except (OSError, AttributeError):  # not found: assumed to agree, which verification will check
         return path is None
     function.argtypes = [ctypes.c_double] * FUNCTIONS[name].arity
     function.restype = ctypes.c_double

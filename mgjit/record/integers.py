@@ -1,12 +1,12 @@
-"""How large the ints of a step may be, so that every int computed from them is exact in float64.
+"""Bounds on the ints of a step, such that every int computed from them is exact in float64.
 
-Python's ints have no end; a float64 holds all of them up to 2**53 only.  So each operation on ints gets a bound:
+Python's ints are unbounded; float64 holds all ints only up to 2**53.  So the result of each int operation gets a bound:
 
-1. The ints that come from outside, arguments and places that are copied in, are up to some limit.
-2. From the first operation to the last, the bound of a result follows from those of its operands.
-3. The largest limit for which no bound is above 2**53 is looked for.  Each call compares the ints from outside with
-   it, and runs as plain Python where one is greater.
-4. Ints that a step assigns may grow with each row of a loop: by how much is known as well.
+1. Ints from outside (arguments, and places that are copied in) are assumed to be at most some limit.
+2. The bound of each result follows from those of its operands, from the first operation to the last.
+3. The largest limit for which no bound exceeds 2**53 is determined.  Each call compares the ints from outside with it,
+   and runs as plain Python if one is greater.
+4. Ints that a step assigns may grow with each row of a loop; by how much is also determined.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from .recorder import Recorder
 
 EXACT = FLOAT64.largest_integer
 _COMPARISONS = frozenset(code | ops.NUMBER for code in (ops.LESS, ops.LESS_EQUAL, ops.EQUAL, ops.NOT_EQUAL))
-#: Operations that make ints of floats.
+#: Operations that turn floats into ints.
 _ROUNDED = frozenset(ops.LIBRARY_CODES[name] for name in ("floor", "ceil", "trunc", "rint"))
-#: So often is the distance between a limit that will do and one that will not be halved.
+#: How many bisection steps the search for the limit takes.
 _HALVINGS = 6
 
 
 @dataclass(frozen=True)
 class IntegerLimit:
-    """What keeps the ints of a step exact.
+    """The conditions under which the ints of a step are exact.
 
     Attributes:
-        limit: how large the ints from outside may be; negative when not even zeros will do.
-        leaves: those that are meant.
-        growth: by how much the largest of those that the step assigns may grow in a call.
-        least: how large they are after a call at any rate.
+        limit: how large the ints from outside may be; negative if not even zeros are exact.
+        leaves: the leaves to which the limit applies.
+        growth: by how much the largest int that the step assigns may grow in a call.
+        least: how large such ints may be after a call in any case.
     """
 
     limit: int = EXACT
@@ -47,7 +47,7 @@ def integer_limit(recorder: Recorder, bound_of_leaf: Callable[[int], int | None]
     """The limit for what has been recorded.
 
     Args:
-        bound_of_leaf: how large the int in a leaf can be, 0 if there is none; None when nothing is known.
+        bound_of_leaf: how large the int in a leaf can be; 0 if it does not hold one, None if nothing is known.
     """
     if not recorder.integer_results or recorder.precision is not FLOAT64:
         return IntegerLimit()
@@ -82,11 +82,11 @@ class _Bounds:
         self.leaves: set[int] = set()
 
     def largest(self, limit: int) -> int:
-        """The greatest of all."""
+        """The largest bound of any result."""
         return max(self.of(limit).values(), default=0)
 
     def of(self, limit: int) -> Mapping[int, int]:
-        """By operand."""
+        """The bounds, by operand."""
         known = self._known.get(limit)
         if known is None:
             bounds: dict[int, int] = {}
@@ -98,7 +98,7 @@ class _Bounds:
         return known
 
     def assigned(self) -> list[int]:
-        """The operands that are assigned to ints that come from outside."""
+        """The operands that are assigned to leaves to which the limit applies."""
         recorder = self._recorder
         return [
             recorder.b[position]

@@ -1,11 +1,11 @@
 """Traced numbers whose type is known only at run time: `x if x > 0 else 0` is a float or an int.
 
-The number itself is an operand, as of any other traced number; an int zero is 0.0, never -0.0.  Its type is worked out
-when somebody needs it, which is rare: an operation with a float has a float as result, whatever the type.
+The number itself is an operand, like any other traced number; an int zero is 0.0, never -0.0.  Its type is recorded
+only if it is needed, which is rare: the result of an operation with a float is a float, whatever the type.
 
-1. `like` makes what stands for one of several numbers: a float, int or bool when all are, otherwise a mixed number.
-2. Arithmetic of a mixed number with an int is mixed again.  Ints have no -0.0, so products and negatives of what is an
-   int at run time lose the sign of zero.
+1. `like` makes a number that stands for one of several: a float, int or bool if all are, otherwise a mixed number.
+2. Arithmetic of a mixed number with an int is mixed again.  Ints have no -0.0, so products and negatives of a number
+   that is an int at run time lose the sign of zero.
 3. A mixed number that a step returns is two outputs: the number, and the code of its type.
 """
 
@@ -22,12 +22,12 @@ from .recorder import Recorder
 TYPES: tuple[type, ...] = (float, int, bool)
 _FLOAT, _INTEGER, _BOOLEAN = range(len(TYPES))
 
-#: Gives the operand of the code of a type, recording what is needed for it.
+#: A function that returns the operand with the code of a type, recording what is needed to compute it.
 Kind = Callable[[], int]
 
 
 class Numbers(NamedTuple):
-    """The classes of numbers whose type is known, and what makes them."""
+    """The classes of numbers whose type is known, and the functions that make them."""
 
     number: type
     integer: type
@@ -93,7 +93,7 @@ def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
         return number
 
     def without_sign(operand: int, is_int: int) -> int:
-        """The number, with 0.0 instead of -0.0 where it is an int."""
+        """The number, with 0.0 instead of -0.0 if it is an int at run time."""
         recorder.integer_results.append(operand)
         positive = emit(ops.ADD, operand, recorder.constant(0.0))
         recorder.integer_results.append(positive)
@@ -102,7 +102,7 @@ def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
     # ---- types --------------------------------------------------------------------------------------
 
     def known_kind(number: Any) -> int | None:
-        """The code of the type of a number; None when it is known at run time only."""
+        """The code of the type of a number; None if it is known only at run time."""
         cls = type(number)
         if hasattr(cls, "_kind"):
             return None
@@ -129,7 +129,7 @@ def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
 
     def both_integers(a: Any, b: Any) -> int:
         known = known_kind(a), known_kind(b)
-        if None in known and any(known):  # one is an int for certain
+        if None in known and any(known):  # one is known to be an int
             return is_integer(a if known[0] is None else b)
         return emit(ops.MULTIPLY, is_integer(a), is_integer(b))
 

@@ -1,6 +1,6 @@
-"""Functions of the C library of traced numbers, and what Python makes of them: rounding, `//`, `%` and `divmod`.
+"""C library functions of traced numbers, and the operations based on them: rounding, `//`, `%` and `divmod`.
 
-`x % y` is fmod(x, y), to which y is added where the signs differ; `x // y` follows from it.  For ints both are exact,
+`x % y` is fmod(x, y), plus y if the signs differ; `x // y` follows from it.  For ints both are exact,
 and an int has no -0.0.  For floats they are what CPython computes (Objects/floatobject.c), operation by operation.
 """
 
@@ -24,7 +24,7 @@ def rounding_methods(
     """The methods of traced numbers for one trace.
 
     Args:
-        is_integer: whether something is an int for certain.
+        is_integer: whether something is known to be an int.
     """
     operand_of, from_operand = numbers.operand, numbers.from_operand
     zero = recorder.constant

@@ -1,10 +1,10 @@
-"""Which floats the step was traced with would make a difference if they were ints.
+"""Find the floats whose type is visible: if they were ints instead, the step would leave or return ints.
 
-Nearly all that a step reads is multiplied by some float, after which nobody can tell.  But `o.best = min(o.best, x)`
-keeps an int where there was one, and so does `a, b = b, a`.
+Nearly everything that a step reads is multiplied by some float, after which the type no longer matters.  But
+`o.best = min(o.best, x)` keeps an int if there was one, and so does `a, b = b, a`.
 
-1. An operand may be an int if its operation gives ints for ints, and its operands may be.
-2. What is returned, or assigned, is looked at: the leaves behind it, through operands that may be ints, are visible.
+1. An operand may be an int if its operation returns ints for ints, and its operands may be ints.
+2. The leaves behind everything that is returned or assigned, through operands that may be ints, are visible.
 """
 
 from __future__ import annotations

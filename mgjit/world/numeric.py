@@ -1,26 +1,26 @@
-"""What counts as a number in the user's objects, and which plain float or int has the same value.
+"""Which of the user's objects count as numbers, and the plain float or int with the same value.
 
-A number is whatever computes as a float64 or as an int does: floats, ints, subclasses of them that leave arithmetic
-alone, and numpy's float64 and integer scalars.  Bools are flags, and numpy's other scalars round in their own way.
+A number is anything that computes like a float64 or an int: floats, ints, subclasses that do not override arithmetic,
+and numpy's float64 and integer scalars.  Bools are flags, and numpy's other scalars round differently.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-#: What arithmetic calls; a subclass that overrides one of these computes in its own way.
+#: The methods that arithmetic calls; a subclass that overrides one of these computes differently.
 _ARITHMETIC = (
     *(f"__{name}__" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")),
     *(f"__r{name}__" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")),
     *("__neg__", "__pos__", "__abs__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__", "__float__"),
 )
 
-#: The plain type that each type of numbers met so far stands for; None for types that are no numbers.
+#: The plain type for each type seen so far; None for types that are not numbers.
 _plain_types: dict[type, type | None] = {float: float, int: int, bool: None}
 
 
 def is_number(thing: Any) -> bool:
-    """Whether something computes as a plain float or int does."""
+    """Whether something computes like a plain float or int."""
     kind = type(thing)
     if kind not in _plain_types:
         _plain_types[kind] = _plain_type(kind)

@@ -1,7 +1,7 @@
-"""What is the user's code: everything that is not Python's own, a library's compiled code, a known library, or mgjit.
+"""Decide what is the user's code: anything but the standard library, compiled code, a known library, or mgjit.
 
-The user's code is what a trace looks into and rewrites.  Pure-Python packages count as the user's wherever they are
-installed: somebody's autograd engine in site-packages is part of the program.
+The user's code is what a trace looks into and rewrites.  Pure-Python packages count as the user's, wherever they are
+installed: an autograd engine in site-packages is part of the program.
 
 1. A function belongs to the file that it was compiled from.  Code without a file (a cell of a notebook, a line of the
    REPL, a string given to `exec`) belongs to the module whose variables it sees, and without one it is the user's.
@@ -10,7 +10,7 @@ installed: somebody's autograd engine in site-packages is part of the program.
    `__module__` alone says little: a class made by `exec` calls itself one of `builtins`, and a class may have an
    attribute of that name that is no string.
 
-Nothing here runs code of the user's: attributes are looked up as `inspect.getattr_static` does.
+Nothing here runs the user's code: attributes are looked up as `inspect.getattr_static` does.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from typing import Any
 
 from ..lookup import entries
 
-#: Libraries with Python code that never computes with the numbers of a step one by one.
+#: Libraries whose Python code never computes with the individual numbers of a step.
 _FOREIGN = frozenset(
     {
         "mgjit", "numpy", "scipy", "torch", "jax", "jaxlib", "tensorflow", "cupy", "numba", "pandas", "sklearn",
