@@ -1,6 +1,6 @@
-"""Questions about the user's objects that run none of the user's code.
+"""Inspect the user's objects without running the user's code.
 
-`hasattr(thing, name)` asks a `__getattr__`, which may answer every name, raise anything, or do something.
+`hasattr(thing, name)` calls `__getattr__`, which may answer every name, raise anything, or have side effects.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def entries(kind: type) -> Mapping[str, Any]:
-    """What is in a class itself, whatever its metaclass answers."""
+    """The entries of a class's own dict, whatever its metaclass says."""
     return _ENTRIES.__get__(kind)  # type: ignore[no-any-return]
 
 
@@ -22,7 +22,7 @@ def has(thing: Any, name: str) -> bool:
 
 
 def variables(thing: Any) -> dict[str, Any]:
-    """The `__dict__` of an object; empty when it has none."""
+    """The `__dict__` of an object; empty if it has none."""
     try:
         found = object.__getattribute__(thing, "__dict__")
     except AttributeError:
@@ -31,7 +31,7 @@ def variables(thing: Any) -> dict[str, Any]:
 
 
 def receiver(thing: Any) -> Any:
-    """What a bound method, of Python or C, is bound to; None for everything else."""
+    """The object that a bound method (of Python or C) is bound to; None for anything else."""
     return thing.__self__ if issubclass(type(thing), _BOUND) else None
 
 

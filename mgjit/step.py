@@ -295,7 +295,7 @@ class CompiledStep(Generic[P, R]):
             )
 
     def _with_kernel(self, phase: str, work: Callable[[], Any]) -> Any:
-        """What is possible only where there is a kernel.
+        """Do work that needs a kernel, as opposed to a plain call.
 
         Raises:
             UnsupportedError: with these arguments the step runs as plain Python.

@@ -1,1 +1,1 @@
-"""What a call brings and takes: arguments, columns of `.loop`, results."""
+"""The arguments and results of calls, and the columns of `.loop`."""

@@ -549,7 +549,7 @@ def is_exact(integers: Sequence[float], limit: int = EXACT_INTEGERS) -> bool:
 
 
 def beyond_limit() -> PlainCall:
-    """What ends a call that float64 is not exact enough for."""
+    """The exception that ends a call for which float64 is not exact enough."""
     return PlainCall(
         "ints among the arguments are so large that ints above 2**53 may be computed, which float64 does not hold"
     )

@@ -1,7 +1,7 @@
-"""What Python cannot tell apart: the key of a constant that shapes a trace.
+"""Exact keys for constants that shape a trace, since `==` does not distinguish enough.
 
-`==` takes 1 for 1.0 and True, 0.0 for -0.0, and a nan for nothing at all.  `exact_key` gives a key that is equal only
-for things of the same types, bits and, in ranges, the same bounds.
+1 equals 1.0 and True, 0.0 equals -0.0, and a nan equals nothing.  `exact_key` returns a key that is equal only for
+things of the same types and bits, and for ranges with the same bounds.
 """
 
 from __future__ import annotations

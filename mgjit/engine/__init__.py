@@ -1,1 +1,1 @@
-"""What user code is written in: scalars, networks, state, functions."""
+"""The engine that user code is written with: scalars, networks, state, functions."""

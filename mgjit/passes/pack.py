@@ -47,11 +47,11 @@ def _by_count(loop: Loop) -> object:
 
 
 def pattern(reference: Reference, name: Callable[[Loop], object] = _by_count) -> object:
-    """What reads of the same elements, by whatever loops, have in common.
+    """A key that is equal for reads of the same elements in the same order, whatever their loops are.
 
     Args:
         reference: the read.
-        name: what a loop is called; equal names make equal patterns.
+        name: the key of a loop; loops with equal keys count as equal.
     """
     _, table, dynamic = reference.index[1:]
     return (

@@ -71,11 +71,11 @@ class Lowered:
 
 @dataclass
 class Work:
-    """What the passes work on and for.
+    """The state that passes work on, and what they need to know.
 
     Attributes:
-        program, memory: what they change.
-        processor: that the nests are scheduled for; None leaves them in the order of the trace.
+        program, memory: changed by the passes.
+        processor: the processor to schedule for; None leaves nests in the order of the trace.
         grads: whether gradients can be read after a whole step.
         schedule: how each nest is executed, a line each.
     """

@@ -1,14 +1,14 @@
-"""What the search for loops knows about a run of repeating shapes, so that looking at its next item costs little.
+"""Facts about a run of repeating shapes, kept so that the search for loops does not recompute them for every item.
 
-A run repeats the shapes of its items with a period; whether it is a loop depends on the operands (passes/roll.py),
-and on the item that iterations start at.  Where there is no loop, the search asks about one item of the run after the
-other, and each answer would take as long as an iteration is.
+A run repeats the shapes of its items with a period; whether it is a loop depends on the operands (passes/roll.py), and
+on the item at which iterations start.  If there is no loop, the search tries one item of the run after the other, and
+without these facts each attempt would take time proportional to the length of an iteration.
 
-1. `PossibleStarts` compares all operands of a run with those one period later, once, and notes which starts that rules
+1. `PossibleStarts` compares all operands of a run with those one period later, once, and notes which starts this rules
    out.
-2. `Rotations` counts the operands that reach across each place where iterations may be cut.  Where the wiring repeats,
-   the counts of one iteration are those of the next, also when it starts some items later; so only operands that do not
-   repeat change them.
+2. `Rotations` counts the operands that cross each place where iterations may be cut.  Where the wiring repeats, these
+   counts are the same for the next iteration, even if it starts some items later; so only operands that do not repeat
+   change them.
 """
 
 from __future__ import annotations

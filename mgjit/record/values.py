@@ -266,11 +266,11 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
         return like([chosen, other], result, kind_of_choice(lambda: plain(condition), chosen, other))
 
     def number_at(leaf: int, integer: bool) -> Any:
-        """What stands for a leaf that no record of the step overwrites."""
+        """The traced number for a leaf that no record of the step overwrites."""
         return (integer_from if integer else number_from)(leaf)
 
     def input_number(index: int, integer: bool = False) -> Any:
-        """What stands for an input."""
+        """The traced number for an input."""
         return number_at(ops.leaf(ops.INPUT, index), integer)
 
     def constants(numbers: list[Any]) -> list[int]:
@@ -354,7 +354,7 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
         )
 
     def range_of(number: Any) -> range | None:
-        """What an int is certainly among."""
+        """A range that an int is known to be in."""
         if type(number) is int:
             return range(number, number + 1)
         return recorder.known_integers.get(number._leaf) if type(number) is IntegerNumber else None

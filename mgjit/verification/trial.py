@@ -194,9 +194,9 @@ class Comparison:
         if self._kernel.needs_accepting:
             self._kernel.accept()
         self._before = self._end = self._all.read()
-        return with_cleanup(self._work, self._settle)
+        return with_cleanup(self._work, self._finish)
 
-    def _settle(self) -> None:
+    def _finish(self) -> None:
         self._all.restore(self._end)
         self._counter[0] = self._count + self._counted
 
