@@ -158,14 +158,12 @@ class Kernels:
     def _look_up_planned(self, arguments: Sequence[Any], shared: frozenset[str], reason: str) -> Kernel:
         plan = self._plan(arguments, shared)
         anonymous = plan.structure
-        if self._is_captured(plan.argument_values()):
-            pass  # known by identity: the step may reach the same Value by another way
-        elif anonymous in self._slot_structures:
-            plan = self._plan(arguments, shared, value_slots=True)
+        if anonymous in self._slot_structures:
+            plan = self._plan(arguments, shared, self._is_slot)
         elif any(k.plan.structure == anonymous and key != plan.key for key, k in self._kernels.items()):
-            # Other Values in the same structure: from now on they are copied in and out.
+            # Other Values, or nodes of the user's classes: from now on they are copied in and out.
             self._slot_structures.add(anonymous)
-            plan = self._plan(arguments, shared, value_slots=True)
+            plan = self._plan(arguments, shared, self._is_slot)
         known = self._kernels.get(plan.key)
         if known is not None:
             _refuse_shared(plan, arguments, known.changed)
@@ -204,11 +202,18 @@ class Kernels:
         self._plain[kernel.plan.key] = PlainStructure(reason, 0, is_final=True, parameters=parameters)
 
     def _plan(
-        self, arguments: Sequence[Any], shared: frozenset[str] = frozenset(), value_slots: bool = False
+        self,
+        arguments: Sequence[Any],
+        shared: frozenset[str] = frozenset(),
+        is_slot: Callable[[Any], bool] | None = None,
     ) -> ArgumentPlan:
         names = list(self._signature.parameters)
         static = self._options.static | self._knowledge.fixed_arguments | shared
-        return plan_arguments(names, arguments, static, value_slots, self._options.precision)
+        return plan_arguments(names, arguments, static, is_slot, self._options.precision)
+
+    def _is_slot(self, value: Value) -> bool:
+        """Whether an argument Value may be copied in and out: not when the step may reach it by another way."""
+        return not self._is_captured([value])
 
     def _is_captured(self, values: Sequence[Value]) -> bool:
         """Whether one of the argument Values is a parameter of a kernel of this step."""
@@ -273,6 +278,8 @@ class Kernels:
         seconds = perf_counter() - started
         changed = traced.heap.changed()
         _refuse_shared(plan, arguments, changed)
+        if plan.values or plan.objects:
+            _refuse_shared(plan, arguments, traced.known)
         trace = traced.trace
         code = build(trace, _regions(plan, traced.draws), self._options.code, self._qualname)
         guard.settle(traced.heap.looked_after, traced.heap.grown)
@@ -286,7 +293,7 @@ class Kernels:
             guard.ask(copies.difference)
         kernel = Kernel(
             code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies,
-            traced.draws, traced.writes, changed, traced.integers,
+            traced.draws, traced.writes, changed, traced.integers, traced.objects,
         )  # fmt: skip
         kernel.trial = trial_of(self._options, trace, plain_seconds(seconds, code.facts["records"]))
         self._note(code.facts, seconds, plan, reason)

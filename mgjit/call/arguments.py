@@ -39,14 +39,18 @@ _MOST_OUTLINED = 16
 class Frame:
     """What one call passes to the kernel: the packed numbers, the buffers, and the Values among the arguments."""
 
-    __slots__ = ("buffers", "given", "packed", "values")
+    __slots__ = ("buffers", "given", "objects", "packed", "values")
 
-    def __init__(self, packed_size: int, buffers: int, values: int, precision: Precision = FLOAT64) -> None:
+    def __init__(
+        self, packed_size: int, buffers: int, values: int, precision: Precision = FLOAT64, objects: int = 0
+    ) -> None:
         self.packed = zero_array(packed_size, precision)
         self.buffers: list[Any] = [None] * buffers
         #: The caller's object for each buffer, which may not be contiguous.
         self.given: list[Any] = [None] * buffers
         self.values: list[Any] = [None] * values
+        #: Nodes of the user's autograd classes that are copied in and out.
+        self.objects: list[Any] = [None] * objects
 
 
 class Node:
@@ -392,6 +396,9 @@ class ValueNode(Node):
             return argument is frame.values[self.slot]
         frame.values[self.slot] = argument
         return True
+
+    def containers(self, argument: Any) -> Iterator[int]:
+        return iter(()) if self.slot is None else iter((id(argument),))
 
     def traced(self, make: MakeNumber) -> Any:
         return self.value

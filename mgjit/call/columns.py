@@ -40,6 +40,7 @@ from .arguments import (
     ValueNode,
     is_exact,
 )
+from .objects import ObjectNode
 from .plan import ArgumentPlan, bind, is_numpy_array, plan_arguments
 
 _BUFFERS = (bytes, bytearray, array, memoryview)
@@ -441,6 +442,7 @@ _FILLS: dict[type, Callable[[Any, list[Any], Rows], bool]] = {
     DataclassNode: _fill_dataclass,
     ValueNode: _fill_value,
     KnownNode: _fill_known,
+    ObjectNode: lambda node, items, rows: False,
 }
 
 

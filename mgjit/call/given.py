@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .arguments import BufferNode, DataclassNode, KnownNode, MappingNode, Node, NumbersNode, SequenceNode
+from .objects import ObjectNode
 
 
 class GivenPath(NamedTuple):
@@ -74,7 +75,7 @@ class GivenContainers:
             parts = [(False, key, thing[key], inner) for key, inner in node.parts.items()]
         elif isinstance(node, DataclassNode):
             parts = [(True, name, getattr(thing, name), inner) for name, inner in node.parts.items()]
-        else:
+        elif not isinstance(node, ObjectNode):
             return
         paths.setdefault(id(thing), path)
         for is_attribute, name, part, inner in parts:

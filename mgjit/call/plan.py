@@ -18,13 +18,14 @@ import math
 import numbers
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from inspect import BoundArguments, Signature
 from itertools import chain
 from operator import attrgetter
 from typing import Any
 
+from ..autograd.node_class import NodeClass
 from ..engine.precision import FLOAT64, Precision
 from ..engine.value import Value
 from ..errors import ArgumentError, user_location
@@ -46,6 +47,7 @@ from .arguments import (
     attributes_of_dataclass,
     check_exact,
 )
+from .objects import ObjectNode, class_of_slot
 
 #: Lists nested deeper than this are not treated as blocks of numbers (a list may contain itself).
 _MOST_DIMENSIONS = 32
@@ -62,6 +64,8 @@ class ArgumentPlan:
         #: Paths of the arguments, and of numbers in them, that are no inputs; and the identities of all arguments.
         self.fixed: frozenset[str] = frozenset()
         self.identities: list[int] = []
+        #: Nodes of the user's autograd classes that are copied in and out, one for each slot.
+        self.objects: list[ObjectNode] = []
         self.names, self.nodes = list(names), nodes
         self.packed_size, self.buffers, self.values = packed, buffers, values
         self.key = tuple(node.key for node in nodes)
@@ -75,7 +79,7 @@ class ArgumentPlan:
 
     def frame(self) -> Frame:
         """A frame of the right sizes."""
-        return Frame(self.packed_size, len(self.buffers), len(self.values), self.precision)
+        return Frame(self.packed_size, len(self.buffers), len(self.values), self.precision, len(self.objects))
 
     def pack(self, arguments: Sequence[Any], frame: Frame) -> bool:
         """Write the arguments of a call into `frame`; returns False if the structure differs."""
@@ -83,7 +87,8 @@ class ArgumentPlan:
             if not node.pack(argument, frame):
                 return False
         # The trace took the Values of different slots for different ones.
-        return len(set(map(id, frame.values))) == len(frame.values)
+        slots = [*frame.values, *frame.objects]
+        return len(set(map(id, slots))) == len(slots)
 
     def traced(self, make: MakeNumber) -> list[Any]:
         """The traced arguments, with which the step is called during a trace."""
@@ -98,6 +103,7 @@ class ArgumentPlan:
         """All objects and containers among the arguments that are known by identity."""
         nodes = self._all_nodes()
         known = [node.container for node in nodes if isinstance(node, KnownNode)]
+        known += {node.kind: None for node in self.objects}
         return known + [node.argument for node in nodes if isinstance(node, StaticNode) and not node.by_value]
 
     def name_of_number(self, index: int) -> str | None:
@@ -174,7 +180,7 @@ class ArgumentPlan:
 
 def _without_identities(key: Hashable) -> Hashable:
     if isinstance(key, tuple):
-        if len(key) == 2 and key[0] in ("value", "value slot"):
+        if len(key) == 2 and key[0] in ("value", "value slot", "object"):
             return ("value",)
         return tuple(_without_identities(part) for part in key)
     return key
@@ -224,12 +230,13 @@ def _known_objects(node: Node) -> float:
 
 
 class _Planner:
-    def __init__(self, static: Collection[str], value_slots: bool, precision: Precision) -> None:
+    def __init__(self, static: Collection[str], is_slot: Callable[[Any], bool] | None, precision: Precision) -> None:
         self.static, self.precision = static, precision
         self.packed = 0
         self.buffers: list[BufferNode] = []
         self.values: list[Value] = []
-        self.value_slots = value_slots
+        self.is_slot = is_slot
+        self.objects: list[ObjectNode] = []
 
     def node(self, argument: Any, path: str) -> Node:
         kind = type(argument)
@@ -238,7 +245,7 @@ class _Planner:
         if is_traced(argument):
             leaked()
         if isinstance(argument, Value):
-            if not self.value_slots:
+            if self.is_slot is None or not self.is_slot(argument):
                 return ValueNode(argument, None)
             known = next((slot for slot, value in enumerate(self.values) if value is argument), None)
             if known is not None:
@@ -260,6 +267,8 @@ class _Planner:
         if kind is dict:
             parts = {key: self.node(part, f"{path}[{key!r}]") for key, part in argument.items()}
             return self.container(argument, MappingNode(parts))
+        if self.is_slot is not None and (node_class := class_of_slot(argument)) is not None:
+            return self.object(argument, node_class, path)
         if dataclasses.is_dataclass(argument) and not isinstance(argument, type):
             fields = {name: getattr(argument, name) for name in attributes_of_dataclass(argument)}
             parts = {name: self.node(part, f"{path}.{name}") for name, part in fields.items()}
@@ -270,6 +279,13 @@ class _Planner:
                 "step. Pass a list, a tuple, a dict or an array of numbers."
             )
         return StaticNode(argument)
+
+    def object(self, argument: Any, known: NodeClass, path: str) -> Node:
+        first = next((node for node in self.objects if node.example is argument), None)
+        if first is not None:
+            return ObjectNode(argument, known, first.slot, path, first)
+        self.objects.append(ObjectNode(argument, known, len(self.objects), path))
+        return self.objects[-1]
 
     def buffer(self, argument: Any, path: str) -> Node:
         if getattr(argument, "shape", None) == () and argument.dtype.kind in "biuf":
@@ -301,7 +317,7 @@ def plan_arguments(
     names: Sequence[str],
     arguments: Sequence[Any],
     static: frozenset[str],
-    value_slots: bool = False,
+    is_slot: Callable[[Any], bool] | None = None,
     precision: Precision = FLOAT64,
 ) -> ArgumentPlan:
     """Plan the arguments of a call.
@@ -310,13 +326,14 @@ def plan_arguments(
         names: the names of the parameters of the step, for messages.
         arguments: one object for each name.
         static: paths of what is compared, not traced: names, or numbers in arguments, such as `config['n']`.
-        value_slots: copy argument Values in and out instead of knowing them by identity.
+        is_slot: whether a Value is copied in and out instead of being known by its identity. Without it, all are known
+            so, and nodes of other classes as well.
         precision: what numbers are rounded to.
 
     Raises:
         ArgumentError: an argument cannot be an input.
     """
-    planner = _Planner(static, value_slots, precision)
+    planner = _Planner(static, is_slot, precision)
     nodes: list[Node] = []
     for name, argument in zip(names, arguments):
         try:
@@ -330,6 +347,7 @@ def plan_arguments(
         node.place = place
         place += node.size
     plan = ArgumentPlan(names, nodes, planner.packed, planner.buffers, planner.values, precision)
+    plan.objects = planner.objects
     plan.fixed, plan.identities = static, list(map(id, arguments))
     return plan
 

@@ -229,13 +229,15 @@ def describe_result(
             recorder.used_as_integers.add(operand)
             kind = integer if recorder.has_undefined_integers else int
         return OutputResult(recorder.output(operand), kind)
+    path = path_of(returned)
+    if path is not None and _is_number_like(returned):
+        return GivenResult(path, ConstantResult(None))
     if is_known(returned) and not (isinstance(returned, tuple) or _holds_only_numbers(returned)):
         return ConstantResult(returned)
     found = None if _is_number_like(returned) else _taken_apart(returned)
     if found is not None:
         make, parts = found
         composite = CompositeResult(make, list(map(describe, parts)))
-        path = path_of(returned)
         if path is not None:
             return GivenResult(path, composite)
         return KnownResult(returned, composite) if is_known(returned) else composite

@@ -22,6 +22,7 @@ from typing import Any, Callable
 
 from ..call.arguments import Frame, is_exact
 from ..call.columns import Rows
+from ..call.objects import ObjectSlots
 from ..call.plan import ArgumentPlan
 from ..call.results import ResultTree
 from ..call.written import Writes
@@ -117,6 +118,7 @@ class Kernel:
         writes: Writes | None = None,
         changed: frozenset[int] = frozenset(),
         integers: IntegerLimit | None = None,
+        objects: ObjectSlots | None = None,
     ) -> None:
         self.code, self.plan, self.result = code, plan, result
         self.frame: Frame = plan.frame()
@@ -126,6 +128,8 @@ class Kernel:
         self.checks = checks
         #: What is written into buffers among the arguments, or None.
         self.writes = writes or None
+        #: Nodes of the user's classes among the arguments that are copied in and out, or None.
+        self.objects = objects
         self._integers = IntegerLimit() if integers is None else integers
         #: The identities of the user's lists, dicts and objects in which it assigns numbers: no inputs may lie there.
         self.changed = changed
@@ -137,7 +141,7 @@ class Kernel:
         #: What the first run moves; None afterwards.
         self.move: Move | None = move
         #: Whether a call has more to do than fill the frame.
-        self.needs_accepting = bool(checks or plan.buffers or values is not None or copies)
+        self.needs_accepting = bool(checks or plan.buffers or values is not None or objects or copies)
         memory: dict[str, Any] = {
             "parameter": [storage.data for storage in parameters],
             "gradient": [storage.grad for storage in parameters],
@@ -299,6 +303,8 @@ class Kernel:
         """Copy the Values among the arguments, and numbers of the user's objects, into the kernel's memory."""
         if self.copies is not None:
             self.copies.copy_in()
+        if self.objects is not None:
+            self.objects.copy_in(self.frame)
         if self.values is not None:
             for index, value in enumerate(self.frame.values):
                 self.values.data[index] = value.data
@@ -308,6 +314,8 @@ class Kernel:
         """Copy them back."""
         if self.copies is not None:
             self.copies.show()
+        if self.objects is not None:
+            self.objects.copy_out(self.frame)
         if self.values is not None:
             for index, value in enumerate(self.frame.values):
                 value.data = self.values.data[index]
@@ -315,7 +323,7 @@ class Kernel:
 
     def is_changed_by_rows(self, rows: Iterable[Sequence[Any]]) -> bool:
         """Whether what one row does may be seen by the next one, as an argument."""
-        if self.writes is not None:
+        if self.writes is not None or self.objects is not None:
             return True
         if not self.changed or not self.plan.has_containers:
             return False

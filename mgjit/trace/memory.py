@@ -21,7 +21,7 @@ into their places after it (runtime/copies.py).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, NoReturn
@@ -29,6 +29,7 @@ from typing import Any, NoReturn
 from ..autograd.node_class import node_class
 from ..autograd.replaced import ReplacedBackward, classes_of_nodes
 from ..autograd.symbolic import SymbolicBackward
+from ..call.objects import ObjectNode
 from ..call.plan import ArgumentPlan
 from ..draws.interception import followed
 from ..engine.state import State, zero_array
@@ -141,6 +142,17 @@ class Heap:
         """Whether some `backward()` is taken symbolically."""
         return bool(self._backward.classes)
 
+    def expect(self, given: Sequence[ObjectNode]) -> None:
+        """Let nodes among the arguments, which are other objects at every call, be parameters of the trace."""
+        if not self._knowledge.no_flow:
+            self._backward.classes = list(dict.fromkeys([*self._backward.classes, *(node.known for node in given)]))
+        self._found.known.update(id(node.stand_in) for node in given)
+
+    @property
+    def reached(self) -> set[int]:
+        """Leaves of gradients that backward passes add to."""
+        return self._reached
+
     def knows(self, thing: Any) -> bool:
         """Whether an object with numbers existed before the step."""
         return id(thing) in self._found.known
@@ -191,6 +203,8 @@ class Heap:
                     scalars.append(place)
                 elif content is not NOTHING:
                     self._found.watched.append(Watched(place, content))
+        for given in plan.objects:
+            self._enter_given(given)
         if known:
             self._fixed = [(place, place.read()) for place in scalars if place.kind in known]
             scalars = [place for place in scalars if place.kind not in known]
@@ -214,10 +228,18 @@ class Heap:
                 elif not homes and (is_number(content) or content is None):
                     self._put(f, thing, content, ops.leaf(kind, index), are_nodes)
 
-    def _put(self, f: Field, thing: Any, content: Any, leaf: int, of_node: bool) -> None:
+    def _enter_given(self, given: ObjectNode) -> None:
+        """The numbers of a node that stands for one among the arguments: they live in a storage already."""
+        of_node = given.known in self._backward.classes
+        for f, kind, number_kind in zip(given.fields, (ops.PARAMETER, ops.GRADIENT), given.kinds):
+            home = f.read(given.stand_in)
+            leaf = ops.leaf(kind, self._recorder.bound_base(home.storage) + home.index)
+            self._put(f, given.stand_in, home, leaf, of_node, number_kind is int)
+
+    def _put(self, f: Field, thing: Any, content: Any, leaf: int, of_node: bool, whole: bool = False) -> None:
         may_be_reached = of_node and ops.leaf_kind(leaf) == ops.GRADIENT
         number_of = self._types.leaf_number if may_be_reached else self._types.number_at
-        number = None if content is None else number_of(leaf, type(content) is int)
+        number = None if content is None else number_of(leaf, whole or type(content) is int)
         f.write(thing, number)
         self._fields.append((f, thing, content, number, leaf))
 

@@ -19,6 +19,7 @@ from ..autograd.chosen import Gatherer
 from ..autograd.flow import NoFlow
 from ..call.arguments import contents, has_grown
 from ..call.given import GivenContainers
+from ..call.objects import ObjectSlots
 from ..call.plan import ArgumentPlan
 from ..call.results import ResultTree, describe_result
 from ..call.written import Writes, record_writes
@@ -55,6 +56,8 @@ class TracedCall:
     draws: DrawPlan
     writes: Writes
     integers: IntegerLimit
+    objects: ObjectSlots | None
+    known: frozenset[int]
 
 
 def require_traced_precision(name: str, precision: Precision) -> None:
@@ -95,6 +98,9 @@ def trace_call(
     """
     me = threading.get_ident()
     recorder = Recorder(plan.precision)
+    objects = ObjectSlots(plan.objects, plan.precision) if plan.objects and heap is not None else None
+    if heap is not None:
+        heap.expect(plan.objects)
     recorder.keeps_neutral = heap is not None and heap.is_symbolic
 
     def written() -> Writes:
@@ -134,7 +140,11 @@ def trace_call(
                 heap.give_up(str(error))
             raise
         writes = written()
-        return result, heap.settle(), writes
+        memory = heap.settle()
+        if objects is not None:
+            assigned = recorder.last_store.keys() | heap.reached
+            objects.note_assigned(assigned, recorder.bound_base(objects.storage))
+        return result, memory, writes
 
     def captured() -> tuple[ResultTree, HeapPlan, Writes]:
         def restore() -> None:
@@ -163,8 +173,9 @@ def trace_call(
     memory.fixed += [(place, place.read()) for place in places_in_module(drawing.called)]
     if heap is not None and drawing.plan.draws:
         memory.fixed += [(place, place.read()) for place in heap.draws]
+    known = frozenset(() if heap is None else heap.known)
     integers = _limit(recorder, plan, heap)
-    return TracedCall(recorder.finish(), result, memory, drawing.plan, writes, integers)
+    return TracedCall(recorder.finish(), result, memory, drawing.plan, writes, integers, objects, known)
 
 
 def _limit(recorder: Recorder, plan: ArgumentPlan, heap: Heap | None) -> IntegerLimit:
