@@ -453,7 +453,9 @@ class StaticNode(Node):
         self.argument = argument
         self.exact = exact_key(argument)
         self.by_value = self.exact is not None
-        self.key = ("static", self.exact) if self.by_value else ("object", id(argument))
+        # What may be a node of a graph is told from others as Values are: another one may be a slot, like them.
+        tag = "value" if callable(getattr(type(argument), "backward", None)) else "object"
+        self.key = ("static", self.exact) if self.by_value else (tag, id(argument))
 
     def pack(self, argument: Any, frame: Frame) -> bool:
         return argument is self.argument or (self.by_value and exact_key(argument) == self.exact)

@@ -180,7 +180,7 @@ class ArgumentPlan:
 
 def _without_identities(key: Hashable) -> Hashable:
     if isinstance(key, tuple):
-        if len(key) == 2 and key[0] in ("value", "value slot", "object"):
+        if len(key) == 2 and key[0] in ("value", "value slot"):
             return ("value",)
         return tuple(_without_identities(part) for part in key)
     return key
