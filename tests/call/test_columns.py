@@ -177,8 +177,8 @@ def test_08_values() -> None:
     p, q = Value(1.0), Value(2.0)
     for column, separate in (([p, p], False), ([p, q], True), ([[p, q], [p, q]], False), ([[p, q], [q, p]], True)):
         columns = read(column, [1.0, 2.0])
-        for value_slots in (False, True):
-            plan = plan_arguments(columns.names, columns.row(0), frozenset(), value_slots)
+        for is_slot in (None, lambda value: True):
+            plan = plan_arguments(columns.names, columns.row(0), frozenset(), is_slot)
             frame = plan.frame()
             plan.pack(columns.row(0), frame)
             rows = pack_rows(plan, frame, columns)
