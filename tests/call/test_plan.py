@@ -17,7 +17,9 @@ from mgjit.errors import ArgumentError
 
 def plan(*arguments: Any, static: Sequence[str] = (), slots: bool = False) -> ArgumentPlan:
     """A plan of arguments named a, b, c ..."""
-    return plan_arguments("abcdefgh"[: len(arguments)], arguments, frozenset(static), slots)
+    return plan_arguments(
+        "abcdefgh"[: len(arguments)], arguments, frozenset(static), (lambda value: True) if slots else None
+    )
 
 
 def packed(made: ArgumentPlan, *arguments: Any) -> Any:
