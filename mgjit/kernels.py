@@ -276,10 +276,8 @@ class Kernels:
         started = perf_counter()
         traced = self._trace(plan, slots, guard)
         seconds = perf_counter() - started
-        changed = traced.heap.changed()
+        changed = traced.heap.changed() | (traced.known if plan.objects else frozenset())
         _refuse_shared(plan, arguments, changed)
-        if plan.values or plan.objects:
-            _refuse_shared(plan, arguments, traced.known)
         trace = traced.trace
         code = build(trace, _regions(plan, traced.draws), self._options.code, self._qualname)
         guard.settle(traced.heap.looked_after, traced.heap.grown)

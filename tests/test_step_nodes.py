@@ -202,6 +202,29 @@ def test_ints_stay_ints(kind: Any) -> None:
     assert stats.traces <= 3
 
 
+@pytest.mark.parametrize("kind", [Tuples, Closures])
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_captured_node_among_them(kind: Any, reads: bool) -> None:
+    def make(parameters: list[Any]) -> Any:
+        p = parameters[0]
+
+        def step(node: Any, x: float) -> Any:
+            if not reads:
+                p.data += x
+            y = node * p
+            node.grad = p.grad = 0.0
+            y.backward()
+            node.data -= 0.1 * node.grad
+            return y.data, p.data
+
+        return step
+
+    def arguments(k: int, kind: Any, parameters: list[Any]) -> Any:
+        return ([parameters[0], parameters[1], kind(3.0)][k % 3] if k != 4 else parameters[0], 0.5)
+
+    _play(kind, make, arguments)
+
+
 def test_labels_and_kinds_of_numbers_are_parts_of_the_structure() -> None:
     def make(parameters: list[Any]) -> Any:
         def step(x: Any) -> Any:

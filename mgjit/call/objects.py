@@ -64,6 +64,8 @@ class ObjectNode(Node):
 
     def containers(self, argument: Any) -> Iterator[int]:
         yield id(argument)
+        if hasattr(argument, "__dict__"):
+            yield id(argument.__dict__)
 
     def make_stand_in(self, storage: ParameterStorage) -> None:
         """Make the object that the step gets while it is traced."""

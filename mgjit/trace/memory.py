@@ -149,6 +149,11 @@ class Heap:
         self._found.known.update(id(node.stand_in) for node in given)
 
     @property
+    def objects(self) -> frozenset[int]:
+        """The identities of the objects with numbers that the step reaches."""
+        return frozenset(id(thing) for things, _ in self._found.objects for thing in things)
+
+    @property
     def reached(self) -> set[int]:
         """Leaves of gradients that backward passes add to."""
         return self._reached

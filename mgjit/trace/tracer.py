@@ -57,7 +57,7 @@ class TracedCall:
     writes: Writes
     integers: IntegerLimit
     objects: ObjectSlots | None
-    known: frozenset[int]
+    known: frozenset[int]  # the identities of the objects with numbers that the step reaches
 
 
 def require_traced_precision(name: str, precision: Precision) -> None:
@@ -173,7 +173,7 @@ def trace_call(
     memory.fixed += [(place, place.read()) for place in places_in_module(drawing.called)]
     if heap is not None and drawing.plan.draws:
         memory.fixed += [(place, place.read()) for place in heap.draws]
-    known = frozenset(() if heap is None else heap.known)
+    known = frozenset() if heap is None else heap.objects
     integers = _limit(recorder, plan, heap)
     return TracedCall(recorder.finish(), result, memory, drawing.plan, writes, integers, objects, known)
 
