@@ -30,7 +30,7 @@ from .passes.cost import Processor
 from .passes.memory import InputRegion
 from .passes.pipeline import lower
 from .record.leaks import PlainCall
-from .record.opcodes import MAXIMUM, MINIMUM, NUMBER, RELU, SELECT
+from .record.opcodes import MAXIMUM, MINIMUM, NUMBER, SELECT
 from .record.recorder import Trace
 from .runtime.buffers import Move, ParameterStorage, storage_of
 from .runtime.copies import Copies
@@ -364,7 +364,7 @@ def trial_of(options: StepOptions, trace: Trace, seconds: float) -> Trial | None
     """When the kernel for a trace is to be compared with plain Python, which takes so long; None for never."""
     if reason_without_trial(options.verify, options.precision, options.code.mode, options.lock, seconds):
         return None
-    choices = {SELECT, MAXIMUM, MINIMUM, RELU}
+    choices = {SELECT, MAXIMUM, MINIMUM}
     return Trial(options.code.grads, not choices.isdisjoint(code & (NUMBER - 1) for code in set(trace.op)))
 
 

@@ -132,6 +132,9 @@ class CompiledStep(Generic[P, R]):
                 self._choose_call(kernel)  # before the call has any effect, because it may fail
             try:
                 if is_step and kernel.trial is not None and kernel.move is None and kernel.trial.is_due():
+                    kernel.guard.look_at_everything()
+                    if kernel.guard.difference():
+                        continue  # which is usually noticed later, and is no defect
                     return self._compare(kernel, args, kwargs)
                 if kernel.needs_accepting:
                     kernel.accept()

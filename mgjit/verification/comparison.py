@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from ..engine.value import Value
@@ -36,21 +37,28 @@ def shown(number: Any) -> str:
 
 
 def first_difference(
-    holders: Sequence[Holder], plain: Sequence[Any], compiled: Sequence[Any], are_chosen: bool = False
+    holders: Sequence[Holder],
+    plain: Sequence[Any],
+    compiled: Sequence[Any],
+    before: Sequence[Any] = (),
+    are_chosen: bool = False,
 ) -> Difference | None:
     """The first number that differs between what plain Python and the kernel have left.
 
     Args:
-        are_chosen: whether an int may be the float of the same value, because a test decides between the two.
+        before: what was there before the call.
+        are_chosen: whether an int may be the float of the same value, because a test decides between the two; not
+            where an int was before.
     """
-    for holder, ours, theirs in zip(holders, plain, compiled):
+    for holder, ours, theirs, old in zip_longest(holders, plain, compiled, before):
         if _are_identical(ours, theirs):
             continue  # as most often
         now = holder.entries(theirs)
+        then = holder.entries(old) if are_chosen and old is not None else {}
         for name, content in holder.entries(ours).items():
             other = now.get(name, MISSING)
             if other is not content and other is not MISSING and content is not MISSING:
-                found = next(differences(content, other, are_chosen), None)
+                found = next(differences(content, other, are_chosen and type(then.get(name)) is not int), None)
                 if found is not None:
                     return Difference(holder.describe(name) + found.place, found.plain, found.compiled)
     return None

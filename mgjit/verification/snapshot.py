@@ -45,6 +45,7 @@ from .holders import (
     Slots,
     Storage,
     Variable,
+    described,
 )
 
 #: Classes of the standard library whose objects are plain collections of attributes.
@@ -166,7 +167,7 @@ class Snapshot:
         yield from self._held(Variable(thing, path))
 
     def _method(self, thing: Any, path: Path) -> Found:
-        yield from ((thing.__self__, ""), (thing.__func__, ""))
+        yield from ((thing.__self__, "" if described(path) else "self"), (thing.__func__, ""))
 
     def _partial(self, thing: Any, path: Path) -> Found:
         yield from ((thing.func, ""), (thing.args, ".args"), (thing.keywords, ".keywords"))

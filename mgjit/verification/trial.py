@@ -216,7 +216,7 @@ class Comparison:
             compiled = self._compiled()
             now = self._all.read()
             found = next(differences(plain, compiled, self._are_chosen, "the result", is_result=True), None)
-            found = found or first_difference(self._all.holders, after, now, self._are_chosen)
+            found = found or first_difference(self._all.holders, after, now, self._before, self._are_chosen)
             if found is None or self._is_undecided(after):
                 self._ends_with(now)
                 return Verdict(compiled)
@@ -275,7 +275,7 @@ class Comparison:
             ballast.append([bytes(16 * (k % 40)) for k in range(os.urandom(1)[0] * (number + 1))])
             self._all.restore(self._before)
             self._plain()
-            if first_difference(self._all.holders, after, self._all.read(), self._are_chosen) is not None:
+            if first_difference(self._all.holders, after, self._all.read()) is not None:
                 return True
             if perf_counter() - started > _REPLAY_SECONDS:
                 break

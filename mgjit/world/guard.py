@@ -124,6 +124,10 @@ class Guard:
             self.changed = self._surroundings.changed
         return found
 
+    def look_at_everything(self) -> None:
+        """Let the next comparison include what is otherwise compared from time to time."""
+        self._surroundings.look_at_everything()
+
     def conditions(
         self,
         name_of: Callable[[Any], str],

@@ -110,6 +110,10 @@ class Surroundings:
 
     # ---- 3: comparing -------------------------------------------------------------------------------
 
+    def look_at_everything(self) -> None:
+        """Let the next comparison include what is otherwise compared from time to time."""
+        self._next = 0.0
+
     def conditions(
         self, name_of: Callable[[Any], str], variable_of: Callable[[Any], str], compared: Collection[int]
     ) -> list[str]:
