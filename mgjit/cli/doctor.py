@@ -23,6 +23,7 @@ from mgjit.cache.sweep import entries
 from mgjit.cli.text import STATES, printable, size_text
 from mgjit.runtime import ffi
 from mgjit.toolchain import compilers
+from mgjit.verification.trial import is_tested, trials_after_the_first
 
 SUMMARY = "report what is found on this machine, and why something is not used"
 
@@ -81,6 +82,11 @@ def python() -> Iterator[Row]:
     """The interpreter and how it calls C."""
     yield "mgjit", __version__
     yield "version", f"{platform.python_implementation()} {platform.python_version()}, {sys.executable}"
+    if not is_tested():
+        yield (
+            "",
+            f"mgjit is not tested on it: kernels are compared with plain Python {trials_after_the_first()} times more",
+        )
     yield "platform", platform.platform()
     if ffi.PYPY:
         yield "calls C by", "cffi, which is built into PyPy: its JIT makes such a call in nanoseconds"

@@ -14,6 +14,7 @@ from mgjit.cli.main import main
 from mgjit.errors import CompilerError
 from mgjit.runtime import ffi
 from mgjit.toolchain import compilers
+from mgjit.verification import trial
 
 GCC = compilers.Compiler("gcc", ("/opt/my tools/gcc",), "/opt/my tools/gcc")
 
@@ -84,6 +85,14 @@ class TestPython:
         rows = dict(doctor.python())
         assert rows["calls C by"].startswith("cffi" if ffi.PYPY else "ctypes")
         assert sys.executable in rows["version"]
+
+    def test_an_interpreter_that_is_not_tested(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(trial, "TESTED", (3, 8))
+        assert trial.Trial().later == 12
+        assert dict(doctor.python())[""].startswith("mgjit is not tested on it: kernels are compared")
+        monkeypatch.setattr(trial, "TESTED", (4, 0))
+        assert trial.Trial().later == 1
+        assert "" not in dict(doctor.python())
 
 
 class TestPackages:

@@ -35,6 +35,7 @@ from mgjit.runtime.kernel import Kernel
 from mgjit.verification import trial
 from mgjit.world.guard import Guard
 
+pytestmark = pytest.mark.once
 Patch = pytest.MonkeyPatch
 
 
