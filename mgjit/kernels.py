@@ -20,6 +20,7 @@ from typing import Any
 from .build import Options, build
 from .call.columns import bound_arguments
 from .call.plan import ArgumentPlan, plan_arguments
+from .call.whole_arrays import array_engine
 from .draws.plan import DrawPlan
 from .engine.precision import FLOAT64, Precision
 from .engine.value import Value
@@ -177,6 +178,7 @@ class Kernels:
         self._stay_plain(plan.key)
         self._refuse_too_many(len(self._kernels) - (known is not None), reason)
         try:
+            self._refuse_arrays(arguments)
             kernel = self._make(plan, arguments, reason)
         except PlainCall as plain:
             self._note_plain(plan.key, str(plain))
@@ -221,6 +223,11 @@ class Kernels:
         return any(
             storage is not None and storage in k.parameters for storage in storages for k in self._kernels.values()
         )
+
+    def _refuse_arrays(self, arguments: Sequence[Any]) -> None:
+        reason = "" if self.stats.traces else array_engine(self._function, arguments)
+        if reason:
+            raise PlainCall(reason)
 
     def _stay_plain(self, key: Hashable) -> None:
         """Arguments that had to run as plain Python do so for some calls, before another trace is worth its time.

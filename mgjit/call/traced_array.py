@@ -171,7 +171,15 @@ class TracedArray(list):  # type: ignore[type-arg]
             raise AttributeError(name)
         return self._refuse()
 
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        return self._elements.plain("makes a numpy array")
+
     def _refuse(self, *_: Any) -> Any:
+        if self._elements.kind == "numpy":
+            raise PlainCall(
+                f"{user_location()}: it computes with a whole array, argument {self._elements.path}. mgjit compiles "
+                "what is computed with single elements: [2 * x for x in row]"
+            )
         raise TraceError(
             f"{user_location()}: arithmetic on a whole array is not traced. Loop over its elements: "
             "[2 * x for x in row]."

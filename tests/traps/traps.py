@@ -104,6 +104,7 @@ class Trap(NamedTuple):
 def load() -> dict[str, list[Trap]]:
     """All traps, by chapter."""
     from tests.traps.cases import (
+        arguments,
         containers,
         counters,
         forms,
@@ -115,7 +116,7 @@ def load() -> dict[str, list[Trap]]:
         types,
     )
 
-    modules = (forms, numbers, types, containers, parameters, functions, references, counters, outside)
+    modules = (forms, arguments, numbers, types, containers, parameters, functions, references, counters, outside)
     return {str(module.__doc__).rstrip("."): module.CASES for module in modules}
 
 

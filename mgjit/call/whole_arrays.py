@@ -1,0 +1,66 @@
+"""Autograd engines over whole numpy arrays: they are not for mgjit, and run as plain Python from the first call on.
+
+Such an engine keeps an array where others keep a number (`p.data` is an ndarray).  Its arithmetic is numpy's already,
+so nothing is to be gained; a trace would only end at the first operation.  `array_engine` looks for its nodes among the
+arguments and what the step captures: objects of a class with a `backward` method, and a numpy array in an attribute.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from ..world.ownership import is_of_user
+
+#: So deep, and among so many objects, it is looked for nodes.
+_DEPTH, _MOST = 6, 20_000
+_OPAQUE = (ModuleType, type, str, bytes, float, int)
+
+
+def array_engine(function: Callable[..., Any], arguments: Iterable[Any]) -> str:
+    """Why a step cannot be compiled, if its nodes hold whole arrays; empty if they do not."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return ""
+    for thing in _around([function, *arguments]):
+        is_node = callable(getattr(type(thing), "backward", None)) and is_of_user(type(thing))
+        if is_node and any(type(part) is numpy.ndarray and part.ndim for part in _inside(thing)):
+            kind = type(thing).__name__
+            return (
+                f"objects of class {kind} hold numpy arrays. mgjit compiles steps that compute with single numbers; "
+                f"those of {kind} are operations of numpy on whole arrays already"
+            )
+    return ""
+
+
+def _around(things: list[Any]) -> Iterator[Any]:
+    """What a step captures and is given, a few levels deep."""
+    level, seen = things, set[int]()
+    for _ in range(_DEPTH):
+        new = [thing for thing in level if id(thing) not in seen and not isinstance(thing, _OPAQUE)]
+        seen.update(map(id, new))
+        yield from new
+        if len(seen) > _MOST:
+            return
+        level = [part for thing in new for part in _inside(thing)]
+
+
+def _inside(thing: Any) -> list[Any]:
+    if isinstance(thing, FunctionType):
+        named = [thing.__globals__.get(name) for name in _names(thing.__code__)]
+        return [*named, *(thing.__closure__ or ()), *(thing.__defaults__ or ())] if is_of_user(thing) else []
+    if not isinstance(thing, (MethodType, CellType, list, tuple, dict)) and not is_of_user(type(thing)):
+        return []
+    parts = gc.get_referents(thing)
+    own = getattr(thing, "__dict__", None)  # which need not be an object of its own
+    return parts if own is None else [*parts, *own.values()]
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
