@@ -485,8 +485,8 @@ def test_15_failed_traces_draw_nothing() -> None:
 
 def branch(x: float) -> bool:
     """Asks for a number."""
-    if x > 0.5:
-        x = 1.0
+    while x > 0.5:
+        x = x - 1.0
     return x > 0.0
 
 

@@ -26,6 +26,12 @@ from .chosen_rows import Row
 from .graph_style import GraphStyle
 from .node_class import node_class
 
+#: What to write instead of a choice among nodes.
+SELECT_NUMBERS = (
+    "Select with a sum of products with mgjit.one_hot(index, n), also in the undecorated program, whose last bits may "
+    "then be others."
+)
+
 _classes: dict[type, type] = {}
 _kinds: set[type] = set()
 
@@ -43,6 +49,8 @@ class Gatherer:
         self.is_known: Callable[[Any], bool] = lambda thing: False
         self.backward: Callable[[GraphStyle, Any], None] = backward
         self.when_used: Callable[[Callable[[], Any]], Any] = lambda number: number()
+        #: Whether some choice was made by a test, as in `a if test else b`, where no index could be an argument.
+        self.chooses_by_test = False
         self._replaced: dict[type, Any] = {}
         self._known: dict[tuple[int, tuple[int, ...]], Any] = {}
         self._tests: dict[tuple[int, int], Any] = {}
@@ -104,8 +112,8 @@ class Gatherer:
         if any(map(is_gathered, candidates)):
             raise TraceError(
                 f"{user_location()}: a traced index chooses among nodes of a graph ({kind.__name__}) that another one "
-                "has chosen, so that the order of backward() cannot be told. Choose once, with one index, or select "
-                "numbers with a sum of products with mgjit.one_hot(index, n)."
+                "has chosen, so that the order of backward() cannot be told. Choose once, with one index. "
+                f"{SELECT_NUMBERS}"
             )
         known = node_class(kind)
         style = known.style if known is not None and known.kind is kind else None
@@ -113,7 +121,7 @@ class Gatherer:
             raise TraceError(
                 f"{user_location()}: which {kind.__name__} is meant depends on a traced number, and {kind.__name__} "
                 "does not keep its graph in a way that is known (operands and local derivatives in tuples), so its "
-                "backward() could not be followed. Use a sum of products with mgjit.one_hot(index, n)."
+                f"backward() could not be followed. {SELECT_NUMBERS}"
             )
         if kind not in self._replaced:
             self._replaced[kind] = kind.backward  # type: ignore[attr-defined]

@@ -21,8 +21,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import TraceError, user_location
+from ..record.leaks import PlainCall
 from ..record.recorder import Recorder
-from .chosen import choice_of, is_gathered
+from .chosen import SELECT_NUMBERS, choice_of, is_gathered
 from .chosen_gradients import GatheredGradients
 from .flow import Flow, NoFlow
 from .graph_style import GraphStyle, depth_first
@@ -79,11 +80,13 @@ class _Search:
         if all(visited) and not any(id(candidate) in self.not_if for candidate in candidates):
             return False
         if any(visited) or any(id(candidate) in self.not_if for candidate in candidates):
-            raise TraceError(
-                f"{user_location()}: two traced indices choose among the same nodes of a graph, or one chooses after "
-                "some of them were used: the order of backward() cannot be told. Select numbers instead, with a sum "
-                "of products with mgjit.one_hot(index, n)."
+            reason = (
+                "two traced indices or tests choose among the same nodes of a graph, or one chooses after some of them "
+                "were used: the order of backward() cannot be told"
             )
+            if gatherer.chooses_by_test:
+                raise PlainCall(reason)
+            raise TraceError(f"{user_location()}: {reason}. {SELECT_NUMBERS}")
         for k, candidate in enumerate(candidates):
             self.not_if[id(candidate)] = gatherer.test(index, k)
         self._chosen.append(node)

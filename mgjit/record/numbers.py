@@ -46,7 +46,8 @@ class NumberTypes(NamedTuple):
 
 _EXPLANATIONS = {
     "bool": "a traced value has no truth value: its number is known only when the compiled step runs. "
-    "Write mgjit.where(condition, a, b), mgjit.maximum, mgjit.minimum or .relu() instead of if/and/or/max/min",
+    "Write a conditional expression (`a if test else b`), mgjit.where(test, a, b), max or min. Where numbers are "
+    "sorted, searched or looked up by their value: return them, and do that outside of the step",
     "float": "float() and math functions need a real number. Use mgjit.exp, log, tanh, sqrt, or plain arithmetic",
     "int": "int() and rounding need a real number. Compute the integer outside of the step and pass it as an argument",
     "index": "a run-time number cannot be a list index, a key, a length or a range. Use mgjit.take(table, index), "
@@ -148,6 +149,16 @@ def number_types(recorder: Recorder) -> NumberTypes:
 
         def _as_float(self) -> Any:
             return from_operand(self._leaf)
+
+        _recorder = recorder
+
+        def _fix(self, also_arguments: bool) -> None:
+            """Start the trace again with the numbers behind this one fixed, if they can be."""
+            recorder.asked_for(self._leaf, also_arguments)
+
+        def __bool__(self) -> bool:
+            self._fix(False)
+            return refuse("bool")(self)  # type: ignore[no-any-return]
 
         def _check_index(self, n: int) -> None:
             recorder.check_index(operand_of(self), n)
@@ -431,7 +442,8 @@ def number_types(recorder: Recorder) -> NumberTypes:
     for name, (code, swapped) in COMPARISONS.items():
         setattr(TracedNumber, name, comparison(code, swapped))
     for name, reason in REFUSED.items():
-        setattr(TracedNumber, name, refuse(reason))
+        if name not in vars(TracedNumber):
+            setattr(TracedNumber, name, refuse(reason))
         if reason == "bits":
             setattr(IntegerNumber, name, fixed_or_refused(reason))
     integer_methods = {"__neg__": integer_negative, "__pow__": integer_power, "__rpow__": integer_exponent}

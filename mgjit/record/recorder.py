@@ -131,6 +131,8 @@ class Recorder:
         self.integer_results: list[int] = []
         #: Whether an int may be infinite or nan, where Python would have raised an error.
         self.has_undefined_integers = False
+        #: Inside of how many conditions of which both sides are computed the step is.
+        self.conditions = 0
 
     def note_power(self) -> None:
         """Remember the source line of the power that was just recorded, if it is the first with its exponent."""
@@ -363,9 +365,11 @@ class Recorder:
             self._require_in_range(known, count)
             return
         if leaf_kind(operand) != INPUT:
+            self.asked_for(operand, also_arguments=False)
             raise TraceError(
-                f"{user_location()}: the index of mgjit.take and mgjit.one_hot must be an argument of the step, so "
-                "that its range can be checked before anything is written. Compute it outside and pass it in."
+                f"{user_location()}: the index of table[i], mgjit.take and mgjit.one_hot must be an int argument of "
+                "the step itself, so that its range can be checked before anything is written, and this one is "
+                "computed in the step. Compute the index outside, and pass it as an argument."
             )
         if count > self.precision.largest_integer:
             raise TraceError(f"{user_location()}: float32 does not hold all indices of a table of {count} elements.")

@@ -15,7 +15,7 @@ from ..engine import arithmetic
 from ..engine.value import Value, restore
 from ..errors import LeakError, TraceError, user_location
 from . import opcodes as ops
-from .leaks import Traced, is_traced, leaked
+from .leaks import PlainCall, Traced, is_traced, leaked
 from .mixed import MixedTypes
 from .numbers import COMPARISONS, REFUSED, UNARY_METHODS, number_types, refuse
 from .recorder import Recorder
@@ -359,7 +359,19 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
             return range(number, number + 1)
         return recorder.known_integers.get(number._leaf) if type(number) is IntegerNumber else None
 
+    def choose_object(self: Any, chosen: Any, other: Any) -> Any:
+        """One of two objects of the user's, by a test."""
+        index = self if issubclass(type(self), BooleanNumber) else self != 0
+        operand = number_operand(index)
+        recorder.known_integers[operand] = range(2)
+        gatherer.chooses_by_test = True
+        try:
+            return gatherer.choose([other, chosen], integer_from(operand))
+        except TraceError as error:
+            raise PlainCall(str(error)) from None
+
     number_methods: dict[str, Any] = {
+        "_choose_object": choose_object,
         "_take_number": take_number, "_gatherer": gatherer,
         "maximum": number_extreme(ops.MAXIMUM), "minimum": number_extreme(ops.MINIMUM),
         "_select": lambda self, *operands: select(*operands), "_take": take_from,

@@ -25,6 +25,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ..world.code import codes
+from .branches import RETURNED, ReturnsAssigned, as_loop, assigned_names, is_generator, may_return, with_returns_last
 from .impure import names_in
 from .names import renamed
 from .semantics import REPLACEMENTS
@@ -108,16 +109,28 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self, meanings: dict[str, str], source: str) -> None:
         self._meanings, self._source = meanings, source
         self._hidden: list[set[str]] = []
+        self._local: list[set[str]] = []
+        self._sides = 0
         self.changed = False
 
     def function(self, node: Any) -> None:
         """Rewrite the body of a function; its decorators and defaults have been evaluated."""
+        inner = {name for part in ast.walk(node) if isinstance(part, (ast.Global, ast.Nonlocal)) for name in part.names}
         self._hidden.append(set(_bound_names(node)))
+        self._local.append(self._hidden[-1] - inner)
         if isinstance(node, ast.Lambda):
             node.body = self.visit(node.body)
         else:
-            node.body = [self.visit(statement) for statement in node.body]
+            node.body = self._statements(node.body if is_generator(node) else with_returns_last(node.body))
+        self._local.pop()
         self._hidden.pop()
+
+    def _statements(self, body: list[Any]) -> list[Any]:
+        made: list[Any] = []
+        for statement in body:
+            found = self.visit(statement)
+            made += found if isinstance(found, list) else [found]
+        return made
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         self.function(node)
@@ -162,16 +175,29 @@ class _Rewriter(ast.NodeTransformer):
         return node if plain else self._call("negation", node, node.operand)
 
     def visit_Compare(self, node: ast.Compare) -> Any:
-        middle = node.comparators[:-1]
-        if middle and all(isinstance(part, (ast.Name, ast.Constant)) for part in middle) and not _is_plain(node):
-            parts = [node.left, *node.comparators]
-            pairs: list[ast.expr] = [ast.Compare(a, [op], [b]) for a, op, b in zip(parts, node.ops, parts[1:])]
-            return self.visit(ast.copy_location(ast.BoolOp(ast.And(), pairs), node))
+        is_chain = len(node.ops) > 1 and not _is_plain(node) and not _has_its_own_meaning(*node.comparators)
         self.generic_visit(node)
-        return node
+        if not is_chain:
+            return node
+        operators = ast.Tuple([ast.Constant(type(op).__name__) for op in node.ops], ast.Load())
+        return self._call("compared", node, node.left, operators, *map(_later, node.comparators))
 
     def visit_If(self, node: ast.If) -> Any:
-        return self._with_test(node)
+        found = None if _is_plain(node.test) or not self._local else assigned_names(node, self._local[-1])
+        if found is None or _has_its_own_meaning(node.test):
+            return self._with_test(node)
+        names, changed = found
+        text = ast.get_source_segment(self._source, node.test) or ""
+        returns = may_return([node])
+        if returns:
+            ReturnsAssigned().generic_visit(node)
+        self.generic_visit(node)
+        self._sides += 1
+        made = as_loop(node, self._sides, names, changed, self._call, text)
+        if returns:
+            content = ast.copy_location(ast.Name(RETURNED, ast.Load()), node)
+            made.append(ast.copy_location(ast.Return(content), node))
+        return made
 
     def visit_While(self, node: ast.While) -> Any:
         return self._with_test(node)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from ..engine.library import FUNCTIONS as LIBRARY
 from ..errors import TraceError, user_location
 from ..record.leaks import TracedView, is_traced, is_traced_number
+from ..world.ownership import is_of_user
 from . import impure
+from .sides import sides_of
 
 _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv,
@@ -26,13 +28,26 @@ _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt,
+    "GtE": operator.ge, "Is": operator.is_, "IsNot": operator.is_not, "In": lambda a, b: a in b,
+    "NotIn": lambda a, b: a not in b,
+}  # fmt: skip
+#: So deep may both sides of conditions be inside of one another, before ints that decide are fixed for the trace.
+_DEPTH = 30
+
+
 def _select(condition: Any, chosen: Any, other: Any) -> Any:
-    """`chosen if condition else other` of numbers, or of lists and tuples of equal structure."""
+    """`chosen if condition else other` of numbers, of lists, tuples and dicts of equal structure, and of nodes."""
     if chosen is other:
         return chosen
+    if type(chosen) is dict and type(other) is dict and list(chosen) == list(other):
+        return {key: _select(condition, part, other[key]) for key, part in chosen.items()}
     if type(chosen) in (list, tuple) and type(chosen) is type(other) and len(chosen) == len(other):
         return type(chosen)(_select(condition, a, b) for a, b in zip(chosen, other))
     if not all(isinstance(x, (int, float)) or hasattr(x, "_select") for x in (chosen, other)):
+        if is_of_user(type_of(chosen)) and hasattr(condition, "_choose_object"):
+            return condition._choose_object(chosen, other)
         raise TraceError(
             f"{user_location()}: which of two objects is meant ({type(chosen).__name__}, {type(other).__name__}) "
             "depends on a traced number. Only numbers, Values, and lists of them can be selected; compute both, "
@@ -45,7 +60,48 @@ def choose(test: Any, chosen: Callable[[], Any], other: Callable[[], Any]) -> An
     """`chosen if test else other`."""
     if type(test) is bool or not is_traced_number(test):
         return chosen() if test else other()
-    return _select(test, chosen(), other())
+    with _BothSides(test):
+        return _select(test, chosen(), other())
+
+
+class _BothSides:
+    """Both sides of a condition are computed inside, which has no end where a function calls itself there."""
+
+    def __init__(self, test: Any) -> None:
+        self._test, self._recorder = test, test._recorder
+
+    def __enter__(self) -> None:
+        self._recorder.conditions += 1
+        if self._recorder.conditions > _DEPTH:
+            self._test._fix(True)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._recorder.conditions -= 1
+        if kind is RecursionError and not self._recorder.conditions:
+            raise TraceError(
+                f"{user_location()}: both sides of a condition on a traced number are computed, and a function calls "
+                "itself there without end. Let an int argument of the step decide when it ends, or write a loop."
+            ) from None
+
+
+def sides(test: Any, text: str) -> Iterator[Any]:
+    """The sides of an `if` that does nothing but assign names: both when the test is traced."""
+    if type(test) is bool or not is_traced_number(test):
+        return sides_of(truth(test, text, "if"), _select)
+    test._fix(False)
+    return _sides_inside(test)
+
+
+def _sides_inside(test: Any) -> Iterator[Any]:
+    with _BothSides(test):
+        yield from sides_of(test, _select)
+
+
+def compared(first: Any, operators: Sequence[str], later: Callable[[], Any], *others: Callable[[], Any]) -> Any:
+    """`first < second < third`, with each of them evaluated once, and no further than in Python."""
+    second = later()
+    result = _COMPARISONS[operators[0]](first, second)
+    return both(result, lambda: compared(second, operators[1:], *others)) if others else result
 
 
 def both(first: Any, second: Callable[[], Any]) -> Any:
@@ -70,6 +126,8 @@ def negation(operand: Any) -> Any:
 def truth(test: Any, text: str, statement: str) -> Any:
     """The test of an `if`, `while` or `assert`."""
     if type(test) is not bool and is_traced(test) and not issubclass(type(test), TracedView):
+        if is_traced_number(test):
+            test._fix(False)
         raise TraceError(
             f"{user_location()}: `{statement} {text}` asks for a number that is known only when the compiled step "
             "runs. Write a conditional expression (`a if test else b`, mgjit.where, max, min), which is computed both "
@@ -114,10 +172,12 @@ def update_element(container: Any, index: Any, name: str, operand: Callable[[], 
 def _extreme(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     def function(*arguments: Any, **options: Any) -> Any:
         items = list(arguments[0]) if len(arguments) == 1 else list(arguments)
+        key = options.get("key")
+        if items and key is not None:
+            keys = _keys(items, key, name)
+            return items[original(range(len(items)), key=keys.__getitem__)]
         if not any(map(is_traced, items)):
             return original(items, **options) if items or "default" in options else original(*arguments, **options)
-        if options.get("key") is not None:
-            raise TraceError(f"{user_location()}: {name} with key= cannot choose among traced numbers.")
         best = items[0]
         for item in items[1:]:
             if is_traced(best) or is_traced(item):
@@ -128,6 +188,31 @@ def _extreme(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         return best
 
     return function
+
+
+def _keys(items: list[Any], key: Callable[[Any], Any] | None, name: str) -> list[Any]:
+    """What decides about the order of items, which must be known.
+
+    Raises:
+        TraceError: it is traced.
+    """
+    keys = items if key is None else list(map(key, items))
+    for number in filter(is_traced_number, keys):
+        number._fix(False)
+    if any(map(_has_traced, keys)):
+        raise TraceError(
+            f"{user_location()}: {name}() asks which of several traced numbers is greater, and all else in the step "
+            "may depend on that. Return the numbers, and choose or sort outside of the step; the greatest and the "
+            "least number themselves are max(xs) and min(xs)."
+        )
+    return keys
+
+
+def sorted_of(iterable: Any, *, key: Any = None, reverse: Any = False) -> list[Any]:
+    """`sorted(xs)`."""
+    items = list(iterable)
+    keys = _keys(items, key, "sorted")
+    return [items[k] for k in sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)]
 
 
 def to_float(*arguments: Any) -> Any:
@@ -253,6 +338,7 @@ _INSTEAD = {
 
 #: The functions that are replaced, by the name of the replacement.
 REPLACEMENTS: dict[str, Any] = {"max": max, "min": min, "float": float, "int": int, "round": round, "type": type}
+REPLACEMENTS["sorted"] = sorted
 REPLACEMENTS.update(impure.ORIGINALS)
 REPLACEMENTS.update({f"math_{name}": original for name, original in vars(math).items() if callable(original)})
 
@@ -262,8 +348,11 @@ def _helpers() -> dict[str, Any]:
         **impure.HELPERS,
         "max": _extreme("max", max), "min": _extreme("min", min),
         "float": to_float, "int": to_integer, "round": rounded, "type": type_of,
+        "sorted": sorted_of,
     }  # fmt: skip
-    for function in (choose, both, either, negation, truth, element, assign_element, update_element):
+    for function in (
+        choose, both, either, negation, truth, sides, compared, element, assign_element, update_element,
+    ):  # fmt: skip
         found[function.__name__] = function
     for name, original in vars(math).items():
         if name == "prod":

@@ -67,6 +67,8 @@ class Knowledge:
         mixed: keys of the places where ints and floats take turns.
         fixed: keys of the places whose numbers are used as lengths, indices or keys: they shape the trace.
         fixed_arguments: names of the arguments that are used so.
+        needed: those of the fixed ones that are used as lengths, indices or keys, and not only in tests.
+        changing: keys of the places that tests ask for, but which the step assigns.
         no_flow: why `backward()` is recorded operation by operation; empty when it is not.
     """
 
@@ -76,6 +78,8 @@ class Knowledge:
     mixed: set[Any] = field(default_factory=set)
     fixed: set[Any] = field(default_factory=set)
     fixed_arguments: set[str] = field(default_factory=set)
+    needed: set[Any] = field(default_factory=set)
+    changing: set[Any] = field(default_factory=set)
     no_flow: str = ""
 
 
@@ -321,17 +325,21 @@ class Heap:
             Again: the numbers it comes from are known to be fixed now.
         """
         knowledge, places = self._knowledge, self._places()
+        arguments, kinds = set(), set()
         for leaf in self._recorder.leaves_behind(operand):
-            name = plan.name_of_number(ops.leaf_index(leaf)) if ops.leaf_kind(leaf) == ops.INPUT else None
-            if name is not None:
-                if not also_arguments:
-                    return
-                knowledge.fixed_arguments.add(name)
-            elif leaf in places:
-                knowledge.fixed.add(places[leaf].kind)
+            is_input = ops.leaf_kind(leaf) == ops.INPUT and plan.bound_of_input(ops.leaf_index(leaf)) != 0
+            name = plan.name_of_number(ops.leaf_index(leaf)) if is_input else None
+            if name is not None and also_arguments:
+                arguments.add(name)
+            elif leaf in places and (also_arguments or places[leaf].kind not in knowledge.changing):
+                kinds.add(places[leaf].kind)
             else:
                 return
-        raise Again
+        if arguments or kinds:
+            knowledge.fixed_arguments |= arguments
+            knowledge.fixed |= kinds
+            knowledge.needed |= kinds if also_arguments else set()
+            raise Again
 
     def refuse_copies(self, changed: set[str], plan: ArgumentPlan) -> None:
         """Arguments that the step changes in place are not to be copied, but known by their identity.
@@ -522,6 +530,10 @@ class Heap:
     def _look_at_fixed(self, plan: HeapPlan) -> None:
         for place, before in self._fixed:
             if place.read() is not before:
+                if place.kind not in self._knowledge.needed:  # a test asked for it, and can be told so
+                    self._knowledge.fixed.discard(place.kind)
+                    self._knowledge.changing.add(place.kind)
+                    raise Again
                 raise TraceError(
                     f"{self._location}: {place.describe()} is used as a length, an index or a key, and the step also "
                     "changes it, so that each call would be another step. Count outside of the step, and pass the "

@@ -105,6 +105,7 @@ def load() -> dict[str, list[Trap]]:
     """All traps, by chapter."""
     from tests.traps.cases import (
         arguments,
+        conditions,
         containers,
         counters,
         forms,
@@ -116,7 +117,10 @@ def load() -> dict[str, list[Trap]]:
         types,
     )
 
-    modules = (forms, arguments, numbers, types, containers, parameters, functions, references, counters, outside)
+    modules = (
+        *(forms, arguments, numbers, types, conditions, containers, parameters, functions, references),
+        *(counters, outside),
+    )
     return {str(module.__doc__).rstrip("."): module.CASES for module in modules}
 
 
