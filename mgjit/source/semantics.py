@@ -71,9 +71,9 @@ class _BothSides:
         self._test, self._recorder = test, test._recorder
 
     def __enter__(self) -> None:
-        self._recorder.conditions += 1
-        if self._recorder.conditions > _DEPTH:
+        if self._recorder.conditions >= _DEPTH:
             self._test._fix(True)
+        self._recorder.conditions += 1
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._recorder.conditions -= 1
