@@ -239,7 +239,7 @@ class CompiledStep(Generic[P, R]):
                 separate = (
                     rows.separate
                     or kernel.guard.expired
-                    or kernel.is_changed_by_rows(table.rows())
+                    or kernel.is_changed_by_rows(table.rows_of_objects())
                     or not kernel.stays_exact(rows)
                 )
             except PlainCall:

@@ -11,7 +11,7 @@ import pytest
 
 from mgjit.runtime import fastcall
 from mgjit.toolchain import build
-from tests import strict_c
+from tests import remains, strict_c
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -82,6 +82,16 @@ def own_comparisons() -> Iterator[None]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "error::mgjit.errors.MismatchWarning")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_traced_remains(request: pytest.FixtureRequest, little_to_collect: None) -> Iterator[None]:
+    """After the tests of a module, nothing is alive that stands for a number or object of some trace."""
+    yield
+    if request.node.get_closest_marker("keeps_traced"):
+        return
+    for thing in remains.living_traced()[:1]:
+        pytest.fail(f"{request.node.name} has left behind: {remains.path_to(thing)}", pytrace=False)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -30,6 +30,8 @@ from mgjit.errors import (
 from tests.refusals import HERE, bits, refused
 from tests.traps.traps import DOCUMENT, Trap, document, fails, load
 
+pytestmark = pytest.mark.keeps_traced  # steps that let values of their trace escape
+
 PYPY = sys.implementation.name == "pypy"
 
 

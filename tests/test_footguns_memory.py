@@ -15,6 +15,8 @@ import mgjit
 from mgjit import Value, nn
 from tests.refusals import BACKENDS, bits, both
 
+pytestmark = pytest.mark.keeps_traced  # steps that let values of their trace escape
+
 RATE = 0.5
 
 

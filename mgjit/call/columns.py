@@ -174,6 +174,13 @@ class Columns(NamedTuple):
         """The arguments of every call."""
         return zip(*(column.rows(self.length) for column in self.columns))
 
+    def rows_of_objects(self) -> Iterator[tuple[Any, ...]]:
+        """The arguments of every call whose objects are not those of the first: of a buffer, all rows are alike."""
+        alike = (NumbersColumn, BufferColumn)
+        columns = [SameColumn(column.row(0)) if isinstance(column, alike) else column for column in self.columns]
+        count = self.length if any(column.length is not None for column in columns) else 1
+        return zip(*(column.rows(count) for column in columns))
+
 
 def read_columns(
     signature: Signature, given: Sequence[Any], named: Mapping[str, Any], static: frozenset[str]

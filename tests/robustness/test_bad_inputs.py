@@ -6,6 +6,8 @@ import pytest
 
 from tests.robustness.bad_inputs import DOCUMENT, Case, document, fails, load
 
+pytestmark = pytest.mark.keeps_traced  # values of a trace that are used later
+
 CASES = [pytest.param(case, id=f"{chapter}: {case.code[:60]}") for chapter, found in load().items() for case in found]
 
 
