@@ -19,6 +19,7 @@ able to change before it is used: that is why indices are taken from numbers, by
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import struct
@@ -341,8 +342,10 @@ class _Writer:
     def dataclass(self, node: DataclassNode, place: str) -> None:
         local = self.typed(place, node.kind)
         self.unshared(local)
-        if len(getattr(node.example, "__dict__", ())):
-            self.conditions.append(f"{self._len}({local}.__dict__) == {len(node.example.__dict__)}")
+        entries = getattr(node.example, "__dict__", None)
+        if entries is not None and len(entries) > len(dataclasses.fields(node.example)):  # to look into it takes time
+            self.conditions.append(f"{self._len}({local}.__dict__) == {len(entries)}")
+        if entries is not None and self.kernel.changed:
             self.unshared(f"{local}.__dict__")
         for name, part in node.parts.items():
             self.visit(part, f"{local}.{name}")

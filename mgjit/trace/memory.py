@@ -96,6 +96,7 @@ class HeapPlan:
         looked_after: (id of the holder, name) of the places that are memory of the kernel, or copied: guards must not
             watch them.
         grown: identities of containers that the step changes only while it is traced, which a warning says.
+        assigned: identities of the objects, or of their dicts, whose fields in the kernel's memory the step assigns.
     """
 
     state: State | None = None
@@ -105,11 +106,13 @@ class HeapPlan:
     backward: str = ""
     looked_after: set[tuple[int, Any]] = field(default_factory=set)
     grown: set[int] = field(default_factory=set)
+    assigned: set[int] = field(default_factory=set)
 
     def changed(self) -> frozenset[int]:
         """The identities of the lists, dicts and objects in which a kernel assigns numbers."""
-        holders = {holder for holder, name in self.looked_after if name is not None}
-        return frozenset({*holders, *(id(copied.place.read()) for copied in self.copied if copied.assigned)})
+        assigned = [copied for copied in self.copied if copied.assigned]
+        lists = {id(copied.place.read()) for copied in assigned if copied.size}
+        return frozenset({*self.assigned, *lists, *(copied.place.key[0] for copied in assigned)})
 
 
 class Heap:
@@ -373,6 +376,8 @@ class Heap:
         stores: list[tuple[int, Any]] = []
         for f, thing, content, number, leaf in self._fields:
             now = f.read(thing)
+            if now is not number or leaf in self._reached:
+                plan.assigned.add(f.key(thing)[0])
             is_kept = now is number and leaf not in self._reached
             if not is_kept and not self._types.is_current(now, leaf):
                 stores.append((leaf, self._number(now, Attribute(thing, f))))
