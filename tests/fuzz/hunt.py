@@ -67,7 +67,7 @@ def kind(message: str) -> str:
     """What failures must have in common to be one defect."""
     if message.startswith("raises"):
         return re.sub(r"[\d]+", "#", message.split(" at ")[0] + message.partition(": ")[2])[:80]
-    return "differs" if message else ""
+    return message.partition(":")[0].split(" ")[0] if message else ""
 
 
 def shortened(text: str, way: str, seconds: float = 30.0) -> str:

@@ -106,13 +106,24 @@ def run_program(
         values = program.values + argument_values(arguments)
         snapshots.append(
             [
-                bits(result) if results else None,
+                bits(_in_precision(result, dtype)) if results else None,
                 bits([v.data for v in values]),
                 bits([v.grad for v in values]) if gradients else None,
                 bits([list(s) for s in program.states]),
             ]
         )
     return snapshots
+
+
+def _in_precision(result: Any, dtype: str) -> Any:
+    """A result with its numbers rounded: an argument that a float32 step returns is the caller's own object."""
+    if dtype == "float64" or isinstance(result, (bool, str, bytes, mgjit.Value)) or result is None:
+        return result
+    if isinstance(result, dict):
+        return {key: _in_precision(part, dtype) for key, part in result.items()}
+    if isinstance(result, (list, tuple, array)):
+        return [_in_precision(part, dtype) for part in result]
+    return float32(result)
 
 
 def _round_memory(values: list[Any], states: list[Any]) -> None:

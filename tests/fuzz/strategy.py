@@ -62,6 +62,17 @@ class Scope:
         return Scope(*(list(getattr(self, name)) for name in self.__dataclass_fields__))
 
 
+@dataclass
+class Several:
+    """Matrices of which an argument, a list of ints, chooses: how many there are and how many are chosen."""
+
+    name: str
+    count: int
+    rows: int
+    columns: int
+    picks: int
+
+
 class Writer:
     """Writes one program."""
 
@@ -82,6 +93,7 @@ class Writer:
         self.local_singles: list[str] = []
         self.interior: list[str] = []
         self.index_name = ""
+        self.several: Several | None = None
         self.loop_depth = 0
 
     # ---- decisions ------------------------------------------------------------------------------
@@ -359,6 +371,8 @@ class Writer:
                  self.window, self.product, self.softmax, self.graph, self.detach, self.made_value, self.general_loop,
                  self.general_loop, self.comprehension, self.accumulation, self.matrix_of_values, self.element_loop,
                  self.lookup, self.number_sum]  # fmt: skip
+        if self.several is not None:
+            forms += [self.chosen_products, self.chosen_products]
         self.pick(forms)()
 
     def assignment(self) -> None:
@@ -585,6 +599,26 @@ class Writer:
             self.define_vector(name, n, "N")
         return None
 
+    def chosen_products(self) -> None:
+        """Products with the matrices that numbers choose, one after the other or added up."""
+        several = self.several
+        assert several is not None
+        rows, columns = several.rows, several.columns
+        vectors = [v for v in self.scope.vectors if v.kind in "VN" and v.length >= columns]
+        x = self.pick(vectors).name if vectors else f"{several.name}[0][0]"
+        element = self.pick(["one[i][j]", "one[i][j]", f"one[{rows} - 1 - i][j]"])
+        product = f"mgjit.take([{element} for one in {several.name}], pick) * {x}[j]"
+        total = f"sum({product} for j in range({columns}))"
+        name = self.fresh("h")
+        if self.chance(50):
+            self.line(f"{name} = [mgjit.tanh({total}) for pick in picks for i in range({rows})]")
+            self.define_vector(name, rows * several.picks)
+            return
+        self.line(f"{name} = [0.0] * {rows}")
+        with self.block("for pick in picks:"), self.block(f"for i in range({rows}):"):
+            self.line(f"{name}[i] = {name}[i] + {total}")
+        self.define_vector(name, rows)
+
     def general_loop(self) -> None:
         """A loop of random statements, with a list that it fills and names that it carries."""
         if self.loop_depth >= 2:
@@ -809,6 +843,14 @@ class Writer:
             vector = Vector(f"all_{name}", rows * columns, "V", True)
             self.parameters.append(vector)
             self.scope.vectors.append(vector)
+        if self.chance(25):
+            several = Several("ms", self.between(2, 4), min(self.size(), 6), min(self.size(), 9), self.between(1, 3))
+            made = f"(i * {self.between(2, 9)} + j * 5 + k) % {self.between(3, 13)} * 0.11 - 0.4"
+            lines.append(f"    ms = [[[mgjit.Value({made}) for j in range({several.columns})]")
+            lines.append(f"            for i in range({several.rows})] for k in range({several.count})]")
+            lines.append("    all_ms = [v for one in ms for row in one for v in row]")
+            self.parameters.append(Vector("all_ms", several.count * several.rows * several.columns, "V", True))
+            self.several = several
         for number in range(self.choose(3)):
             name = "de"[number]
             lines.append(f"    {name} = mgjit.Value({self.float_()})")
@@ -855,6 +897,10 @@ class Writer:
             self.index_name, self.label_range = "label", self.pick(self.parameters).length
             names.append("label")
             columns.append([str(self.data.randrange(self.label_range)) for _ in range(CALL_COUNT)])
+        if self.several is not None:
+            of = self.several
+            names.append("picks")
+            columns.append([repr([self.data.randrange(of.count) for _ in range(of.picks)]) for _ in range(CALL_COUNT)])
         return ", ".join(names), [list(call) for call in zip(*columns)]
 
     def result(self) -> None:
