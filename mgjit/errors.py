@@ -69,7 +69,7 @@ class PrecisionError(MgjitError, TypeError):
 
 
 class UnsupportedError(MgjitError, NotImplementedError):
-    """A documented feature that this version does not offer yet."""
+    """A feature that this version does not offer, or one that needs a kernel where the step runs as plain Python."""
 
 
 class CompilerError(MgjitError, RuntimeError):
