@@ -24,13 +24,21 @@ from .call.whole_arrays import array_engine
 from .draws.plan import DrawPlan
 from .engine.precision import FLOAT64, Precision
 from .engine.value import Value
-from .errors import ArgumentError, BackendWarning, RetraceLimitError, RetraceWarning, user_location, user_stacklevel
+from .errors import (
+    ArgumentError,
+    BackendWarning,
+    RetraceLimitError,
+    RetraceWarning,
+    SideEffectWarning,
+    user_location,
+    user_stacklevel,
+)
 from .garbage import without_garbage_collection
 from .lowering import Lowering
 from .passes.cost import Processor
 from .passes.memory import InputRegion
 from .passes.pipeline import lower
-from .record.leaks import PlainCall
+from .record.leaks import NewStructure, PlainCall
 from .record.opcodes import MAXIMUM, MINIMUM, NUMBER, SELECT
 from .record.recorder import Trace
 from .runtime.buffers import Move, ParameterStorage, storage_of
@@ -41,14 +49,16 @@ from .trace.hints import power_hints
 from .trace.memory import Again, Heap, Knowledge
 from .trace.tracer import TracedCall, between_traces, trace_call
 from .verification.trial import Trial, plain_seconds, reason_without_trial
-from .world.functions import reachable_functions
 from .world.guard import Guard
+from .world.survey import Survey
 
 #: A step that was called this often, on average, for each structure of arguments (such as lengths of sequences) is
 #: reusing its kernels, so that the number of structures is no reason for a warning.
 _CALLS_OF_A_FAMILY = 4
 #: Arguments that had to run as plain Python are traced again after so many calls, then after this times as many.
 _PLAIN_CALLS = 8
+#: What a step makes in its first calls is there in later ones: so many traces find out whether that is so.
+_TRACES_TO_SETTLE = 3
 
 
 @dataclass(frozen=True)
@@ -70,12 +80,14 @@ class PlainStructure:
 
     Attributes:
         reason: why. traces: how many have found that. calls: how many such calls there have been.
+        settles: whether it is to be expected that later calls are no such calls.
         is_final: whether no other trace is to be tried. parameters: as of `PlainCall`.
     """
 
     reason: str
     traces: int = 1
     calls: int = 0
+    settles: bool = False
     is_final: bool = False
     parameters: Sequence[Any] = ()
 
@@ -171,8 +183,7 @@ class Kernels:
             reason = known.guard.difference()
             if not reason:
                 return known
-            if known.guard.changed is not None:  # a list that changes is memory from now on, and no constant
-                self._knowledge.variable.add(("list", id(known.guard.changed)))
+            self._knowledge.variable.update(known.guard.changed)  # a number that changes is no constant
         elif self.last is not None:
             reason = self.last.plan.first_difference(plan)
         self._stay_plain(plan.key)
@@ -181,7 +192,7 @@ class Kernels:
             self._refuse_arrays(arguments)
             kernel = self._make(plan, arguments, reason)
         except PlainCall as plain:
-            self._note_plain(plan.key, str(plain))
+            self._note_plain(plan.key, plain)
             raise
         if known is not None:
             self.forget(known)
@@ -243,21 +254,29 @@ class Kernels:
             reason = tried[-1].reason  # structures that are new in every call
         else:
             known.calls += 1
+            if known.settles and known.traces < _TRACES_TO_SETTLE:
+                return
             if known.calls >= _PLAIN_CALLS**known.traces and not known.is_final:
                 return
             reason = known.reason
         raise PlainCall(reason, known.parameters if known is not None else ())
 
-    def _note_plain(self, key: Hashable, reason: str) -> None:
+    def _note_plain(self, key: Hashable, plain: PlainCall) -> None:
+        reason, settles = str(plain), isinstance(plain, NewStructure)
         known = self._plain.setdefault(key, PlainStructure(reason, 0))
-        known.reason, known.traces = reason, known.traces + 1
+        known.reason, known.traces, known.settles = reason, known.traces + 1, settles
 
     def note_plain_call(self, reason: str) -> None:
         """Count a call that is about to run as plain Python, and say why, each reason once."""
         self.stats.plain_calls += 1
+        found = [plain for plain in self._plain.values() if plain.reason == reason]
+        settles = any(plain.settles for plain in found)
+        if settles and all(plain.traces < _TRACES_TO_SETTLE for plain in found):
+            return
         if reason not in self.stats.plain_reasons:
             self.stats.plain_reasons.append(reason)
-            warnings.warn(f"{self._name} runs as plain Python: {reason}", BackendWarning, stacklevel=user_stacklevel())
+            kind = SideEffectWarning if settles else BackendWarning
+            warnings.warn(f"{self._name} runs as plain Python: {reason}", kind, stacklevel=user_stacklevel())
 
     def _refuse_too_many(self, known: int, reason: str) -> None:
         if known >= self._options.limit:
@@ -278,16 +297,14 @@ class Kernels:
             )
 
     def _make(self, plan: ArgumentPlan, arguments: Sequence[Any], reason: str) -> Kernel:
-        guard = between_traces(lambda: without_garbage_collection(lambda: Guard(self._function, plan.static_objects())))
         slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
         started = perf_counter()
-        traced = self._trace(plan, slots, guard)
+        traced, guard = self._trace(plan, slots)
         seconds = perf_counter() - started
         changed = traced.heap.changed() | (traced.known if plan.objects else frozenset())
         _refuse_shared(plan, arguments, changed)
         trace = traced.trace
         code = build(trace, _regions(plan, traced.draws), self._options.code, self._qualname)
-        guard.settle(traced.heap.looked_after, traced.heap.grown)
         guard.watch(traced.heap.fixed)
         guard.expired = traced.heap.valid_once
         move = Move.of_trace(trace, code.parameter_layout)
@@ -304,23 +321,26 @@ class Kernels:
         self._note(code.facts, seconds, plan, reason)
         return kernel
 
-    def _trace(self, plan: ArgumentPlan, slots: Any, guard: Guard | None = None) -> TracedCall:
-        """Trace the step, again when that has shown which lists of numbers it changes.
+    def _trace(self, plan: ArgumentPlan, slots: Any) -> tuple[TracedCall, Guard]:
+        """Trace the step, again when that has shown which numbers it changes; returns what has to stay as it is, too.
 
         Raises:
             Again: it has shown which arguments shape the trace.
+            PlainCall: the call is to run as plain Python.
         """
         code_object = getattr(self._function, "__code__", None)
         location = f"{code_object.co_filename}:{code_object.co_firstlineno}" if code_object else repr(self._function)
         given = [("an argument", thing) for thing in plan.static_objects()]
-        functions = reachable_functions(self._function, [thing for _, thing in given])
-        captured = guard.objects() if guard is not None else []
+
+        def traced() -> tuple[TracedCall, Guard]:
+            survey = without_garbage_collection(lambda: Survey(self._function, given))
+            heap = Heap(survey, self._knowledge, location)
+            call = trace_call(self.undecorated, plan, slots, heap, survey, location)
+            return call, without_garbage_collection(lambda: Guard(survey, call.heap.looked_after))
+
         while True:
-            heap = without_garbage_collection(
-                lambda: Heap(functions, [("self", self._function), *given], self._knowledge, location)
-            )
             try:
-                return trace_call(self.undecorated, plan, slots, heap, functions, location, captured)
+                return between_traces(traced)
             except Again:
                 if not self._knowledge.fixed_arguments <= plan.fixed:
                     raise
@@ -358,7 +378,7 @@ class Kernels:
         plan = self._plan(arguments)
         slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
         started = perf_counter()
-        traced = self._trace(plan, slots)
+        traced, _ = self._trace(plan, slots)
         seconds = perf_counter() - started
         processor = Processor(64 // plan.precision.size)
         lowered = lower(traced.trace, _regions(plan, traced.draws), processor, self._options.code.grads)

@@ -10,9 +10,9 @@ files test_footguns_memory.py and test_footguns_arguments.py have the rest.  The
 
 from __future__ import annotations
 
-import collections
 import itertools
 import math
+import queue
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -210,28 +210,27 @@ class Kept:
 
 
 LEAKED: Any = None
+COUNTED: Any
 
 
 def _leaks(w: Value) -> Iterator[Any]:
-    """Traced things kept where no trace looks: in an attribute of a class, and a container of a library."""
-    kept: collections.deque[Any] = collections.deque()
+    """Traced things kept where nothing can look, which is said, but not undone."""
+    kept: Any = queue.SimpleQueue()
 
     def step(x: float) -> Any:
-        kept.append(w * x)
-        Kept.item = x
-        kept.extend([kept[0].data, w.data, w.grad])
-        return kept[0] * x
+        first = w * x
+        for thing in (first, x, first.data, w.data, w.grad):
+            kept.put(thing)
+        return first * x
 
-    mgjit.compile(step)(3.0)
-    yield from (kept[0], Kept.item, kept[1], kept[2], kept[3])
+    with pytest.raises(LeakError, match="kept"):
+        mgjit.compile(step)(3.0)
+    while not kept.empty():
+        yield kept.get()
 
 
 def _into_a_list(keep: Any, thing: Any) -> None:
     keep["list"].append(thing)
-
-
-def _into_a_dict(keep: Any, thing: Any) -> None:
-    keep["new"] = thing
 
 
 def _into_an_attribute(keep: Any, thing: Any) -> None:
@@ -242,8 +241,16 @@ def _into_a_list_of_lists(keep: Any, thing: Any) -> None:
     keep["list"].append([thing])
 
 
-@pytest.mark.parametrize("keep", [_into_a_list, _into_a_dict, _into_an_attribute, _into_a_list_of_lists])
-@pytest.mark.parametrize("make", [lambda w, x: w * x, lambda w, x: x * 2.0], ids=["value", "number"])
+@pytest.mark.parametrize(
+    ("keep", "make"),
+    [
+        (_into_a_list, lambda w, x: w * x),
+        (_into_a_list, lambda w, x: x * 2.0),
+        (_into_a_list_of_lists, lambda w, x: w * x),
+        (_into_a_list_of_lists, lambda w, x: x * 2.0),
+        (_into_an_attribute, lambda w, x: w * x),
+    ],
+)
 def test_29_leaks_are_reported(w: Value, make: Callable[[Any, Any], Any], keep: Callable[[Any, Any], None]) -> None:
     """At once, with the name of where it was left; and nothing is left there."""
     place = {"list": [], "object": Kept()}
@@ -279,6 +286,40 @@ def test_29b_leaks_in_variables_are_reported(w: Value) -> None:
     assert kept_here is None
 
 
+def test_29c_what_is_new_is_there_in_the_next_call(w: Value) -> None:
+    """Attributes, entries, globals and attributes of functions that the step makes, and then changes."""
+
+    def made(decorate: Callable[[Any], Any]) -> tuple[Any, Callable[[], Any]]:
+        thing: Any = Kept()
+        state: dict[str, float] = {}
+
+        def helper() -> None:
+            """Has an attribute after the first call."""
+
+        def step(x: float) -> Any:
+            global COUNTED
+            if not hasattr(thing, "m"):
+                thing.m = 0.0
+            thing.m = 0.9 * thing.m + x
+            state["v"] = state.get("v", 0.0) * 0.5 + x
+            state.setdefault("u", 1.0)
+            state["u"] += x
+            helper.last = thing.m  # type: ignore[attr-defined]
+            COUNTED = thing.m * 2.0
+            return w.data * x + thing.m
+
+        return decorate(step), lambda: (thing.m, state, helper.last, COUNTED)  # type: ignore[attr-defined]
+
+    plain, plain_state = made(lambda step: step)
+    expected = [(plain(x), repr(plain_state())) for x in (1.0, 2.0, 0.5, -3.0)]
+    del globals()["COUNTED"]
+    step, state = made(mgjit.compile)
+    assert [(step(x), repr(state())) for x in (1.0, 2.0, 0.5, -3.0)] == expected
+    assert step.stats.plain_calls == 1
+    del globals()["COUNTED"]
+
+
+@pytest.mark.skipif(PYPY, reason="a queue of PyPy is made of Python, and can be looked into")
 @pytest.mark.parametrize(
     "use",
     [
@@ -300,6 +341,7 @@ def test_30_leaked_then_used_undecorated(w: Value, use: Callable[[Any, Value], A
     assert w.data == 2.0
 
 
+@pytest.mark.skipif(PYPY, reason="a queue of PyPy is made of Python, and can be looked into")
 @pytest.mark.parametrize(
     "step",
     [
@@ -315,6 +357,7 @@ def test_31_leaked_then_used_in_another_trace(w: Value, step: Callable[[Any, Val
         refused(LeakError, "earlier trace|lives only", lambda x, leaked=leaked: step(leaked, w, x), 1.0, value=w)
 
 
+@pytest.mark.skipif(PYPY, reason="a queue of PyPy is made of Python, and can be looked into")
 def test_32_leaked_as_argument(w: Value) -> None:
     """A leaked value passed as an argument, alone or in a list."""
     for leaked in _leaks(w):
@@ -325,6 +368,7 @@ def test_32_leaked_as_argument(w: Value) -> None:
             mgjit.compile(lambda x: w * x[0])([leaked])
 
 
+@pytest.mark.skipif(PYPY, reason="a queue of PyPy is made of Python, and can be looked into")
 def test_33_leaked_number_of_a_leaked_value(w: Value) -> None:
     """`.data` and `.grad` of a leaked Value are where the mistake is noticed."""
     leaked = next(_leaks(w))
@@ -334,22 +378,26 @@ def test_33_leaked_number_of_a_leaked_value(w: Value) -> None:
         assert HERE.search(str(caught.value))
 
 
+@pytest.mark.skipif(PYPY, reason="a queue of PyPy is made of Python, and can be looked into")
 def test_34_values_made_in_a_step(w: Value) -> None:
     """A Value made by a step is a leaf of that step: right inside, refused outside and in other steps."""
-    made: list[Value] = []
 
     def plain(x: float) -> Any:
-        made.append(Value(1.5))
-        y = made[-1] * w * x
+        made = Value(1.5)
+        y = made * w * x
         y.backward()
-        made[-1].data += 1.0
-        return made[-1] * w, made[-1].grad
+        made.data += 1.0
+        return made * w, made.grad
 
-    expected = [bits(part) for part in plain(2.0)]
-    made.clear()
-    step = mgjit.compile(plain)
-    assert [bits(part) for part in step(2.0)] == expected
-    leaked = made[0]
+    def keeping(x: float) -> Any:
+        kept.put(Value(x))
+        return w * x
+
+    assert [bits(part) for part in mgjit.compile(plain)(2.0)] == [bits(part) for part in plain(2.0)]
+    kept: Any = queue.SimpleQueue()
+    with pytest.raises(LeakError):
+        mgjit.compile(keeping)(1.0)
+    leaked = kept.get()
     for use in (lambda: leaked.data, lambda: leaked * 2.0, lambda: w * leaked, lambda: -leaked, lambda: leaked.relu()):
         with pytest.raises(LeakError) as caught:
             use()

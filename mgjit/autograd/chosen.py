@@ -20,8 +20,8 @@ from typing import Any
 from ..errors import TraceError, user_location
 from ..lookup import has
 from ..record.leaks import is_traced_number
-from ..world.functions import attributes
 from ..world.ownership import is_of_user
+from ..world.shapes import attributes
 from .chosen_rows import Row
 from .graph_style import GraphStyle
 from .node_class import node_class

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..world.functions import attributes
+from ..world.shapes import attributes
 from .flow import Edge, NoFlow, observe
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..draws.plan import undrawn
 from ..runtime.live import Field, field_of
-from ..world.functions import attributes
 from ..world.ownership import is_of_user
+from ..world.shapes import attributes
 from .graph_style import GraphStyle, style_of
 
 _known: dict[type, NodeClass | None] = {}

@@ -14,41 +14,29 @@ from typing import Any, NoReturn
 
 from ..record.recorder import Recorder
 from ..record.values import TracedTypes
-from ..world.walk import NOTHING, Found, content_of
+from ..world.roles import Roles
+from ..world.survey import Survey
 from .chosen_backward import backward_until_choices
 from .flow import NoFlow, observe
 from .node_class import NodeClass, node_class, was_tried
 from .symbolic import SymbolicBackward
 
 
-def classes_of_nodes(found: Found) -> list[NodeClass]:
+def classes_of_nodes(roles: Roles, survey: Survey) -> list[NodeClass]:
     """The node classes among the classes of the objects that hold numbers."""
-    kinds = [type(things[0]) for things, _ in found.objects]
+    kinds = [type(things[0]) for things, _ in roles.objects]
     if not all(map(was_tried, kinds)):
-        _try(kinds, found)
+        try:
+            for kind in kinds:
+                node_class(kind)
+        finally:
+            survey.restore()  # what trying does to counters, tapes and gradients of the user's
     classes: dict[NodeClass, None] = {}
-    for kind, (_, fields) in zip(kinds, found.objects):
+    for kind, (_, fields) in zip(kinds, roles.objects):
         known = node_class(kind)
         if known is not None and {known.data.name, known.gradient.name} <= {f.name for f in fields}:
             classes[known] = None
     return list(classes)
-
-
-def _try(kinds: list[type], found: Found) -> None:
-    """Try classes out, and undo what that does to the user's counters, tapes and gradients."""
-    scalars = [(place, place.read()) for place in found.scalars]
-    fields = [(f, thing, content_of(f, thing)) for things, named in found.objects for f in named for thing in things]
-    try:
-        for kind in kinds:
-            node_class(kind)
-    finally:
-        for place, content in scalars:
-            place.write(content)
-        for f, thing, content in fields:
-            if content is not NOTHING and f.read(thing) is not content:
-                f.write(thing, content)
-        for watched in found.watched:
-            watched.restore()
 
 
 class ReplacedBackward:

@@ -26,8 +26,8 @@ from ..record.mixed import TYPES
 from ..record.recorder import Recorder
 from ..record.values import TracedTypes
 from ..runtime.live import Field, field_of
-from ..world.functions import attributes
 from ..world.ownership import is_of_user
+from ..world.shapes import attributes
 from .given import GivenPath
 
 #: From this many numbers on, they are taken out of the outputs by one slice.
@@ -306,7 +306,10 @@ def _taken_apart(returned: Any) -> tuple[Callable[[list[Any]], Any], list[Any]] 
         return type(returned), list(returned)
     if dataclasses.is_dataclass(returned) and not isinstance(returned, type):
         names = [field.name for field in dataclasses.fields(returned)]
-        return _dataclass(copy.copy(returned), names), [getattr(returned, name) for name in names]
+        template = copy.copy(returned)
+        for name in names:  # nothing of the trace lives on in it
+            object.__setattr__(template, name, None)
+        return _dataclass(template, names), [getattr(returned, name) for name in names]
     return None
 
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from ..engine.state import zero_array
 from ..lookup import has, receiver
-from ..world.functions import captured
+from ..world.code import captured
 from ..world.ownership import is_of_user
 
 T = TypeVar("T")

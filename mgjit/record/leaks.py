@@ -32,6 +32,10 @@ class PlainCall(BaseException):
         self.parameters = parameters
 
 
+class NewStructure(PlainCall):
+    """The step makes something that the next call will find, such as an attribute: that one is traced again."""
+
+
 class TracedView(Traced):
     """Base of what stands for the row or object chosen by a traced index."""
 

@@ -95,7 +95,9 @@ def bound_class(cls: type) -> type:
     """The class that instances of `cls` get when they are bound."""
     bound = bound_classes.get(cls)
     if bound is None:
-        members = {name: BoundValue.__dict__[name] for name in ("__slots__", "_is_bound", "_data", "_grad")}
+        copied = ("__slots__", "_is_bound", "_data", "_grad")
+        members: dict[str, Any] = {name: BoundValue.__dict__[name] for name in copied}
+        members.update(__module__=cls.__module__, __qualname__=cls.__qualname__, _mgjit_original=cls)
         bound = bound_classes[cls] = type(cls.__name__, (cls,), members)
     return bound
 

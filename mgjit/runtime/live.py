@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copyreg
 import functools
-from types import MemberDescriptorType
+from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Callable
 
 from ..errors import ArgumentError, user_location
@@ -78,13 +78,13 @@ class Field:
 
     def key(self, thing: Any) -> tuple[int, str]:
         """Identity key of an object's field: the id of what holds it, and the name."""
-        return id(thing if self.is_slot else thing.__dict__), self.name
+        return id(thing if self.is_slot else raw_attributes(thing)), self.name
 
     def move(self, thing: Any, home: Home) -> functools.partial[Any]:
         """A call of a C function that puts a home into the field."""
         if self.is_slot:
             return functools.partial(self.write, thing, home)
-        return functools.partial(thing.__dict__.__setitem__, self.name, home)
+        return functools.partial(dict.__setitem__, raw_attributes(thing), self.name, home)
 
 
 def field_of(cls: type, name: str) -> Field:
@@ -93,13 +93,44 @@ def field_of(cls: type, name: str) -> Field:
     if member is not None:
         return Field(name, member.__get__, member.__set__, is_slot=True)
 
+    return entry_of(cls, name)
+
+
+def entry_of(cls: type, name: str) -> Field:
+    """The field that is an entry of the dict of each object of a class."""
+    raw = _dict_reader(cls) or vars
+
     def read(thing: Any) -> Any:
-        return thing.__dict__[name]
+        return raw(thing)[name]
 
     def write(thing: Any, content: Any) -> None:
-        thing.__dict__[name] = content
+        raw(thing)[name] = content
 
     return Field(name, read, write, is_slot=False)
+
+
+def raw_attributes(thing: Any) -> Any:
+    """The dict in which an object itself keeps its attributes, whatever its class answers; None where it has none."""
+    cls: Any = type(thing)
+    reader = _dict_reader(cls)
+    try:
+        return None if reader is None else reader(thing)
+    except (AttributeError, TypeError):
+        return None
+
+
+def has_dict(cls: type) -> bool:
+    """Whether objects of a class have a dict of their own."""
+    return _dict_reader(cls) is not None
+
+
+@functools.lru_cache(maxsize=4096)
+def _dict_reader(cls: Any) -> Callable[[Any], Any] | None:
+    for base in cls.__mro__:
+        member = base.__dict__.get("__dict__")
+        if isinstance(member, (GetSetDescriptorType, MemberDescriptorType)):
+            return member.__get__
+    return None
 
 
 def slot(cls: type, name: str) -> Any:
@@ -111,12 +142,20 @@ def slot(cls: type, name: str) -> Any:
     return None
 
 
+def original_class(cls: type) -> type:
+    """The user's class of objects that live in a kernel's memory, or that stand for one of several."""
+    for base in cls.__mro__:
+        if "_mgjit_original" in base.__dict__:
+            return base.__dict__["_mgjit_original"]  # type: ignore[no-any-return]
+    return cls
+
+
 _classes: dict[tuple[type, tuple[str, ...]], type] = {}
 
 
 def live_class(cls: type, names: tuple[str, ...]) -> type:
     """The subclass of `cls` for objects whose fields `names` have homes."""
-    original = getattr(cls, "_mgjit_original", cls)
+    original = original_class(cls)
     names = tuple(sorted({*names, *getattr(cls, "_mgjit_fields", ())}))
     made = _classes.get((original, names))
     if made is None:
@@ -127,6 +166,7 @@ def live_class(cls: type, names: tuple[str, ...]) -> type:
             __qualname__=original.__qualname__,
             __doc__=original.__doc__,
             __reduce_ex__=_reduce,
+            **({} if _dict_reader(original) is None else {"__dict__": _ATTRIBUTES}),
             _mgjit_original=original,
             _mgjit_fields=names,
         )
@@ -161,6 +201,77 @@ def _property(field: Field) -> property:
             ) from None
 
     return property(get, set_)
+
+
+class LiveAttributes(dict):  # type: ignore[type-arg]
+    """What `vars(p)` is for an object with fields in a kernel's memory: its attributes, with numbers and not homes.
+
+    It is made when it is asked for; what is assigned to it goes to the object.
+    """
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, owner: Any) -> None:
+        super().__init__(_with_numbers(raw_attributes(owner)))
+        self._owner = owner
+
+    def __setitem__(self, name: Any, content: Any) -> None:
+        if name in type(self._owner)._mgjit_fields:
+            setattr(self._owner, name, content)
+        else:
+            raw_attributes(self._owner)[name] = content
+        super().__setitem__(name, content)
+
+    def __delitem__(self, name: Any) -> None:
+        super().__delitem__(name)
+        del raw_attributes(self._owner)[name]
+
+    def __ior__(self, others: Any) -> Any:  # type: ignore[misc]
+        self.update(others)
+        return self
+
+    def update(self, *others: Any, **named: Any) -> None:
+        """As of a dict."""
+        for name, content in dict(*others, **named).items():
+            self[name] = content
+
+    def setdefault(self, name: Any, content: Any = None) -> Any:
+        """As of a dict."""
+        if name not in self:
+            self[name] = content
+        return self[name]
+
+    def pop(self, name: Any, *default: Any) -> Any:
+        """As of a dict."""
+        if name in self:
+            content = self[name]
+            del self[name]
+            return content
+        return super().pop(name, *default)
+
+    def popitem(self) -> Any:
+        """As of a dict."""
+        name = next(reversed(self))
+        return name, self.pop(name)
+
+    def clear(self) -> None:
+        """As of a dict."""
+        for name in list(self):
+            del self[name]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return dict, (dict(self),)
+
+
+def _replace_attributes(thing: Any, attributes: Any) -> None:
+    """`p.__dict__ = attributes`"""
+    present = LiveAttributes(thing)
+    for name in present.keys() - attributes.keys():
+        del present[name]
+    present.update(attributes)
+
+
+_ATTRIBUTES = property(LiveAttributes, _replace_attributes)
 
 
 def _reduce(self: Any, protocol: Any) -> Any:

@@ -3,13 +3,14 @@
 A step over other people's classes reads `p.data`, assigns `m[i]`, increments `self.t`.  Nothing announces these, so
 they are found by looking at the objects themselves:
 
-1. Walk from the variables that the step captures, and from its arguments, to every number that its code could
-   assign: attributes of a name that some function of the user's assigns, elements of lists, and variables.
+1. The survey (world/survey.py) has met every number that its code could assign, and world/roles.py says which of them
+   are memory: attributes of a name that some function of the user's assigns, elements of lists, and variables.
 2. Put a traced number in each of these places.  Reading one is then a leaf, without any record.
 3. The step runs.  What it assigns stays in the objects: traced numbers replace one another.
-4. Look again.  A place that holds something else was assigned: record a store.  A list or variable that holds a
-   traced object now is what a kernel cannot repeat: a LeakError names it.  What the step does besides with things
-   that are not traced (a flag, a log) it does once, while it is traced, and a warning says so.
+4. Look again.  A place that holds something else was assigned: record a store.  Then compare everything else that the
+   survey has met.  A number in place of a number is memory after all: trace again.  A traced object in place of
+   something else is what a kernel cannot repeat: a LeakError names it.  Anything else (a new attribute, a flag, a log)
+   is Python's to do: the call runs as plain Python, and the next one finds it done.
 5. Put back what was there, whatever happened.
 
 Of nodes of an autograd graph (autograd/node_class.py), `backward()` is replaced by one that is taken symbolically.
@@ -20,10 +21,10 @@ into their places after it (runtime/copies.py).
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Sequence
+import gc
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
 from ..autograd.node_class import node_class
@@ -33,23 +34,26 @@ from ..call.objects import ObjectNode
 from ..call.plan import ArgumentPlan
 from ..draws.interception import followed
 from ..engine.state import State, zero_array
-from ..errors import LeakError, SideEffectWarning, TraceError, user_stacklevel
+from ..engine.value import Value
+from ..errors import LeakError, TraceError
 from ..record import opcodes as ops
 from ..record.counters import Counted
 from ..record.integers import IntegerLimit
-from ..record.leaks import is_traced
+from ..record.leaks import NewStructure, PlainCall, Symbol, is_traced, is_traced_number
 from ..record.recorder import FOREIGN_BASE, Recorder
 from ..record.values import TracedTypes
 from ..record.visible import visible_types
 from ..runtime.copies import Copied
 from ..runtime.live import Field, Home, Parameter
 from ..source.impure import Iterators
+from ..world.numeric import is_number
 from ..world.places import Attribute, Place
-from ..world.walk import NOTHING, Found, content_of, is_number, walk
-from ..world.watched import Watched, holds_traced
+from ..world.roles import MANY, Roles, assign_roles
+from ..world.shapes import MISSING, content_of
+from ..world.survey import Change, Survey
 
-#: Objects of a class with numbers are moved into the kernel's memory from this many on, and copied below.
-_MANY = 16
+#: So many objects that a step has made are searched for traced ones; more are taken for some.
+_MOST_SEARCHED = 100_000
 
 
 class Again(BaseException):
@@ -95,7 +99,6 @@ class HeapPlan:
         backward: how the backward passes of other people's classes were taken, for people; empty where there are none.
         looked_after: (id of the holder, name) of the places that are memory of the kernel, or copied: guards must not
             watch them.
-        grown: identities of containers that the step changes only while it is traced, which a warning says.
         assigned: identities of the objects, or of their dicts, whose fields in the kernel's memory the step assigns.
     """
 
@@ -105,7 +108,6 @@ class HeapPlan:
     fixed: list[tuple[Place, Any]] = field(default_factory=list)
     backward: str = ""
     looked_after: set[tuple[int, Any]] = field(default_factory=set)
-    grown: set[int] = field(default_factory=set)
     assigned: set[int] = field(default_factory=set)
 
     def changed(self) -> frozenset[int]:
@@ -119,17 +121,15 @@ class Heap:
     """The numbers around one trace.
 
     Args:
-        functions: what the step can call.
-        roots: further objects that it is given, each with its name.
+        survey: what surrounds the step.
         knowledge: of earlier traces.
         location: `file:line` of the step, for messages.
     """
 
-    def __init__(
-        self, functions: list[FunctionType], roots: Iterable[tuple[str, Any]], knowledge: Knowledge, location: str
-    ) -> None:
+    def __init__(self, survey: Survey, knowledge: Knowledge, location: str) -> None:
         self._knowledge, self._location = knowledge, location
-        self._found: Found = walk(functions, roots, knowledge.variable)
+        self._survey = survey
+        self._roles: Roles = assign_roles(survey, knowledge.variable)
         self._fields: list[tuple[Field, Any, Any, Any, int]] = []  # field, object, content, traced number, leaf
         self._copied: list[tuple[Copied, list[Any], list[Any], int]] = []  # contents, traced numbers, leaf of the first
         self._parameters: list[Parameter] = []
@@ -137,12 +137,13 @@ class Heap:
         self._fixed: list[tuple[Place, Any]] = []
         self._draws: list[tuple[Place, Any, Any]] = []  # where a method was, it, and what is there instead
         self._is_over = False
-        self._iterators = Iterators(self._found.iterators)
-        self._lasting: list[Watched] = []  # what the step has changed besides numbers
+        self._iterators = Iterators(survey.iterators)
         self._reached: set[int] = set()  # leaves of gradients that backward passes add to, while the step runs
         self._bounds: dict[int, int | None] = {}
         self._memory: dict[int, tuple[int, Any]] = {}  # by object: the leaf of its data, and its gradient
-        self._backward = ReplacedBackward([] if knowledge.no_flow else classes_of_nodes(self._found), self.give_up)
+        self._backward = ReplacedBackward(
+            [] if knowledge.no_flow else classes_of_nodes(self._roles, survey), self.give_up
+        )
 
     @property
     def is_symbolic(self) -> bool:
@@ -153,12 +154,12 @@ class Heap:
         """Let nodes among the arguments, which are other objects at every call, be parameters of the trace."""
         if not self._knowledge.no_flow:
             self._backward.classes = list(dict.fromkeys([*self._backward.classes, *(node.known for node in given)]))
-        self._found.known.update(id(node.stand_in) for node in given)
+        self._survey.known.update(id(node.stand_in) for node in given)
 
     @property
     def objects(self) -> frozenset[int]:
         """The identities of the objects with numbers that the step reaches."""
-        return frozenset(id(thing) for things, _ in self._found.objects for thing in things)
+        return frozenset(id(thing) for things, _ in self._roles.objects for thing in things)
 
     @property
     def reached(self) -> set[int]:
@@ -167,37 +168,37 @@ class Heap:
 
     def knows(self, thing: Any) -> bool:
         """Whether an object with numbers existed before the step."""
-        return id(thing) in self._found.known
+        return self._survey.knows(thing)
 
     @property
     def known(self) -> set[int]:
         """The identities of the objects that existed before the step and that it can reach."""
-        return self._found.known
+        return self._survey.known
 
     @property
     def draws(self) -> list[Place]:
         """Where the user keeps methods of generators that are written in C."""
-        return self._found.draws
+        return self._survey.draws
 
     # ---- 2: putting traced numbers there ----------------------------------------------------------
 
     def enter(self, recorder: Recorder, types: TracedTypes, plan: ArgumentPlan) -> None:
         """Put a traced number in every place; `restore` must follow."""
         self._recorder, self._types, self._plan = recorder, types, plan
-        for place in self._found.draws:
+        for place in self._survey.draws:
             bound = place.read()
             self._draws.append((place, bound, followed(bound)))
             place.write(self._draws[-1][2])
-        scalars, known = list(self._found.scalars), self._knowledge.fixed
+        scalars, known = list(self._roles.scalars), self._knowledge.fixed
         symbolic = SymbolicBackward(recorder, types, self._memory_of, self.knows, self.give_up)
         self._reached = symbolic.reached
         self._backward.enter(recorder, types, symbolic)
-        for things, found in self._found.objects:
+        for things, found in self._roles.objects:
             fields = [f for f in found if Attribute(things[0], f).kind not in known]
             scalars += [Attribute(thing, f) for f in found if f not in fields for thing in things]
             gradients = [f for f in fields if Attribute(things[0], f).kind in self._knowledge.gradients]
             moved = any(type(content_of(f, thing)) is Home for f in fields for thing in things)
-            many = len(things) >= _MANY or moved or gradients
+            many = len(things) >= MANY or moved or gradients
             node = node_class(type(things[0]))
             if node is not None and node in self._backward.classes:
                 many = True
@@ -213,8 +214,6 @@ class Heap:
                 content = content_of(place.field, place.holder)
                 if is_number(content):
                     scalars.append(place)
-                elif content is not NOTHING:
-                    self._found.watched.append(Watched(place, content))
         for given in plan.objects:
             self._enter_given(given)
         if known:
@@ -251,7 +250,7 @@ class Heap:
     def _put(self, f: Field, thing: Any, content: Any, leaf: int, of_node: bool, whole: bool = False) -> None:
         may_be_reached = of_node and ops.leaf_kind(leaf) == ops.GRADIENT
         number_of = self._types.leaf_number if may_be_reached else self._types.number_at
-        number = None if content is None else number_of(leaf, whole or type(content) is int)
+        number = None if content is None else number_of(leaf, whole or isinstance(content, int))
         f.write(thing, number)
         self._fields.append((f, thing, content, number, leaf))
 
@@ -282,7 +281,7 @@ class Heap:
 
     def _enter_copied(self, scalars: list[Place]) -> None:
         places = [(place, [place.read()], 0) for place in scalars]
-        places += [(place, list(content), len(content)) for place, content in self._found.lists]
+        places += [(place, list(content), len(content)) for place, content in self._roles.lists]
         size = sum(len(x) * (2 if place.key in self._knowledge.mixed else 1) for place, x, _ in places)
         if not size:
             return
@@ -296,8 +295,10 @@ class Heap:
                 start, count = leaf - offset, len(contents)
                 numbers = [self._types.mixed.in_memory(start - k, start - count - k) for k in range(count)]
             else:
-                numbers = [self._types.number_at(leaf - offset - k, type(x) is int) for k, x in enumerate(contents)]
-            if place in self._found.counters and place.key not in self._knowledge.used:
+                numbers = [
+                    self._types.number_at(leaf - offset - k, isinstance(x, int)) for k, x in enumerate(contents)
+                ]
+            if place in self._roles.counters and place.key not in self._knowledge.used:
                 numbers = [self._counted(place, contents[0])]
             if size:
                 place.read()[:] = numbers
@@ -356,7 +357,7 @@ class Heap:
 
     def _places(self) -> dict[int, Place]:
         """Single numbers that may be fixed, by leaf."""
-        found = {leaf: Attribute(thing, f) for f, thing, content, _, leaf in self._fields if type(content) is int}
+        found = {leaf: Attribute(thing, f) for f, thing, content, _, leaf in self._fields if isinstance(content, int)}
         scalars = {leaf: copied.place for copied, contents, _, leaf in self._copied if not copied.size}
         return {**found, **scalars}
 
@@ -382,16 +383,20 @@ class Heap:
             if not is_kept and not self._types.is_current(now, leaf):
                 stores.append((leaf, self._number(now, Attribute(thing, f))))
                 plan.valid_once |= content is None
-            plan.valid_once |= type(content) is int and leaf in as_integers
+            plan.valid_once |= isinstance(content, int) and leaf in as_integers
         for entry in self._copied:
             self._settle_copied(*entry, stores, plan)
-        self._look_at_others()
+        new = [copied.place.read() for copied, *_ in self._copied if copied.replaced]
+        if len(set(map(id, new))) < len(new):
+            raise PlainCall("two names become one new list")
         self._look_at_fixed(plan)
         self._see_types(stores)
+        self._put_back_numbers()
+        self._types.gatherer.close()  # which has put something in front of what _backward has put there
+        self._backward.restore()
+        self._look_at_others()
         self._record(stores)
         self._drop_unused(plan)
-        plan.grown = {id(watched.holder()) for watched in self._lasting}
-        self._warn()
         return plan
 
     def _settle_copied(
@@ -407,10 +412,12 @@ class Heap:
         if copied.size and (type(content) is not list or len(content) != copied.size):
             raise self._leak(copied.place, content)
         now = content if copied.size else [content]
-        copied.replaced = bool(copied.size) and content is not self._found.identity(copied.place)
+        copied.replaced = bool(copied.size) and content is not (original := self._roles.identity(copied.place))
+        if copied.replaced and (id(original) in self._survey.shared or self._survey.knows(content)):
+            raise PlainCall(f"{copied.place.describe()} becomes another list, and the old one has other names")
         changed = [(k, new) for k, (new, old) in enumerate(zip(now, numbers)) if new is not old]
         copied.assigned = bool(changed) or copied.replaced
-        given = {k for k, old in enumerate(contents) if type(old) is int}
+        given = {k for k, old in enumerate(contents) if isinstance(old, int)}
         copied.given_integers = frozenset(copied.offset + k for k in given if self._is_integer(now[k]))
         if copied.mixed:
             copied.given_integers = frozenset()
@@ -423,7 +430,7 @@ class Heap:
         stores += [(leaf - k, self._number(new, copied.place)) for k, new in changed]
         as_integers = self._recorder.used_as_integers
         plan.valid_once |= any(
-            type(contents[k]) is int and not self._is_integer(new) and leaf - k in as_integers for k, new in changed
+            isinstance(contents[k], int) and not self._is_integer(new) and leaf - k in as_integers for k, new in changed
         )
 
     def _make_mixed(self, place: Place) -> NoReturn:
@@ -516,21 +523,64 @@ class Heap:
         return isinstance(content, int)
 
     def _look_at_others(self) -> None:
-        """Nothing else that the walk met may hold traced values now; other changes stay, once."""
-        for watched in self._found.watched:
-            ours = {place.name for place in self._found.scalars if place.holder is watched.holder()}
-            new = watched.changes(ours)
-            if not new:
+        """Everything else that the survey has met must be what it was.
+
+        Raises:
+            Again: a place is memory after all.
+            LeakError: something traced is kept where it cannot stay.
+            PlainCall: Python has to do what the step does there.
+        """
+        loaded = self._survey.unload_new_modules()
+        if loaded:
+            raise NewStructure(f"the step loads the module {loaded[0]}")
+        changes = self._survey.changes()
+        learned = False
+        for change in changes:
+            learned |= self._learn(change)
+        if learned:
+            raise Again
+        for change in changes:
+            kept = [part for part in change.now if self._holds_traced(part)] if change.is_growth else [change.now]
+            for part in kept:
+                is_left = change.is_growth or (change.before is not MISSING and not _are_numbers(part))
+                if is_left and self._holds_traced(part):
+                    raise self._leak(change.place, part)
+        iterators = [place.describe() for place in self._iterators.advanced()]
+        found = list(dict.fromkeys([*(change.place.describe() for change in changes), *iterators]))
+        if found:
+            raise NewStructure(f"the step changes {', '.join(found[:4])} besides numbers that were there before")
+
+    def _learn(self, change: Change) -> bool:
+        """Whether it is new that a place holds a number that the step changes."""
+        known, place = self._knowledge, change.place
+        if change.before is None and isinstance(place, Attribute) and is_traced_number(change.now):
+            new = place.kind not in known.gradients
+            known.gradients.add(place.kind)
+            return new
+        if not is_number(change.before) or not isinstance(change.now, (int, float)) or isinstance(change.now, bool):
+            return False
+        key = place.kind if isinstance(place, Attribute) else place.key
+        keys = {key, ("list", id(change.holder))} if type(change.holder) is list else {key}
+        new = not keys <= known.variable
+        known.variable |= keys
+        return new
+
+    def _holds_traced(self, thing: Any) -> bool:
+        """Whether something that the step made is, or leads to, an object that lives only during a trace."""
+        pending, seen = [thing], set()
+        while pending:
+            part = pending.pop()
+            if is_traced(part) or isinstance(part, Symbol):
+                return True
+            if isinstance(part, Value) and getattr(part, "_trace", None) is self._recorder and not self.knows(part):
+                return True
+            if id(part) in seen or self._survey.knows(part) or isinstance(part, (type, ModuleType, FrameType)):
                 continue
-            if watched.are_numbers() and watched.place.key not in self._knowledge.variable:
-                self._knowledge.variable.add(watched.place.key)
-                raise Again
-            if watched.was_nothing() and watched.place.kind not in self._knowledge.gradients:
-                self._knowledge.gradients.add(watched.place.kind)
-                raise Again
-            if any(map(holds_traced, new)):
-                raise self._leak(watched.place, next(filter(holds_traced, new)))
-            self._lasting.append(watched)
+            seen.add(id(part))
+            if len(seen) > _MOST_SEARCHED:
+                return True
+            pending += gc.get_referents(part)
+        return False
 
     def _look_at_fixed(self, plan: HeapPlan) -> None:
         for place, before in self._fixed:
@@ -546,16 +596,6 @@ class Heap:
                 )
         plan.fixed = self._fixed
 
-    def _warn(self) -> None:
-        places = [*(watched.place for watched in self._lasting), *self._iterators.advanced()]
-        if places:
-            what = ", ".join(dict.fromkeys(place.describe() for place in places))
-            warnings.warn(
-                f"the step changes {what} besides numbers. That happens when it is traced, and not in compiled calls.",
-                SideEffectWarning,
-                stacklevel=user_stacklevel(),
-            )
-
     def _record(self, stores: list[tuple[int, Any]]) -> None:
         """All stores at the end."""
         self._recorder.store_all([(leaf, self._types.number_operand(number)) for leaf, number in stores])
@@ -570,7 +610,7 @@ class Heap:
         recorder.new_parameters += [p for p in self._parameters if p._leaf in used or p._leaf - shift in used]
         plan.looked_after = {f.key(thing) for f, thing, *_ in self._fields}
         plan.looked_after |= {copied.place.key for copied, *_ in self._copied}
-        plan.looked_after |= {(id(content), None) for _, content in self._found.lists}
+        plan.looked_after |= {(id(content), None) for _, content in self._roles.lists}
         plan.copied = [
             copied
             for copied, _, numbers, leaf in self._copied
@@ -590,11 +630,23 @@ class Heap:
         self._iterators.restore()
         self._backward.restore()
         self._put_back_draws()
+        self._put_back_numbers()
+        self._survey.restore()
+
+    def forget(self) -> dict[int, Any]:
+        """Let go of the traced numbers, when everything has been put back; returns what was there, by leaf."""
+        numbers = {leaf: content for _, _, content, _, leaf in self._fields}
+        for _, contents, _, leaf in self._copied:
+            numbers.update((leaf - k, content) for k, content in enumerate(contents))
+        self._fields, self._copied, self._memory, self._draws = [], [], {}, []
+        return numbers
+
+    def _put_back_numbers(self) -> None:
         for f, thing, content, _, _ in self._fields:
             f.write(thing, content)
         for copied, contents, _, _ in self._copied:
             if copied.size:
-                original = self._found.identity(copied.place)
+                original = self._roles.identity(copied.place)
                 original[:] = contents
                 if copied.place.read() is not original:
                     copied.place.write(original)
@@ -602,9 +654,13 @@ class Heap:
                 copied.place.write(contents[0])
         for place, before in self._fixed:
             place.write(before)
-        for watched in self._found.watched:
-            if watched not in self._lasting:
-                watched.restore()
+
+
+def _are_numbers(thing: Any) -> bool:
+    """Whether something is a number, or a list or tuple of numbers: Python can keep those."""
+    if type(thing) in (list, tuple):
+        return all(map(_are_numbers, thing))
+    return is_traced_number(thing) or isinstance(thing, (int, float))
 
 
 def _pairs(things: list[Any], fields: list[Field]) -> list[tuple[Field, ...]]:

@@ -10,9 +10,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from types import FunctionType
 from typing import Any, Callable, TypeVar
 
 from ..autograd.chosen import Gatherer
@@ -38,7 +36,9 @@ from ..record.progress import tracing_threads
 from ..record.recorder import Recorder, Trace
 from ..record.values import traced_types
 from ..source.installed import with_captured_functions
+from ..world.survey import Survey
 from .memory import Heap, HeapPlan
+from .remains import family, references, refuse_remains
 
 T = TypeVar("T")
 
@@ -81,9 +81,8 @@ def trace_call(
     plan: ArgumentPlan,
     slots: Any,
     heap: Heap | None = None,
-    functions: Sequence[FunctionType] = (),
+    survey: Survey | None = None,
     location: str = "",
-    reachable: Iterable[Any] = (),
 ) -> TracedCall:
     """Run `call(traced arguments)` once and return its trace.
 
@@ -92,9 +91,8 @@ def trace_call(
         plan: the structure of the arguments.
         slots: storage for argument Values that are copied in and out, or None.
         heap: the numbers in the user's objects around the step.
-        functions: what the step can call.
+        survey: what surrounds the step: the functions that it can call, the generators that it can draw from.
         location: `file:line` of the step, for messages.
-        reachable: objects that the step captures, in which generators of random numbers are looked for.
     """
     me = threading.get_ident()
     recorder = Recorder(plan.precision)
@@ -107,7 +105,7 @@ def trace_call(
         elements = [node.elements for node in plan.buffers]
         return record_writes(
             elements, lambda number: recorder.output(types.number_operand(number)), recorder.outputs, plan.buffers,
-            () if heap is None else heap.known, [*reachable, *plan.static_objects()],
+            () if survey is None else survey.known, [] if survey is None else [thing for thing, _ in survey.buffers],
         )  # fmt: skip
 
     def refuse_changes(before: list[Any], given: list[Any]) -> None:
@@ -152,14 +150,14 @@ def trace_call(
             if heap is not None:
                 heap.restore()
 
-        return with_cleanup(lambda: with_captured_functions(functions, run), restore)
+        return with_cleanup(lambda: with_captured_functions(() if survey is None else survey.functions, run), restore)
 
     def announced() -> tuple[ResultTree, HeapPlan, Writes]:
         tracing_threads[me] = plan.precision
         return recorded(recorder, types, captured)
 
     def watched() -> tuple[ResultTree, HeapPlan, Writes]:
-        return with_draws(drawing, location, [*reachable, *plan.static_objects()], traced)
+        return with_draws(drawing, location, () if survey is None else survey.generators, traced)
 
     def traced() -> tuple[ResultTree, HeapPlan, Writes]:
         return with_cleanup(announced, lambda: tracing_threads.pop(me, None))
@@ -168,8 +166,14 @@ def trace_call(
         if slots is not None:
             recorder.value_slots(plan.values, slots)
         types = traced_types(recorder, Gatherer())
+        classes = family(types.number, types.value)
+        before = references(classes)
         drawing = Drawing(recorder, types, plan.input_size)
         result, memory, writes = without_garbage_collection(watched)
+        for node in plan.buffers:
+            node.elements = None
+        if heap is not None:
+            refuse_remains(classes, before, heap.forget(), location)
     memory.fixed += [(place, place.read()) for place in places_in_module(drawing.called)]
     if heap is not None and drawing.plan.draws:
         memory.fixed += [(place, place.read()) for place in heap.draws]

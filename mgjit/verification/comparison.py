@@ -16,7 +16,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from ..engine.value import Value
-from ..world.functions import attributes
+from ..world.shapes import attributes
 from .holders import ATOMS, MISSING, Holder
 
 

@@ -1,14 +1,51 @@
-"""What the bytecode of functions says that they assign."""
+"""What the user's functions can do, read from their bytecode.
+
+`read(code)` says once for each code object, functions inside it included: which names it mentions, which variables it
+looks up, and what it assigns.  Names are attributes, variables and constants that are strings, because a string may
+become an attribute (`getattr(p, "m")`).
+"""
 
 from __future__ import annotations
 
 import dis
 import functools
+import importlib.util
+import re
+import sys
 from collections.abc import Iterable, Iterator
-from types import CodeType, FunctionType
-from typing import Any
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
 
-from .places import Entry, Place, Variable
+from .ownership import is_module_of_python
+from .places import Entry, Place, Root, Variable
+
+#: Functions with which code reaches attributes that it does not name.
+COMPUTED = frozenset({
+    "getattr", "setattr", "delattr", "vars", "__dict__", "attrgetter", "asdict", "astuple", "__getattribute__",
+    "__setattr__", "__slots__", "deepcopy", "getmembers",
+})  # fmt: skip
+#: Functions with which code reaches variables that it does not name.
+SEARCHING = frozenset({"globals", "eval", "exec"})
+
+
+class Reading(NamedTuple):
+    """What a code object, and those inside it, can do.
+
+    Attributes:
+        names: that it mentions.
+        variables: that it looks up by name, in the order in which they are first named.
+        stored_attributes: the attributes that it assigns.
+        stored_variables: the variables of a module, or of an enclosing function, that it assigns.
+        beside_stores: the names in those of the code objects that assign an element of something.
+        imports: what `import` statements ask for: level, module, and the names that are taken from it.
+    """
+
+    names: frozenset[str]
+    variables: tuple[str, ...]
+    stored_attributes: frozenset[str]
+    stored_variables: tuple[str, ...]
+    beside_stores: frozenset[str]
+    imports: tuple[tuple[int, str, tuple[str, ...]], ...]
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:
@@ -19,54 +56,122 @@ def codes(code: CodeType) -> Iterator[CodeType]:
             yield from codes(constant)
 
 
-_NAMING = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL", "STORE_DEREF"})
+@functools.lru_cache(maxsize=8192)
+def read(code: CodeType) -> Reading:
+    """What a code object can do."""
+    names: set[str] = set()
+    variables: dict[str, None] = {}
+    attributes: set[str] = set()
+    stored: dict[str, None] = {}
+    beside: set[str] = set()
+    imports: list[tuple[int, str, tuple[str, ...]]] = []
+    for inner in codes(code):
+        names.update(inner.co_names, _strings(inner.co_consts))
+        has_element_store = False
+        constants: list[Any] = []
+        for instruction in dis.get_instructions(inner):
+            operation, argument = instruction.opname, instruction.argval
+            if operation in ("LOAD_GLOBAL", "LOAD_NAME"):
+                variables[argument] = None
+            elif operation == "STORE_ATTR":
+                attributes.add(argument)
+            elif operation in ("STORE_GLOBAL", "STORE_DEREF"):
+                stored[argument] = None
+            elif operation == "STORE_SUBSCR":
+                has_element_store = True
+            elif operation == "IMPORT_NAME":
+                level, taken = constants[-2:] if len(constants) > 1 else (0, None)
+                imports.append((level if type(level) is int else 0, argument, tuple(taken or ())))
+            if operation in ("LOAD_CONST", "LOAD_SMALL_INT"):
+                constants.append(argument)
+        if has_element_store:
+            beside.update(inner.co_names, inner.co_varnames, inner.co_freevars, inner.co_cellvars)
+    return Reading(
+        frozenset(names), tuple(variables), frozenset(attributes), tuple(stored), frozenset(beside), tuple(imports)
+    )
 
 
-@functools.lru_cache(maxsize=4096)
-def _naming(code: CodeType) -> list[tuple[str, Any]]:
-    """The instructions of a code object that say what it names and assigns, each with its name."""
-    found = ((instruction.opname, instruction.argval) for instruction in dis.get_instructions(code))
-    return list(dict.fromkeys(instruction for instruction in found if instruction[0] in _NAMING))
+def _strings(constants: Iterable[Any]) -> Iterator[str]:
+    for constant in constants:
+        if isinstance(constant, str):
+            yield constant
+        elif isinstance(constant, (tuple, frozenset)):
+            yield from _strings(constant)
 
 
-def _instructions(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Those of a function, and of the functions inside it."""
-    return (instruction for code in codes(function.__code__) for instruction in _naming(code))
+def is_empty(cell: CellType) -> bool:
+    """Whether a variable of an enclosing function has no value yet."""
+    try:
+        cell.cell_contents  # noqa: B018 - asked for the error
+    except ValueError:
+        return True
+    return False
 
 
-def stored_attributes(functions: Iterable[FunctionType]) -> set[str]:
-    """The names of attributes that the functions assign."""
-    return {name for function in functions for operation, name in _instructions(function) if operation == "STORE_ATTR"}
+def captured(function: FunctionType) -> Iterator[Place]:
+    """Where the names in the code of a function lie: globals, attributes of modules, closure variables, defaults.
+
+    Names of modules of the standard library are left out; what is not there (yet) is, too.
+    """
+    found = read(function.__code__)
+    namespace = function.__globals__
+    names = {*found.variables, *(name for name in found.names if name.isidentifier())}
+    for name in sorted(names & namespace.keys()):
+        meant = namespace[name]
+        if not isinstance(meant, ModuleType):
+            yield Entry(namespace, name, f"the variable {name}")
+        elif not is_module_of_python(meant):
+            yield from module_entries(meant, found.names, name)
+    for module, taken in imported(function):
+        yield from module_entries(module, {*found.names, *taken}, module.__name__)
+    if not SEARCHING.isdisjoint(found.names):
+        words = {word for text in found.names for word in re.findall(r"\w+", text)}
+        for name in sorted((words - names) & namespace.keys()):
+            yield Entry(namespace, name, f"the variable {name}")
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        if not is_empty(cell):
+            yield Variable(cell, name)
+    yield from (Root(default, "a default") for default in function.__defaults__ or ())
+    yield from (Root(default, name) for name, default in (function.__kwdefaults__ or {}).items())
 
 
-def names_beside_stores(functions: Iterable[FunctionType]) -> set[str]:
-    """The names in all functions that assign an element of something."""
-    found: set[str] = set()
-    for function in functions:
-        for code in codes(function.__code__):
-            if any(operation == "STORE_SUBSCR" for operation, _ in _naming(code)):
-                found.update(code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-    return found
+def module_entries(module: ModuleType, names: Iterable[str], text: str) -> Iterator[Place]:
+    """The variables of a module that are named."""
+    entries = vars(module)
+    yield from (Entry(entries, name, f"{text}.{name}") for name in sorted(set(names) & entries.keys()))
+
+
+def imported(function: FunctionType) -> Iterator[tuple[ModuleType, tuple[str, ...]]]:
+    """The modules of the user's that `import` statements in a function name and that are loaded, with what is taken."""
+    for level, name, taken in read(function.__code__).imports:
+        package = function.__globals__.get("__package__") or ""
+        try:
+            full = importlib.util.resolve_name("." * level + name, package) if level else name
+        except (ImportError, ValueError):
+            continue
+        for loaded in {full, full.partition(".")[0]}:
+            module = sys.modules.get(loaded)
+            if isinstance(module, ModuleType) and not is_module_of_python(module):
+                yield module, taken
 
 
 def stored_variables(functions: Iterable[FunctionType]) -> list[Place]:
-    """The global variables, and those of enclosing functions, that the functions assign."""
-    found: dict[tuple[int, Any], Place] = {}
+    """The global variables, and those of enclosing functions, that the functions assign and that have a value."""
+    found: dict[tuple[Any, Any], Place] = {}
     for function in functions:
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
-        for operation, name in _instructions(function):
+        for name in read(function.__code__).stored_variables:
             place: Place | None = None
-            if operation == "STORE_GLOBAL" and name in function.__globals__:
+            if name in cells:
+                place = None if is_empty(cells[name]) else Variable(cells[name], name)
+            elif name in function.__globals__ and _is_global(function.__code__, name):
                 place = Entry(function.__globals__, name, f"the variable {name}")
-            elif operation == "STORE_DEREF" and name in cells:
-                place = Variable(cells[name], name)
             if place is not None:
                 found.setdefault(place.key, place)
     return list(found.values())
 
 
-@functools.lru_cache(maxsize=1024)
-def global_names(code: CodeType) -> list[str]:
-    """The names that are looked up as variables, and not as attributes."""
-    named = (instruction for inner in codes(code) for instruction in _naming(inner))
-    return list(dict.fromkeys(name for operation, name in named if operation in ("LOAD_GLOBAL", "LOAD_NAME")))
+@functools.lru_cache(maxsize=8192)
+def _is_global(code: CodeType, name: str) -> bool:
+    """Whether a variable is one of the module, and not of a function inside this one."""
+    return all(name not in inner.co_cellvars for inner in codes(code))

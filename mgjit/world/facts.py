@@ -2,9 +2,9 @@
 
 There may be tens of thousands of them, so each kind is kept in parallel lists that functions of C walk through:
 
-1. Entries: what a name means in a namespace, such as a method in a class.  Columns: an attribute of all objects of a
-   class, be it one object or thousands of parameters.
-2. Rows: lists of objects that are told apart by identity alone, such as parameters.
+1. Entries: what a name means in a namespace, such as a method in a class, and what a variable of an enclosing function
+   holds.  Columns: an attribute of all objects of a class, be it one object or thousands of parameters.
+2. Rows: lists of objects that are told apart by identity alone, such as parameters.  Numbers: lists of numbers.
 3. Parts: what a container holds, in order, where numbers may be among it.
 4. Keys: the names that an object has, of which only some matter.
 5. Classes of objects, and anything else that a function can ask.
@@ -15,19 +15,24 @@ place of another is no difference, and is what the next comparison expects.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Collection
 from itertools import compress, repeat
+from keyword import iskeyword
 from operator import eq, is_
+from types import CellType
 from typing import Any
 
-from ..runtime.live import Home
+from ..runtime.ffi import PYPY
+from ..runtime.live import Home, original_class
+from .shapes import MISSING, cell_content
 
-MISSING = object()
 _COMPARED = (int, float, complex, str, bytes, bool, type(None))
-#: A path is a text, or a path and what comes behind it: most are never put together.
+#: A path is a text, what makes one, or a path and what comes behind it: most are never put together.
 Path = Any
+_VARIABLE = "the variable "
+#: So many whole numbers of a list are looked at one by one.
+_MOST_WHOLE = 16
 
 
 class Column:
@@ -38,13 +43,22 @@ class Column:
         read: a function of C that reads it; it raises AttributeError or KeyError where there is none.
         name: of the attribute.
         paths: of the objects.
+        kind: the class of the objects.
     """
 
-    __slots__ = ("holders", "name", "noted", "paths", "read")
+    __slots__ = ("holders", "kind", "name", "noted", "paths", "read")
 
-    def __init__(self, holders: list[Any], read: Callable[[Any], Any], name: Any, paths: list[Path]) -> None:
-        self.holders, self.read, self.name, self.paths = holders, read, name, paths
-        self.noted = self.now()
+    def __init__(
+        self,
+        holders: list[Any],
+        read: Callable[[Any], Any],
+        name: Any,
+        paths: list[Path],
+        kind: type,
+        noted: list[Any] | None = None,
+    ) -> None:
+        self.holders, self.read, self.name, self.paths, self.kind = holders, read, name, paths, kind
+        self.noted = self.now() if noted is None else list(noted)
 
     def now(self) -> list[Any]:
         """What all objects have now."""
@@ -63,6 +77,11 @@ class Column:
     def path(self, index: int) -> Path:
         """Of the attribute of an object."""
         return self.paths[index], f".{self.name}"
+
+    @property
+    def key(self) -> Any:
+        """What the attribute is known by: the class of the objects and the name."""
+        return original_class(self.kind), self.name
 
     def holds(self) -> bool:
         """Whether all is what was noted, by identity."""
@@ -87,20 +106,14 @@ class Column:
             found.append(f"{entry} is {name_of(meant)}")
         return found
 
-    def settle(self) -> None:
-        """Expect new objects where they may stand in place of the old ones."""
-        now = self.now()
-        if not all(map(is_, now, self.noted)):
-            self.noted = [new if _may_replace(new, old) else old for new, old in zip(now, self.noted)]
-
-    def difference(self) -> str:
-        """The first thing that is not what it was, in words; empty when there is none."""
+    def first_difference(self) -> int:
+        """The index of the first object with something that is not what it was; -1 when there is none."""
         now = self.now()
         for index, (new, old) in enumerate(zip(now, self.noted)):
             if new is not old and not is_equal(new, old):
-                return describe_difference(spelled(self.path(index)), old, new)
+                return index
         self.noted = now
-        return ""
+        return -1
 
 
 class Facts:
@@ -127,8 +140,12 @@ class Facts:
         self._objects: list[Any] = []
         self._classes: list[type] = []
         self._answers: list[tuple[Callable[[], Any], Any, Path]] = []
-        #: The list of numbers that was found to have changed, if that was the difference.
-        self.changed: Any = None
+        self._cells: list[tuple[CellType, Any, Path]] = []
+        self._numbers: list[tuple[Any, list[Any], Path]] = []
+        #: How many variables there are.
+        self.variables = 0
+        #: Keys of the numbers that were found to have changed, if that was the difference.
+        self.changed: list[Any] = []
 
     # ---- noting -----------------------------------------------------------------------------------
 
@@ -136,6 +153,16 @@ class Facts:
         """Note what a name means in a dict or the like, which is that of `holder`."""
         self._gets.append((namespace if holder is None else holder, namespace.get, name, path))
         self._meant.append(namespace.get(name, MISSING))
+        self.variables += holder is None
+
+    def cell(self, cell: CellType, content: Any, path: Path) -> None:
+        """Note what a variable of an enclosing function holds, perhaps MISSING."""
+        self._cells.append((cell, content, path))
+        self.variables += 1
+
+    def numbers(self, numbers: Any, path: Path) -> None:
+        """Note the elements of a list or tuple of numbers."""
+        self._numbers.append((numbers, list(numbers), path))
 
     def row(self, container: Any, path: Path) -> None:
         """Note the elements of a list, all of which are equal only to themselves."""
@@ -166,72 +193,11 @@ class Facts:
         """Note what a function returns, to be compared with `==`."""
         self._answers.append((ask, ask(), path))
 
-    def forget(self, places: Collection[tuple[int, Any]]) -> None:
-        """What lies at these places is looked after elsewhere; of lists, the length still matters.
-
-        Args:
-            places: the identity of what holds them and their name, which is None for the elements of a list.
-        """
-        gets = [(get, meant) for get, meant in zip(self._gets, self._meant) if (id(get[0]), get[2]) not in places]
-        self._gets, self._meant = [get for get, _ in gets], [meant for _, meant in gets]
-        self._columns = [column for column in self._columns if column.without(places)]
-        rows, parts = zip(self._rows, self._row_copies, self._row_paths), zip(self._parts, self._part_copies)
-        self._rows, self._row_copies, self._row_paths = [], [], []
-        self._parts, self._part_copies = [], []
-        for container, copied, path in rows:
-            self._keep_or_measure(container, None, copied, path, places)
-        holders = {holder for holder, _ in places}
-        for (container, read, path), copied in parts:
-            if type(container) is dict and id(container) in holders:
-                known = {name for holder, name in places if holder == id(container)}
-                self.parts(container, functools.partial(_others, container, known), path)
-            else:
-                self._keep_or_measure(container, read, copied, path, places)
-
-    def _keep_or_measure(
-        self,
-        container: Any,
-        read: Callable[[], Any] | None,
-        copied: Any,
-        path: Path,
-        places: Collection[tuple[int, Any]],
-    ) -> None:
-        if (id(container), None) in places:
-            self.answer(container.__len__, (path, "'s length"))
-        elif read is None:
-            self._rows.append(container)
-            self._row_copies.append(copied)
-            self._row_paths.append(path)
-        else:
-            self._parts.append((container, read, path))
-            self._part_copies.append(copied)
-
-    def settle(self, grown: Collection[int]) -> None:
-        """After a trace, what the step has changed and is not going to change again is what is expected.
-
-        Args:
-            grown: identities of lists and dicts about which there has been a warning: what is new there is accepted.
-        """
-        for k, (_, get, name, _) in enumerate(self._gets):
-            now, meant = get(name, MISSING), self._meant[k]
-            if _may_replace(now, meant):
-                self._meant[k] = now
-        for column in self._columns:
-            column.settle()
-        for k, row in enumerate(self._rows):
-            if id(row) in grown and _is_beginning(self._row_copies[k], row):
-                self._row_copies[k] = row.copy()
-        for k, (container, read, _) in enumerate(self._parts):
-            if id(container) in grown:
-                before, now = self._part_copies[k], read()
-                keys = type(container) is dict
-                half, middle = (len(before) // 2, len(now) // 2) if keys else (len(before), len(now))
-                if _is_beginning(before[:half], now[:middle]) and _is_beginning(before[half:], now[middle:]):
-                    self._part_copies[k] = now
-
     def count(self) -> int:
         """How much there is to compare."""
-        kinds = (self._gets, self._rows, self._parts, self._keys, self._objects, self._answers)
+        kinds: tuple[list[Any], ...] = (
+            self._gets, self._cells, self._rows, self._numbers, self._parts, self._keys, self._objects, self._answers,
+        )  # fmt: skip
         return sum(map(len, kinds)) + sum(len(column.holders) for column in self._columns)
 
     # ---- comparing ----------------------------------------------------------------------------------
@@ -240,7 +206,9 @@ class Facts:
         """Whether nothing is different, by identity: quick, and wrong where a number has been replaced by an equal."""
         return (
             all(map(is_, [get(name, MISSING) for _, get, name, _ in self._gets], self._meant))
+            and all(cell_content(cell) is meant for cell, meant, _ in self._cells)
             and all(map(Column.holds, self._columns))
+            and all(_are_same(numbers, elements) for numbers, elements, _ in self._numbers)
             and all(map(eq, self._rows, self._row_copies))
             and all(map(is_, map(type, self._objects), self._classes))
             and all(map(eq, map(list, [entry[0] for entry in self._keys]), self._key_copies))
@@ -248,14 +216,24 @@ class Facts:
             and all(ask() == noted for ask, noted, _ in self._answers)
         )
 
-    def conditions(self, name_of: Callable[[Any], str], compared: Collection[int] = ()) -> list[str]:
+    def conditions(
+        self,
+        name_of: Callable[[Any], str],
+        variable_of: Callable[[Any], str],
+        globals_: dict[str, Any],
+        hidden: Collection[str] = (),
+    ) -> list[str]:
         """The same as Python expressions that all hold; they may also raise something when one does not.
 
         Args:
             name_of: makes a name by which the expressions can refer to an object.
-            compared: identities of lists that are compared elsewhere.
+            variable_of: makes the name of a variable that lives in a cell.
+            globals_: the global variables that the expressions can refer to, unless their names are `hidden`.
         """
         found = []
+        for cell, meant, _ in self._cells:
+            content = variable_of(cell) if meant is not MISSING else f"{name_of(cell_content)}({name_of(cell)})"
+            found.append(f"{content} is {name_of(meant)}")
         named: dict[int, set[Any]] = {}
         for column in self._columns:
             found += column.conditions(name_of)
@@ -264,7 +242,9 @@ class Facts:
                     named.setdefault(id(holder), set()).add(column.name)
         for (namespace, get, name, _), meant in zip(self._gets, self._meant):
             key = repr(name) if type(name) is str else name_of(name)  # a constant is quicker to load
-            if type(namespace) is dict and meant is not MISSING:
+            if namespace is globals_ and meant is not MISSING and _is_name(name) and name not in hidden:
+                entry = name
+            elif type(namespace) is dict and meant is not MISSING:
                 entry = f"{name_of(namespace)}[{key}]"
                 named.setdefault(id(namespace), set()).add(name)
             else:
@@ -277,9 +257,9 @@ class Facts:
                 found.append(f"{name_of(len)}({name_of(namespace)}) == {len(known)}")
             else:
                 found.append(f"[*{name_of(namespace)}] == {name_of(known)}")
-        for (container, read, _), copied in zip(self._parts, self._part_copies):
-            if id(container) not in compared:
-                found.append(f"{name_of(_same)}({name_of(read)}(), {name_of(copied)})")
+        found += _same_elements([(numbers, elements) for numbers, elements, _ in self._numbers], name_of)
+        for (_, read, _), copied in zip(self._parts, self._part_copies):
+            found.append(f"{name_of(_same)}({name_of(read)}(), {name_of(copied)})")
         found += [f"{name_of(ask)}() == {name_of(noted)}" for ask, noted, _ in self._answers]
         return found
 
@@ -287,18 +267,28 @@ class Facts:
         """The first thing that is not what it was, in words; empty when there is none."""
         if self.hold():
             return ""
-        self.changed = None
+        self.changed = []
         return self._in_entries() or self._in_classes() or self._in_containers()
 
     def _in_entries(self) -> str:
         for k, (_, get, name, path) in enumerate(self._gets):
             now, meant = get(name, MISSING), self._meant[k]
             if now is not meant and not is_equal(now, meant):
+                self._note_change((id(self._gets[k][0]), name), meant)
                 return describe_difference(spelled(path), meant, now)
             self._meant[k] = now
-        different = next(filter(None, map(Column.difference, self._columns)), "")
-        if different:
-            return different
+        for k, (cell, meant, path) in enumerate(self._cells):
+            now = cell_content(cell)
+            if now is not meant and not is_equal(now, meant):
+                self._note_change((id(cell), path), meant)
+                return describe_difference(spelled(path), meant, now)
+            self._cells[k] = cell, now, path
+        for column in self._columns:
+            index = column.first_difference()
+            if index >= 0:
+                meant, now = column.noted[index], column.content(column.holders[index])
+                self._note_change(column.key, meant)
+                return describe_difference(spelled(column.path(index)), meant, now)
         for k, (namespace, path) in enumerate(self._keys):
             new = [
                 name
@@ -310,10 +300,15 @@ class Facts:
             self._key_copies[k] = list(namespace)
         return ""
 
+    def _note_change(self, key: Any, meant: Any) -> None:
+        """A number that has changed need not be a constant."""
+        if type(meant) is float:
+            self.changed = [key]
+
     def _in_classes(self) -> str:
         for k, thing in enumerate(self._objects):
             now, meant = type(thing), self._classes[k]
-            if _original(now) is not _original(meant):
+            if original_class(now) is not original_class(meant):
                 return f"a captured object was a {meant.__name__}, is a {now.__name__}"
             self._classes[k] = now
         return ""
@@ -322,11 +317,20 @@ class Facts:
         for k, container in enumerate(self._rows):
             if container != self._row_copies[k]:
                 return _describe_parts(spelled(self._row_paths[k]), self._row_copies[k], list(container))
+        for k, (numbers, elements, path) in enumerate(self._numbers):
+            if len(numbers) != len(elements) or not all(map(is_equal, numbers, elements)):
+                self.changed = [("list", id(numbers))]
+                return f"the numbers in the captured {spelled(path)} have changed (pass them as an argument)"
+            self._numbers[k] = numbers, list(numbers), path
         for k, (container, read, path) in enumerate(self._parts):
             now, copied = read(), self._part_copies[k]
             if len(now) != len(copied) or not all(map(is_equal, now, copied)):
                 if type(container) is list and all(type(part) in (int, float) for part in container):
-                    self.changed = container
+                    self.changed = [("list", id(container))]
+                elif type(container) is dict and len(now) == len(copied):
+                    names = list(container)
+                    pairs = zip(names, now[len(names) :], copied[len(names) :])
+                    self.changed = [(id(container), n) for n, a, b in pairs if type(b) is float and not is_equal(a, b)]
                 return _describe_parts(spelled(path), copied, now)
             self._part_copies[k] = now
         for ask, noted, path in self._answers:
@@ -339,6 +343,9 @@ def spelled(path: Path) -> str:
     """The text of a path."""
     if isinstance(path, str):
         return path
+    if callable(path):
+        text: str = path()
+        return text[len(_VARIABLE) :] if text.startswith(_VARIABLE) else text
     around, inside = path
     return spelled(around) + (inside if isinstance(inside, str) else f"[{inside!r}]")
 
@@ -379,20 +386,31 @@ def _same(now: list[Any], meant: list[Any]) -> bool:
     return len(now) == len(meant) and all(map(is_, now, meant))
 
 
-def _is_beginning(before: list[Any], now: list[Any]) -> bool:
-    return len(before) <= len(now) and all(map(is_, before, now))
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and name.isidentifier() and not iskeyword(name)
 
 
-def _others(entries: dict[Any, Any], known: Collection[Any]) -> list[Any]:
-    return [part for name, content in entries.items() for part in (name, None if name in known else content)]
+def _same_elements(lists: list[tuple[Any, list[Any]]], name_of: Callable[[Any], str]) -> list[str]:
+    """Conditions that hold only as long as lists have these elements.
+
+    `==` between lists looks at the identity first, and is ten times as fast as anything else; but it takes 1.0 for 1
+    and -0.0 for 0.0, so whole numbers need to be looked at one by one.  PyPy has no quick `==`, and a quick `is`.
+    """
+    quick, found = [], []
+    for numbers, elements in lists:
+        if type(numbers) is tuple:
+            continue  # which is compared by identity where it lies
+        whole = [index for index, number in enumerate(elements) if not number % 1 or number - number != 0]
+        if PYPY or type(numbers) is not list or len(whole) > _MOST_WHOLE:
+            found.append(f"{name_of(_are_same)}({name_of(numbers)}, {name_of(elements)})")
+        else:
+            quick.append((numbers, elements))
+            found += [f"{name_of(numbers)}[{index}] is {name_of(elements[index])}" for index in whole]
+    if not quick:
+        return found
+    # All in one comparison; elements before those that may be missing.
+    return [f"{name_of([numbers for numbers, _ in quick])} == {name_of([elements for _, elements in quick])}", *found]
 
 
-def _may_replace(now: Any, meant: Any) -> bool:
-    """Whether something is a new object of the kind that was there, such as a function made by the step."""
-    if now is meant or type(now) is not type(meant) or isinstance(now, _COMPARED):
-        return False
-    return type(now) not in (list, dict, set) or len(now) == len(meant) == 0
-
-
-def _original(cls: type) -> type:
-    return getattr(cls, "_mgjit_original", cls)
+def _are_same(numbers: Any, elements: list[Any]) -> bool:
+    return len(numbers) == len(elements) and all(map(is_, numbers, elements))

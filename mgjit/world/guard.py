@@ -1,74 +1,81 @@
-"""What a step captures from around it, checked before every call.
+"""What surrounds a step, compared with what it was when the step was traced.
 
-A traced step has the numbers it captured baked in, and works on the objects it captured.  A guard notes them
-when the step is traced; when one has changed, the step is traced again.
+A compiled call works on the objects, functions and numbers of the trace.  Everything that the survey has met and that
+is no memory of the kernel's is noted (facts.py):
 
-1. Start from the step: its closure variables, the globals that its code names, the instance it is bound to,
-   and the objects among its arguments that are not inputs.
-2. Functions among them, and methods that the code names, are looked into as well.
-3. Numbers are compared by value, other things by identity.  Of dicts, objects and classes the entries that
-   the code names are noted in the same way, a few levels deep; of lists and tuples, numbers only.
-
-These are what changes most often, and they are compared at each call.  Everything else that the step can reach is
-noted by world/surroundings.py.
+1. At each call: variables, and data of which there is little, such as attributes of single objects and short lists.
+2. Now and then: what takes longer to compare than a step takes to run, such as methods, modules and long lists of
+   parameters.  It is compared at each call at first, and then so often that it takes a small part of the time.  What is
+   noticed late is said in a warning.  Where calls follow each other so quickly that to look at the clock would take a
+   good part of their time, they are counted in between.
 """
 
 from __future__ import annotations
 
 import functools
-import marshal
-from collections.abc import Callable, Collection, Iterable, Iterator
-from keyword import iskeyword
-from operator import is_
-from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
+import re
+import warnings
+import zlib
+from collections.abc import Callable, Collection, Iterable
+from operator import itemgetter
+from time import perf_counter
+from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
 from typing import Any
 
-from ..runtime.ffi import PYPY
-from .code import codes, global_names
-from .facts import MISSING, describe_difference, is_equal
-from .places import Place
-from .surroundings import Surroundings
+from ..errors import RetraceWarning, user_stacklevel
+from ..record.progress import tracing_threads
+from ..runtime.live import raw_attributes
+from .code import SEARCHING, read
+from .facts import Column, Facts, describe_difference, is_equal
+from .numeric import is_number
+from .places import Entry, Place, Variable
+from .roles import LONGEST_LIST
+from .shapes import MISSING, cell_content, shape_of
+from .survey import Group, Survey
 
-_COMPARED = (int, float, complex, str, bytes, bool, type(None))
-#: Lists of more numbers than this are not watched: comparing them would take longer than most steps.  They are
-#: copied in at each call (world/walk.py).
-LONGEST_LIST = 1000
-_DEPTH = 3
-#: So many whole numbers of a list are looked at one by one.
-_MOST_WHOLE = 16
+#: Groups of fewer objects are data of which there is little.
+_FEW_OBJECTS = 16
+#: So much data besides variables is compared at each call; variables of functions and classes count only beyond.
+_FEW = 24
+_MANY_VARIABLES = 64
+#: So many seconds may be spent with comparing the rest at each call, or so many calls; then, there is a pause after it
+#: that is so many times as long as it took.
+_FIRST_SECONDS = 0.02
+_FIRST_CALLS = 1000
+_PAUSE = 20.0
+#: Where calls follow each other within so many seconds, so many need not look at the clock after one that has.
+_QUICK_SECONDS = 10e-6
+_COUNTED = 15
 
 
 class Guard:
-    """The captured names of a step and what they meant.
+    """Whether what surrounds a step is what it was.
 
     Args:
-        function: the step.
-        objects: arguments that are not inputs.
+        survey: of the step; everything is as it was then.
+        looked_after: (identity of the holder, name) of the places that are memory of the kernel, or copied; the name is
+            None for all elements of a list.
     """
 
-    def __init__(self, function: Callable[..., Any], objects: Iterable[Any] = ()) -> None:
-        self._namespaces: list[tuple[Any, Any, Any, str]] = []
-        self._cells: list[tuple[Any, Any, Any, str]] = []
-        self._lists: list[tuple[Any, bytes, str, list[Any]]] = []  # with the elements
+    def __init__(self, survey: Survey, looked_after: Collection[tuple[int, Any]] = ()) -> None:
+        names: Any = survey.names
+        self._often, self._rarely = Facts(names), Facts(names)
+        self._often.all_names = self._rarely.all_names = survey.all_names
         self._places: list[tuple[Place, Any]] = []
         self._others: list[Callable[[], str]] = []
-        self._names: set[Any] = set()
-        self._objects: list[Any] = []
-        self._seen: set[int] = set()
-        #: The class of a namespace that is one, by its identity.
-        self._owners: dict[int, type] = {}
-        #: The list of numbers that was found to have changed, if that was the difference.
-        self.changed: Any = None
+        self._looked_after = looked_after
+        #: Keys of the numbers that were found to have changed, if that was the difference: they are no constants.
+        self.changed: list[Any] = []
         #: Whether the step cannot be used again as it was traced.
         self.expired = False
-        roots = [("the step", function), ("self", getattr(function, "__self__", None))]
-        roots += [("an argument", thing) for thing in objects]
-        if not isinstance(function, (FunctionType, MethodType)):
-            self._names.add("__call__")
-        self._read_functions([thing for _, thing in roots])
-        for name, thing in roots:
-            self._watch_inside(thing, name, 0)
-        self._surroundings = Surroundings(function, objects)
+        self._spent, self._compared, self._next, self._skipped = 0.0, 0, 0.0, False
+        self._looked, self._counted = 0.0, 0
+        #: So many of the counted calls are still to come: they need not look at the clock.
+        self._left = CellType(0)
+        self._note_variables(survey)
+        self._note_objects(survey)
+        self._note_containers(survey)
+        self._note_code(survey)
 
     def watch(self, places: Iterable[tuple[Place, Any]]) -> None:
         """Watch these as well, given with what lies there."""
@@ -78,55 +85,167 @@ class Guard:
         """Also ask this, which looks at something in each call of its own accord, for a difference in words."""
         self._others.append(difference)
 
-    def settle(self, places: Collection[tuple[int, Any]], grown: Collection[int]) -> None:
-        """After the trace.
+    # ---- what is noted ----------------------------------------------------------------------------------------
 
-        Args:
-            places: what lies there need not be watched, given by the identity of what holds it and its name.
-            grown: identities of containers to which the step adds elements, only while it is traced.
-        """
-        self._namespaces = [
-            entry
-            for entry in self._namespaces
-            if (id(self._owners.get(id(entry[0]), entry[0])), entry[1]) not in places
-        ]
-        self._cells = [entry for entry in self._cells if (id(entry[0]), entry[1]) not in places]
-        self._lists = [entry for entry in self._lists if (id(entry[0]), None) not in places]
-        self._surroundings.settle(places, grown)
+    def _note_variables(self, survey: Survey) -> None:
+        many = len(survey.variables) > _MANY_VARIABLES
+        for place, content in survey.variables.values():
+            if place.key in self._looked_after:
+                continue
+            is_code = isinstance(content, (ModuleType, BuiltinFunctionType)) or (
+                many and isinstance(content, (FunctionType, type))
+            )
+            facts = self._rarely if is_code else self._often
+            if isinstance(place, Variable):
+                facts.cell(place.holder, content, place.name)
+            elif isinstance(place, Entry):
+                facts.entry(place.holder, place.name, _short(place))
+        for function in survey.functions:
+            self._note_missing(function, survey)
 
-    def objects(self) -> list[Any]:
-        """The captured objects."""
-        return self._objects
+    def _note_missing(self, function: FunctionType, survey: Survey) -> None:
+        """Names that mean something of Python's own, a module, or nothing yet."""
+        namespace = function.__globals__
+        for name in read(function.__code__).variables:
+            meant = namespace.get(name, MISSING)
+            if meant is MISSING:
+                self._rarely.entry(namespace, name, name)
+                builtin = namespace.get("__builtins__")
+                builtin = vars(builtin) if isinstance(builtin, ModuleType) else builtin
+                if isinstance(builtin, dict) and name in builtin:
+                    self._rarely.entry(builtin, name, name)
+            elif isinstance(meant, ModuleType):
+                self._rarely.entry(namespace, name, name)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            if cell_content(cell) is MISSING:
+                self._rarely.cell(cell, MISSING, name)
+
+    def _note_objects(self, survey: Survey) -> None:
+        for group in survey.groups.values():
+            facts = self._often if len(group.things) < _FEW_OBJECTS and self._has_room() else self._rarely
+            self._note_group(group, facts, survey)
+            self._rarely.classes_of(group.things, group.kind)
+
+    def _note_group(self, group: Group, facts: Facts, survey: Survey) -> None:
+        every = survey.all_names or not group.is_user()
+        paths = [(place.describe, "") for place in group.places]
+        for slot, contents in group.slots:
+            if every or slot.name in survey.names:
+                self._column(facts, Column(group.things, slot.read, slot.name, paths, group.kind, contents))
+        owners = [(own, path) for own, path in zip(map(raw_attributes, group.things), paths) if own is not None]
+        spaces, paths = [own for own, _ in owners], [path for _, path in owners]
+        for name in dict.fromkeys(name for own in spaces for name in own):
+            if every or name in survey.names:
+                self._column(facts, Column(spaces, itemgetter(name), name, paths, group.kind))
+        if spaces:
+            self._rarely.keys(spaces, paths)
+
+    def _column(self, facts: Facts, column: Column) -> None:
+        if column.without(self._looked_after):
+            facts.column(column)
+
+    def _note_containers(self, survey: Survey) -> None:
+        for shape, thing, copied, place in survey.containers():
+            kind, path = type(thing), (place.describe, "")
+            if (id(thing), None) in self._looked_after:
+                self._rarely.answer(thing.__len__, (path, "'s length"))
+            elif kind in (list, tuple) and copied and len(copied) <= LONGEST_LIST and all(map(is_number, copied)):
+                (self._often if self._has_room() else self._rarely).numbers(thing, path)
+            elif kind is dict and (known := {name for holder, name in self._looked_after if holder == id(thing)}):
+                self._rarely.parts(thing, functools.partial(_others, thing, known), path)
+            elif kind is list and all(map(_is_told_by_identity, set(map(type, copied)))):
+                self._rarely.row(thing, path)
+            elif shape is shape_of(tuple) or (not copied and shape.restore is None):
+                continue
+            else:
+                facts = self._often if len(copied) < _FEW_OBJECTS and self._has_room() else self._rarely
+                facts.parts(thing, functools.partial(_parts, shape.copy, thing), path)
+        for thing, place in survey.buffers:
+            self._rarely.answer(functools.partial(_checksum, thing), (place.describe, ""))
+
+    def _note_code(self, survey: Survey) -> None:
+        for function in survey.functions:
+            path = f"{function.__name__}'s code and defaults"
+            self._rarely.parts(function, functools.partial(_of_function, function), path)
+            if not SEARCHING.isdisjoint(read(function.__code__).names):
+                words = {word for text in read(function.__code__).names for word in re.findall(r"\w+", text)}
+                for name in sorted(words & function.__globals__.keys()):
+                    if (id(function.__globals__), name) not in self._looked_after:
+                        self._rarely.entry(function.__globals__, name, name)
+        for kind, members in survey.classes.items():
+            for name, member in members.items():
+                if (id(kind), name) not in self._looked_after:
+                    is_data = not callable(member) and not hasattr(type(member), "__get__")
+                    facts = self._often if is_data and self._has_room() else self._rarely
+                    facts.entry(vars(kind), name, f"{kind.__name__}.{name}", kind)
+            self._rarely.keys([vars(kind)], [kind.__name__])
+        for function in survey.functions_with_attributes():
+            for name in vars(function):
+                if (id(vars(function)), name) not in self._looked_after:
+                    self._often.entry(vars(function), name, f"{function.__name__}.{name}")
+            self._rarely.keys([vars(function)], [function.__name__])
+
+    def _has_room(self) -> bool:
+        return self._often.count() - self._often.variables < _FEW
+
+    # ---- comparing --------------------------------------------------------------------------------------------
 
     def difference(self) -> str:
-        """The first captured thing that is not what it was, in words; empty when there is none."""
+        """The first captured thing that is not what it was, in words; empty when there is none, or it is not time."""
+        self.changed = []
         if self.expired:
             return "numbers that were None or ints before the first call are floats now"
-        for namespace, name, meant, path in self._namespaces:
-            now = namespace.get(name, MISSING)
-            if now is not meant and not is_equal(now, meant):
-                return describe_difference(path, meant, now)
-        for cell, _, meant, path in self._cells:
-            now = _content(cell)
-            if now is not meant and not is_equal(now, meant):
-                return describe_difference(path, meant, now)
+        found = self._often.difference()
+        if found:
+            self.changed = self._often.changed
+            return found
         for place, meant in self._places:
             now = _lying_at(place)
             if now is not meant and not is_equal(now, meant):
                 return describe_difference(place.describe(), meant, now)
-        for numbers, meant, path, _ in self._lists:
-            if _contents(numbers) != meant:
-                self.changed = numbers
-                return f"the numbers in the captured {path} have changed (pass them as an argument)"
-        found = next(filter(None, (difference() for difference in self._others)), "")
-        if not found:
-            found = self._surroundings.difference()
-            self.changed = self._surroundings.changed
+        return next(filter(None, (difference() for difference in self._others)), "") or self._rare_difference()
+
+    def _rare_difference(self) -> str:
+        if self._seem_same():
+            return ""
+        found = self._rarely.difference()
+        self.changed = self._rarely.changed
+        if found and self._skipped:
+            warnings.warn(
+                f"{found}. Calls shortly before this one have not noticed, because to compare all that the step "
+                "captures takes longer than to run it: call step.clear() after such a change.",
+                RetraceWarning,
+                stacklevel=user_stacklevel(),
+            )
         return found
 
     def look_at_everything(self) -> None:
         """Let the next comparison include what is otherwise compared from time to time."""
-        self._surroundings.look_at_everything()
+        self._next = 0.0
+
+    def _seem_same(self) -> bool:
+        """Whether there is no difference in what is not compared at each call, as far as it is time to look."""
+        now = perf_counter()
+        left = self._left
+        if now < self._next:
+            calls = self._counted - left.cell_contents or 1
+            is_quick = now - self._looked < _QUICK_SECONDS * calls
+            self._counted = left.cell_contents = _COUNTED if is_quick else 0
+            self._looked, self._skipped = now, True
+            return True
+        self._counted = left.cell_contents = 0
+        if tracing_threads:  # code is exchanged at the moment
+            self._skipped = True
+            return True
+        if not self._rarely.hold():
+            return False
+        self._looked = then = perf_counter()
+        self._spent += then - now
+        self._compared += 1
+        if self._spent > _FIRST_SECONDS or self._compared > _FIRST_CALLS:
+            self._next = then + _PAUSE * (then - now)
+        self._skipped = False
+        return True
 
     def conditions(
         self,
@@ -144,119 +263,23 @@ class Guard:
             variable_of: makes the name of a variable that lives in a cell.
             namespace: of the global variables that the expressions can refer to, unless their names are `hidden`.
         """
-        found = []
-        for entries, name, meant, _ in self._namespaces:
-            key = repr(name) if type(name) is str else name_of(name)  # a constant is quicker to load
-            if entries is namespace and name.isidentifier() and not iskeyword(name) and name not in hidden:
-                entry = name
-            elif type(entries) in (dict, MappingProxyType) and meant is not MISSING:
-                entry = f"{name_of(entries)}[{key}]"
-            elif type(entries) is dict:
-                found.append(f"{key} not in {name_of(entries)}")
-                continue
-            else:
-                entry = f"{name_of(entries.get)}({key}, {name_of(MISSING)})"
-            found.append(f"{entry} is {name_of(meant)}")
-        for cell, _, meant, _ in self._cells:
-            content = variable_of(cell) if meant is not MISSING else f"{name_of(_content)}({name_of(cell)})"
-            found.append(f"{content} is {name_of(meant)}")
-        found += [f"{place.expression(name_of)} is {name_of(meant)}" for place, meant in self._places]
-        found += _same_elements([(x, elements) for x, _, _, elements in self._lists if type(x) is not tuple], name_of)
-        compared = {id(numbers) for numbers, *_ in self._lists}
-        found += self._surroundings.conditions(name_of, variable_of, compared)
+        left = variable_of(self._left)
+        found = [
+            *self._often.conditions(name_of, variable_of, namespace, hidden),
+            *(f"{place.expression(name_of)} is {name_of(meant)}" for place, meant in self._places),
+            f"(({left} := {left} - 1) >= 0 or {name_of(self._seem_same)}())",
+        ]
         return list(dict.fromkeys(found))
 
-    # ---- 1 and 2: the code ------------------------------------------------------------------------
 
-    def _read_functions(self, roots: Iterable[Any]) -> None:
-        """Note what the code of a function, and of the functions it names, captures and names."""
-        pending = list(roots)
-        seen: set[int] = set()
-        while pending:
-            thing = pending.pop()
-            if id(thing) in seen:
-                continue
-            seen.add(id(thing))
-            function = getattr(getattr(thing, "__wrapped__", thing), "__func__", getattr(thing, "__wrapped__", thing))
-            if _has_code(function) and not _is_ours(function.__module__):
-                self._names.update(_names_and_constants(function.__code__))
-                for owner, name, meant in _captured(function):
-                    entry = (owner, name, meant, str(name))
-                    (self._namespaces if isinstance(owner, dict) else self._cells).append(entry)
-                    self._objects.append(meant)
-                    self._watch_inside(meant, str(name), 0)
-                    pending.append(meant)
-            elif isinstance(thing, functools.partial):
-                pending += [thing.func, *thing.args, *thing.keywords.values()]
-            elif not isinstance(thing, _COMPARED) and not _is_ours(type(thing).__module__):
-                members = {name: member for cls in reversed(type(thing).__mro__) for name, member in vars(cls).items()}
-                pending += [members[n] for n in self._names & members.keys() if isinstance(members[n], FunctionType)]
-
-    # ---- 3: containers ------------------------------------------------------------------------------
-
-    def _watch_inside(self, thing: Any, path: str, depth: int) -> None:
-        skipped = (*_COMPARED, ModuleType, FunctionType, MethodType, BuiltinFunctionType)
-        if depth > _DEPTH or id(thing) in self._seen or isinstance(thing, skipped) or _is_ours(type(thing).__module__):
-            return
-        self._seen.add(id(thing))
-        if isinstance(thing, (list, tuple)):
-            if 0 < len(thing) <= LONGEST_LIST and all(isinstance(x, (int, float)) for x in thing):
-                self._lists.append((thing, _contents(thing), path, list(thing)))
-            elif (
-                thing
-                and all(isinstance(x, (list, tuple)) for x in thing)
-                and len(thing) * len(thing[0]) <= LONGEST_LIST
-            ):
-                for index, row in enumerate(thing):
-                    self._watch_inside(row, f"{path}[{index}]", depth + 1)
-            return
-        if isinstance(thing, dict):
-            self._watch_entries(thing, f"{path}[{{!r}}]", depth)
-            return
-        own, shared = getattr(thing, "__dict__", None), getattr(type(thing), "__dict__", {})
-        self._owners[id(shared)] = type(thing)
-        if isinstance(thing, type):
-            self._owners[id(own)] = thing
-        self._watch_entries(shared, f"{path}.{{}}", depth)
-        if own is not None:
-            self._watch_entries(own, f"{path}.{{}}", depth)
-            # An attribute of the class may come to be hidden by one of the object.
-            hidden = [name for name in self._names if name in shared and name not in own]
-            self._namespaces += [(own, name, MISSING, f"{path}.{name}") for name in hidden]
-
-    def _watch_entries(self, namespace: Any, form: str, depth: int) -> None:
-        for name in self._names:
-            meant = namespace.get(name, MISSING)
-            if meant is MISSING or isinstance(meant, (FunctionType, property, classmethod, staticmethod)):
-                continue
-            self._namespaces.append((namespace, name, meant, form.format(name)))
-            self._watch_inside(meant, form.format(name), depth + 1)
+def _is_told_by_identity(kind: Any) -> bool:
+    return kind.__eq__ is object.__eq__
 
 
-def _has_code(function: Any) -> bool:
-    # PyPy's built-in functions are functions with a code object that names nothing.
-    return isinstance(function, FunctionType) and hasattr(function.__code__, "co_names")
-
-
-def _is_ours(module: Any) -> bool:
-    return isinstance(module, str) and module.split(".")[0] == "mgjit"
-
-
-def _captured(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
-    for cell, name in zip(function.__closure__ or (), function.__code__.co_freevars):
-        yield cell, name, _content(cell)
-    namespace = function.__globals__
-    for name in global_names(function.__code__):
-        meant = namespace.get(name, MISSING)
-        # builtins and modules are not captured state
-        if meant is not MISSING and not isinstance(meant, (ModuleType, BuiltinFunctionType)):
-            yield namespace, name, meant
-
-
-def _names_and_constants(code: CodeType) -> Iterator[Any]:
-    for inner in codes(code):
-        yield from inner.co_names
-        yield from (constant for constant in inner.co_consts if isinstance(constant, (str, int)))
+def _short(place: Place) -> Any:
+    """The path of a variable: its name."""
+    text = place.describe()
+    return text[len("the variable ") :] if text.startswith("the variable ") else text
 
 
 def _lying_at(place: Place) -> Any:
@@ -266,40 +289,25 @@ def _lying_at(place: Place) -> Any:
         return MISSING
 
 
-def _same_elements(lists: list[tuple[Any, list[Any]]], name_of: Callable[[Any], str]) -> list[str]:
-    """Conditions that hold only as long as lists have these elements.
-
-    `==` between lists looks at the identity first, and is ten times as fast as anything else; but it takes 1.0 for 1
-    and -0.0 for 0.0, so whole numbers need to be looked at one by one.  PyPy has no quick `==`, and a quick `is`.
-    """
-    quick, found = [], []
-    for numbers, elements in lists:
-        whole = [index for index, number in enumerate(elements) if not number % 1 or number - number != 0]
-        if PYPY or type(numbers) is not list or len(whole) > _MOST_WHOLE:
-            found.append(f"{name_of(_are_same)}({name_of(numbers)}, {name_of(elements)})")
-        else:
-            quick.append((numbers, elements))
-            found += [f"{name_of(numbers)}[{index}] is {name_of(elements[index])}" for index in whole]
-    if not quick:
-        return found
-    # All in one comparison; elements before those that may be missing.
-    return [f"{name_of([numbers for numbers, _ in quick])} == {name_of([elements for _, elements in quick])}", *found]
+def _others(entries: dict[Any, Any], known: Collection[Any]) -> list[Any]:
+    return [part for name, content in entries.items() for part in (name, None if name in known else content)]
 
 
-def _are_same(numbers: Any, elements: list[Any]) -> bool:
-    return len(numbers) == len(elements) and all(map(is_, numbers, elements))
+def _parts(copy: Callable[[Any], Any], thing: Any) -> list[Any]:
+    """The contents of a container in order, keys of a dict included."""
+    parts = copy(thing)
+    return [*parts, *parts.values()] if type(parts) is dict else list(parts)
 
 
-def _content(cell: Any) -> Any:
+def _of_function(function: FunctionType) -> list[Any]:
+    # The tuple and dict around the defaults may be made anew whenever they are asked for.
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    return [function.__code__, *defaults]
+
+
+def _checksum(thing: Any) -> int:
+    """Tells contents of buffers apart, which may be long."""
     try:
-        return cell.cell_contents
-    except ValueError:
-        return MISSING
-
-
-def _contents(numbers: Any) -> bytes:
-    """The kinds and bits of numbers: unlike `==`, it tells 0.0 from -0.0 and 1 from 1.0."""
-    try:
-        return marshal.dumps(list(numbers), 2)
-    except ValueError:  # of a class that derives from int or float
-        return repr([(type(number), number) for number in numbers]).encode()
+        return zlib.crc32(thing)
+    except (BufferError, TypeError, ValueError):  # not contiguous, or of objects
+        return zlib.crc32(thing.tobytes())

@@ -21,7 +21,11 @@ _plain_types: dict[type, type | None] = {float: float, int: int, bool: None}
 
 def is_number(thing: Any) -> bool:
     """Whether something computes like a plain float or int."""
-    kind = type(thing)
+    return is_number_type(type(thing))
+
+
+def is_number_type(kind: type) -> bool:
+    """Whether objects of a type compute like a plain float or int."""
     if kind not in _plain_types:
         _plain_types[kind] = _plain_type(kind)
     return _plain_types[kind] is not None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from keyword import iskeyword
 from typing import Any
 
-from ..runtime.live import Field, slot
+from ..runtime.live import Field, original_class, raw_attributes, slot
 
 
 class Place:
@@ -23,7 +23,7 @@ class Place:
 
     @property
     def key(self) -> tuple[Any, Any]:
-        """What tells it from other places."""
+        """Its identity: equal for places that are the same."""
         return id(self.holder), self.name
 
     @property
@@ -42,6 +42,10 @@ class Place:
 
     def write(self, thing: Any) -> None:
         """Put something there."""
+        raise NotImplementedError
+
+    def delete(self) -> None:
+        """Let nothing lie there."""
         raise NotImplementedError
 
     def describe(self) -> str:
@@ -65,13 +69,13 @@ class Entry(Place):
     """An entry of a dict of the user's, or of a module's variables.
 
     Args:
-        text: for messages.
+        text: for messages, where there is no parent.
         parent: where the dict lies.
     """
 
     __slots__ = ("parent", "text")
 
-    def __init__(self, holder: dict[Any, Any], name: Any, text: str, parent: Place | None = None) -> None:
+    def __init__(self, holder: dict[Any, Any], name: Any, text: str = "", parent: Place | None = None) -> None:
         super().__init__(holder, name)
         self.text, self.parent = text, parent
 
@@ -87,8 +91,11 @@ class Entry(Place):
     def write(self, thing: Any) -> None:
         self.holder[self.name] = thing
 
+    def delete(self) -> None:
+        del self.holder[self.name]
+
     def describe(self) -> str:
-        return self.text
+        return self.text if self.parent is None else f"{self.parent.describe()}[{self.name!r}]"
 
 
 class Attribute(Place):
@@ -106,15 +113,14 @@ class Attribute(Place):
 
     @property
     def kind(self) -> Any:
-        kind = type(self.holder)
-        return getattr(kind, "_mgjit_original", kind), self.name
+        return original_class(type(self.holder)), self.name
 
     def expression(self, name_of: Callable[[Any], str]) -> str:
         if self._is_plain():
             return f"{name_of(self.holder)}.{self.name}"
         if self.field.is_slot:
             return f"{name_of(self.field.read)}({name_of(self.holder)})"
-        return f"{name_of(self.holder)}.__dict__[{name_of(self.name)}]"
+        return f"{name_of(raw_attributes)}({name_of(self.holder)})[{name_of(self.name)}]"
 
     def assignment(self, name_of: Callable[[Any], str], content: str) -> str:
         if self.field.is_slot and not self._is_plain():
@@ -156,6 +162,21 @@ class ClassAttribute(Place):
         return f"{self.holder.__name__}.{self.name}"
 
 
+class FunctionDefaults(Place):
+    """The defaults of the parameters of a function, by position and by name."""
+
+    __slots__ = ()
+
+    def read(self) -> Any:
+        return self.holder.__defaults__, self.holder.__kwdefaults__
+
+    def write(self, thing: Any) -> None:
+        self.holder.__defaults__, self.holder.__kwdefaults__ = thing
+
+    def describe(self) -> str:
+        return f"the defaults of {self.holder.__name__}"
+
+
 class Variable(Place):
     """A variable of an enclosing function."""
 
@@ -172,6 +193,9 @@ class Variable(Place):
 
     def write(self, thing: Any) -> None:
         self.holder.cell_contents = thing
+
+    def delete(self) -> None:
+        del self.holder.cell_contents
 
     def describe(self) -> str:
         return f"the variable {self.name}"

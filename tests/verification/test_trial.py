@@ -211,11 +211,9 @@ def test_06_the_later_call_cannot_be_predicted() -> None:
 def test_07_division_by_zero_is_as_in_every_other_call() -> None:
     """Plain Python raises; compiled arithmetic goes on with inf, in the call that is compared as well."""
     p = mgjit.Value(1.0)
-    log: list[int] = []
 
     @mgjit.compile
     def step(x: float) -> Any:
-        log.append(1)
         p.data = p.data + 1.0
         return 1.0 / x
 
@@ -224,7 +222,6 @@ def test_07_division_by_zero_is_as_in_every_other_call() -> None:
         step(1.0)
     assert [step(0.0), step(0.0)] == [float("inf")] * 2
     assert p.data == 4.0
-    assert log == [1]
     assert step.stats.compared_calls == 0
     assert step(2.0) == 0.5
     assert step.stats.compared_calls == 1
@@ -233,20 +230,17 @@ def test_07_division_by_zero_is_as_in_every_other_call() -> None:
 def test_08_a_refused_call_does_nothing() -> None:
     """An index out of range, at the call that would be compared."""
     table = [mgjit.Value(float(k)) for k in range(4)]
-    seen = []
 
     @mgjit.compile
     def step(k: int) -> Any:
-        seen.append(1)
         return table[k] * 2.0
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert step(1) == 2.0
-    before = len(seen)
     with pytest.raises(IndexRangeError):
         step(7)
-    assert len(seen) == before
+    assert step.stats.calls == 1
     assert step(3) == 6.0
     assert step.stats.compared_calls == 1
 

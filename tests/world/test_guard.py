@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 from mgjit.world.guard import Guard
+from mgjit.world.survey import Survey
 
 SCALE: Any = 2.0
 OTHER = 1.0
+
+
+def guard_of(function: Any, objects: Any = ()) -> Guard:
+    return Guard(Survey(function, [("an argument", thing) for thing in objects]))
 
 
 def uses_global(x: float) -> float:
@@ -35,7 +40,7 @@ def scale() -> Any:
 def test_01_a_global(function: Any, changed: Any, scale: None) -> None:
     """Another value or type is a difference that names it."""
     global SCALE
-    guard = Guard(function)
+    guard = guard_of(function)
     assert guard.difference() == ""
     SCALE = changed
     assert "SCALE was 2.0, is" in guard.difference()
@@ -53,7 +58,7 @@ def test_02_equality_is_of_bits(before: Any, after: Any, same: bool) -> None:
     def step() -> Any:
         return value
 
-    guard = Guard(step)
+    guard = guard_of(step)
     value = after
     assert (guard.difference() == "") is same
 
@@ -65,7 +70,7 @@ def test_03_objects_are_compared_by_identity() -> None:
     def step() -> Any:
         return items
 
-    guard = Guard(step)
+    guard = guard_of(step)
     assert guard.difference() == ""
     items = [1.0]
     assert "items is another object" in guard.difference()
@@ -75,7 +80,7 @@ def test_04_names_that_go_and_come() -> None:
     """A deleted global is a difference, and so is one that was missing."""
     namespace: dict[str, Any] = {"__name__": "somewhere", "k": 1.0}
     exec("def step(x): return x * k + later if x > 5 else x", namespace)  # noqa: S102
-    guard = Guard(namespace["step"])
+    guard = guard_of(namespace["step"])
     namespace["later"] = 3.0
     assert guard.difference() == "the captured later has been set"
     del namespace["later"], namespace["k"]
@@ -85,7 +90,7 @@ def test_04_names_that_go_and_come() -> None:
 def test_05_unrelated_globals_do_not_matter() -> None:
     """Only names that the functions use."""
     global OTHER
-    guard = Guard(calls_helper)
+    guard = guard_of(calls_helper)
     OTHER = 5.0
     assert guard.difference() == ""
     OTHER = 1.0
@@ -100,10 +105,10 @@ def test_06_empty_cells_recursion_and_cycles() -> None:
     def second(x: float) -> float:
         return first(x) + late
 
-    guard = Guard(first)
+    guard = guard_of(first)
     assert guard.difference() == ""
     late = 1.0
-    assert Guard(first).difference() == ""
+    assert guard_of(first).difference() == ""
 
 
 def test_07_decorated_and_bound_functions() -> None:
@@ -123,7 +128,7 @@ def test_07_decorated_and_bound_functions() -> None:
         def method(self) -> float:
             return rate
 
-    guards = [Guard(outer), Guard(Thing().method)]
+    guards = [guard_of(outer), guard_of(Thing().method)]
     rate = 2.0
     assert all("rate" in guard.difference() for guard in guards)
 
@@ -138,7 +143,7 @@ def test_08_conditions() -> None:
     def step(x: float) -> float:
         return float(helper(x)) * numbers[0] * rate
 
-    guard = Guard(step)
+    guard = guard_of(step)
     named: dict[str, Any] = {}
     cells: dict[str, Any] = {}
 
@@ -203,7 +208,7 @@ def test_09_conditions_of_lists(before: list[Any], index: int, after: Any, same:
         named[f"_{len(named)}"] = thing
         return f"_{len(named) - 1}"
 
-    conditions = Guard(step).conditions(name_of, lambda cell: name_of(cell.cell_contents), {}, [])
+    conditions = guard_of(step).conditions(name_of, lambda cell: name_of(cell.cell_contents), {}, [])
 
     def hold() -> bool:
         return all(eval(condition, dict(named)) for condition in conditions)  # noqa: S307

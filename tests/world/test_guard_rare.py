@@ -1,4 +1,4 @@
-"""What is around a step: noted, compared, and how often."""
+"""world/guard.py: what is compared now and then, and how often."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from mgjit.errors import RetraceWarning
-from mgjit.world import surroundings
-from mgjit.world.surroundings import Surroundings
+from mgjit.world import guard
+from mgjit.world.guard import Guard
+from mgjit.world.survey import Survey
 
 
 class Part:
@@ -31,10 +32,8 @@ def around(parts: list[Part], more: Any) -> Any:
     return step
 
 
-def settled(step: Any) -> Surroundings:
-    found = Surroundings(step, ())
-    found.settle((), ())
-    return found
+def settled(step: Any) -> Guard:
+    return Guard(Survey(step))
 
 
 def test_01_differences_are_named() -> None:
@@ -78,7 +77,7 @@ def test_03_the_conditions_are_the_same() -> None:
         names[f"n{len(names)}"] = thing
         return f"n{len(names) - 1}"
 
-    conditions = found.conditions(name_of, lambda cell: name_of(cell.cell_contents), ())
+    conditions = found.conditions(name_of, lambda cell: name_of(cell.cell_contents), {}, ())
     assert len(conditions) > 1
     assert all(eval(condition, names) for condition in conditions)  # noqa: S307
     space.rate = 2.0
@@ -88,7 +87,7 @@ def test_03_the_conditions_are_the_same() -> None:
 def test_04_what_is_noticed_late_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the first calls, much data is compared less often; a difference then comes with a warning."""
     times = iter(range(1000))
-    monkeypatch.setattr(surroundings, "perf_counter", lambda: float(next(times)))
+    monkeypatch.setattr(guard, "perf_counter", lambda: float(next(times)))
     parts = [Part() for _ in range(50)]
     found = settled(around(parts, []))
     assert found.difference() == ""
@@ -101,8 +100,7 @@ def test_04_what_is_noticed_late_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_05_what_is_looked_after_elsewhere() -> None:
     """Numbers that live in a kernel's memory do not count; the length of their list does."""
     numbers = [1.0, 2.0]
-    found = Surroundings(around([], numbers), ())
-    found.settle({(id(numbers), None)}, ())
+    found = Guard(Survey(around([], numbers)), {(id(numbers), None)})
     numbers[0] = 5.0
     assert found.difference() == ""
     numbers.append(3.0)
@@ -112,8 +110,8 @@ def test_05_what_is_looked_after_elsewhere() -> None:
 def test_06_quick_calls_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two looks at the clock where calls follow each other quickly, and only there."""
     clock = [0.0]
-    monkeypatch.setattr(surroundings, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(surroundings, "_FIRST_CALLS", 0)
+    monkeypatch.setattr(guard, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(guard, "_FIRST_CALLS", 0)
     parts = [Part() for _ in range(50)]
     found = settled(around(parts, []))
     cells: list[Any] = []
@@ -127,9 +125,9 @@ def test_06_quick_calls_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         cells.append(cell)
         return "left"
 
-    (condition,) = found.conditions(name_of, variable_of, ())
+    condition = found.conditions(name_of, variable_of, {}, ())[-1]
     looks: list[float] = []
-    (asked,) = names
+    asked = list(names)[-1]
     ask = names[asked]
 
     def look() -> bool:
@@ -177,8 +175,7 @@ def test_07_objects_of_one_class() -> None:
     def step(x: float) -> float:
         return sum(part.scale for part in parts) + sum(owner.scale for owner in owners) * x
 
-    found = Surroundings(step, ())
-    found.settle({(id(parts[5]), "scale"), (id(vars(owners[1])), "scale")}, ())
+    found = Guard(Survey(step), {(id(parts[5]), "scale"), (id(vars(owners[1])), "scale")})
     assert found.difference() == ""
     parts[5].scale, owners[1].scale = 6.0, 7.0
     assert found.difference() == ""

@@ -1,0 +1,617 @@
+"""The survey: everything that a call of a step can reach, found by one walk without running it.
+
+1. Start from the step and from the objects that it is given.  Code comes first: reading functions (code.py) says which
+   variables, attributes and methods can be reached at all, and new names reopen what has been passed by.
+2. Then data, depth first and in the order of the containers, so that parameters come in the order in which they lie.
+   Every type is taken apart by shapes.py.  Of the user's objects and classes the attributes that the code mentions
+   count, of containers and of objects of libraries everything.  Libraries and the standard library are not walked into.
+3. Of everything that can be changed there is a copy from before the trace.  `changes` compares by identity, `restore`
+   puts everything back.
+
+Which of the places hold numbers that the step may change is decided by roles.py; guard.py watches the others.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import random
+import re
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from types import FunctionType, MethodType, ModuleType, SimpleNamespace
+from typing import Any
+
+from ..engine.nn import Module
+from ..runtime.live import Field, entry_of, original_class, raw_attributes
+from ..runtime.live import slot as member_of
+from .code import COMPUTED, SEARCHING, captured, read
+from .ownership import is_module_of_python, is_module_of_user, is_of_user
+from .places import Attribute, ClassAttribute, Element, Entry, FunctionDefaults, Place, Root, Variable
+from .shapes import (
+    HEAP_TYPE,
+    MISSING,
+    OPAQUE,
+    PROXIES,
+    Shape,
+    buffer_bytes,
+    cell_content,
+    content_of,
+    for_each_class,
+    is_bag,
+    is_buffer,
+    is_same,
+    leads_nowhere,
+    put_back_buffer,
+    shape_of,
+    slots_of,
+)
+
+#: Objects of these libraries' own are not looked into: they lead to the whole interpreter, and hold no numbers.
+_OUTSIDE = frozenset({
+    "logging", "_io", "io", "threading", "subprocess", "socket", "ssl", "sqlite3", "asyncio", "concurrent",
+    "multiprocessing", "importlib", "zipimport", "inspect", "traceback", "ctypes", "_ctypes", "cffi", "_cffi_backend",
+    "argparse", "unittest", "doctest", "pathlib", "re", "typing", "abc", "_abc", "ast", "decimal", "fractions",
+    "datetime", "numpy", "torch", "jax", "pandas", "matplotlib", "tqdm", "pytest", "_pytest", "IPython", "ipykernel",
+    "mgjit", "select", "selectors", "tempfile", "warnings", "weakref._remove",
+})  # fmt: skip
+#: Classes of these modules whose objects are bags of attributes of the user's.
+_BAGS = frozenset({("argparse", "Namespace"), ("threading", "local"), ("_thread", "_local")})
+
+
+@dataclass(eq=False)
+class Group:
+    """The objects of one class, in the order in which they were met.
+
+    Attributes:
+        kind: the class; of objects that live in a kernel's memory, the one that they have there.
+        things, places: the objects, and where each lies.
+        named: how many of the survey's names each was looked at for.
+        copies: the dict of each, as it was; None for objects without one.
+        slots: for each slot of the class, what each object had in it.
+    """
+
+    kind: type
+    things: list[Any] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    named: list[int] = field(default_factory=list)
+    copies: list[dict[str, Any] | None] = field(default_factory=list)
+    slots: list[tuple[Field, list[Any]]] = field(default_factory=list)
+
+    def entry(self, name: str) -> Field:
+        """The field that is an entry of the dict of each object."""
+        return _entry_field(self.kind, name)
+
+    def is_user(self) -> bool:
+        """Whether only the attributes that the code mentions count."""
+        return _is_user_kind(self.kind)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One place that does not hold what it held before.
+
+    Attributes:
+        place: where; of sets and of what has grown, the container.
+        before, now: MISSING for what was not, or is not there.
+        holder: of elements and entries, the container.
+        is_growth: whether `before` is what a container held, and `now` what has come to it.
+    """
+
+    place: Place
+    before: Any
+    now: Any
+    holder: Any = None
+    is_growth: bool = False
+
+
+class Survey:
+    """What surrounds a step.
+
+    Args:
+        function: the step.
+        given: objects among its arguments that are no inputs.
+
+    Attributes:
+        functions: the user's functions that a call may run, the step first.
+        variables: the variables that they name, in the order in which they were met, with what they held.
+        classes: the user's classes, with the names in each that matter.
+        groups: objects by class.
+        lists, dicts: containers of exactly these types, with the place of each.
+        draws: where there are methods of generators that are written in C.
+        generators: of random numbers.
+        iterators: that exist before the step, with the place of each.
+        buffers: blocks of numbers, with the place of each.
+        known: the identities of all that was walked over.
+        shared: the identities of containers that lie at several places.
+        names: that the code mentions.
+    """
+
+    def __init__(self, function: Any, given: Iterable[tuple[str, Any]] = ()) -> None:
+        self.functions: list[FunctionType] = []
+        self.variables: dict[Any, tuple[Place, Any]] = {}
+        self.classes: dict[type, dict[str, Any]] = {}
+        self.groups: dict[type, Group] = {}
+        self.lists: list[tuple[Place, list[Any]]] = []
+        self.dicts: list[tuple[Place, dict[Any, Any]]] = []
+        self.draws: list[Place] = []
+        self.generators: list[Any] = []
+        self.iterators: list[tuple[Place, Any]] = []
+        self.buffers: list[tuple[Any, Place]] = []
+        self.known: set[int] = set()
+        self.shared: set[int] = set()
+        self.names: dict[str, None] = dict.fromkeys(("__call__",))
+        self.modules: dict[int, dict[str, Any]] = {}
+        self._loaded = set(sys.modules)
+        self._copies: list[tuple[Shape, Any, Any, Place]] = []
+        self._namespaces: list[tuple[dict[str, Any], dict[str, Any]]] = []  # of modules, with a copy
+        self._named_copies: list[tuple[dict[str, Any], dict[str, Any], Place]] = []  # attributes of compiled steps
+        self._buffer_copies: list[tuple[Any, bytes, Place]] = []
+        self._cells: list[tuple[Place, Any]] = []  # variables of enclosing functions
+        self._class_copies: list[tuple[type, dict[str, Any]]] = []
+        self._function_copies: list[tuple[FunctionType, Any, Any, dict[str, Any]]] = []
+        self._kept: list[Any] = []  # so that no id is used again
+        self._code: list[Any] = []
+        self._data: list[tuple[Place, Any]] = []
+        self._classes_named: dict[type, int] = {}
+        self._modules_named: list[tuple[ModuleType, str, int]] = []
+        self._name_list: list[str] = list(self.names)
+        self._walk(deque([("the step", function), *given]))
+        for group in self.groups.values():
+            self._copy_group(group)
+
+    @property
+    def all_names(self) -> bool:
+        """Whether the code may reach attributes that it does not mention."""
+        return not COMPUTED.isdisjoint(self.names)
+
+    def knows(self, thing: Any) -> bool:
+        """Whether an object existed before the step."""
+        return id(thing) in self.known
+
+    def containers(self) -> Iterable[tuple[Shape, Any, Any, Place]]:
+        """All containers, with how they are taken apart, what they held, and the place of each."""
+        return self._copies
+
+    def unload_new_modules(self) -> list[str]:
+        """Forget the modules of the user's that have been loaded since: nobody knows what they held."""
+        new = [name for name in sys.modules.keys() - self._loaded if isinstance(sys.modules[name], ModuleType)]
+        users = [name for name in new if is_module_of_user(sys.modules[name])]
+        for name in users:
+            del sys.modules[name]
+        return users
+
+    def functions_with_attributes(self) -> Iterator[FunctionType]:
+        """The user's functions that have attributes."""
+        return (function for function, _, _, own in self._function_copies if own)
+
+    # ---- 1 and 2: the walk ------------------------------------------------------------------------------------
+
+    def _walk(self, given: deque[tuple[str, Any]]) -> None:
+        self._roots: deque[tuple[Place, Any]] = deque((Root(thing, name), thing) for name, thing in given)
+        while True:
+            if self._code:
+                self._read(self._code.pop())
+            elif self._data:
+                self._visit(*self._data.pop())
+            elif self._roots:
+                self._data.append(self._roots.popleft())
+            elif not self._reopen():
+                return
+
+    def _read(self, thing: Any) -> None:
+        """Read a function or a class."""
+        if isinstance(thing, FunctionType):
+            self._read_function(thing)
+        else:
+            self._read_class(thing)
+
+    def _read_function(self, function: FunctionType) -> None:
+        own = vars(function)
+        self._function_copies.append((function, function.__defaults__, function.__kwdefaults__, dict(own)))
+        if "__wrapped__" in own:
+            self._see(Root(own["__wrapped__"], "a decorated function"), own["__wrapped__"])
+        if not (is_of_user(function) or function.__module__ == Module.__module__):
+            for cell in function.__closure__ or ():  # such as what functools.singledispatch or a decorator keeps
+                content = cell_content(cell)
+                if content is not MISSING:
+                    self._later(Root(content, f"what {function.__name__} keeps"), content)
+            return
+        if is_of_user(function):
+            self.functions.append(function)
+        self._mention(read(function.__code__).names)
+        namespace = function.__globals__
+        if id(namespace) not in self.modules:
+            self.modules[id(namespace)] = namespace
+            self._namespaces.append((namespace, dict(namespace)))
+        for name, meant in ((name, namespace.get(name)) for name in read(function.__code__).variables):
+            if isinstance(meant, ModuleType):
+                self._modules_named.append((meant, name, 0))
+        for place in captured(function):
+            content = place.read()
+            if not isinstance(place, Root):
+                self.variables.setdefault(place.key, (place, content))
+            self._see(place, content)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            if id(cell) not in self.known:
+                self.known.add(id(cell))
+                self._cells.append((Variable(cell, name), cell_content(cell)))
+        for name, content in own.items():
+            self._later(Entry(own, name, f"{function.__name__}.{name}"), content)
+        if function.__defaults__ or function.__kwdefaults__:
+            self._kept.append((function.__defaults__, function.__kwdefaults__))
+
+    def _read_class(self, kind: type) -> None:
+        """The methods and attributes of a class that the code mentions, and those that Python calls by itself."""
+        for base in kind.__mro__:
+            if base in self._classes_named or not (is_of_user(base) or issubclass(base, Module)):
+                continue
+            self._classes_named[base] = 0
+            self.classes[base] = {}
+            self._class_copies.append((base, dict(vars(base))))
+            self._read_entries(base)
+        if type(kind) is not type and is_of_user(type(kind)):
+            self._see_class(type(kind))
+
+    def _read_entries(self, base: type) -> None:
+        found, every = self.classes[base], self.all_names or _is_called_by_library(base)
+        self._classes_named[base] = len(self._name_list)
+        for name, member in list(vars(base).items()):
+            if name not in found and (every or name in self.names or _is_special(name, member)):
+                found[name] = member
+                if not leads_nowhere(type(member)):
+                    self._see(ClassAttribute(base, name), member)
+
+    def _see_class(self, kind: type) -> None:
+        if id(kind) not in self.known:
+            self.known.add(id(kind))
+            self._code.append(kind)
+
+    def _see(self, place: Place, thing: Any) -> None:
+        """Take note of what lies at a place: code is read before any more data."""
+        if isinstance(thing, FunctionType):
+            if id(thing) not in self.known:
+                self.known.add(id(thing))
+                self._kept.append(thing)
+                self._code.append(thing)
+        elif isinstance(thing, type):
+            self._see_class(thing)
+        elif isinstance(thing, (MethodType, staticmethod, classmethod, property)):
+            self._visit(place, thing)
+        else:
+            self._later(place, thing)
+
+    def _later(self, place: Place, thing: Any) -> None:
+        if not leads_nowhere(type(thing)):
+            self._roots.append((place, thing))
+
+    def _mention(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self.names:
+                self.names[name] = None
+                self._name_list.append(name)
+
+    def _visit(self, place: Place, thing: Any) -> None:
+        """Look at data, and put what it holds on the stack."""
+        kind = type(thing)
+        if leads_nowhere(kind):
+            return
+        if id(thing) in self.known:
+            self.shared.add(id(thing))
+            if _is_bound_draw(thing) and is_writable(place):
+                self.draws.append(place)
+            return
+        if isinstance(thing, (FunctionType, type)):
+            self._see(place, thing)
+            return
+        if _is_user_kind(kind) and id(kind) not in self.known:  # its methods say which attributes matter
+            self._see_class(kind)
+            self._data.append((place, thing))
+            return
+        shape = shape_of(kind)
+        if _is_generator(kind):
+            self.generators.append(thing)
+            if not is_of_user(kind):
+                self._kept.append(thing)
+                return  # what it holds is its state
+        if shape is OPAQUE and _is_outside(kind):
+            if _is_ours(kind):
+                self._see_step(place, raw_attributes(thing) or {})
+            return
+        self.known.add(id(thing))
+        self._kept.append(thing)
+        if isinstance(thing, (operator.attrgetter, operator.methodcaller)):
+            self._mention(re.findall(r"\w+", repr(thing)))
+        if is_buffer(thing):
+            self.buffers.append((thing, place))
+            self._buffer_copies.append((thing, buffer_bytes(thing), place))
+        if _is_bound_draw(thing) and is_writable(place):
+            self.draws.append(place)
+        if hasattr(kind, "__next__") and not is_of_user(kind) and not issubclass(kind, PROXIES):
+            self.iterators.append((place, thing))
+        parts: list[tuple[Place, Any]] = []
+        if shape is not None:
+            if kind is list:
+                self.lists.append((place, thing))
+            elif kind is dict:
+                self.dicts.append((place, thing))
+            self._copies.append((shape, thing, shape.copy(thing), place))
+            parts += shape.contents(thing, place)
+        if is_bag(kind) and not _is_outside(kind):
+            parts += self._attributes(place, thing, kind)
+        self._data += parts[::-1]
+
+    def _see_step(self, place: Place, own: dict[str, Any]) -> None:
+        """A compiled step that is called inside this one, or this one itself: its function, and what the user adds."""
+        function = own.get("_function")
+        if function is None:
+            return
+        self._see(place, function)
+        self._named_copies.append((own, _named_by_user(own), place))
+        for name, content in _named_by_user(own).items():
+            entry = Entry(own, name, f"{place.describe()}.{name}")
+            self.variables.setdefault(entry.key, (entry, content))
+            self._later(entry, content)
+
+    def _attributes(self, place: Place, thing: Any, kind: type) -> list[tuple[Place, Any]]:
+        group = self.groups.get(kind)
+        if group is None:
+            group = self.groups[kind] = Group(kind)
+        group.things.append(thing)
+        group.places.append(place)
+        group.named.append(len(self._name_list))
+        return list(self._contents(thing, group, self.names))
+
+    def _contents(self, thing: Any, group: Group, names: Any) -> Iterator[tuple[Place, Any]]:
+        every = self.all_names or not group.is_user()
+        for slot in slots_of(group.kind):
+            if every or slot.name in names:
+                content = content_of(slot, thing)
+                if content is not MISSING and not leads_nowhere(type(content)):
+                    yield Attribute(thing, slot), content
+        for name, content in list((raw_attributes(thing) or {}).items()):
+            if (every or name in names) and not leads_nowhere(type(content)):
+                yield Attribute(thing, _entry_field(group.kind, name)), content
+
+    def _reopen(self) -> bool:
+        """Look again at what was passed by before all names were known; returns whether there is more to do."""
+        count = len(self._name_list)
+        for base, named in list(self._classes_named.items()):
+            if named < count:
+                self._read_entries(base)
+        for index, (module, text, named) in enumerate(self._modules_named):
+            if not named and "__getattr__" in vars(module):  # which Python calls by itself
+                self._see(Root(module, text), vars(module)["__getattr__"])
+            if named < count:
+                self._modules_named[index] = module, text, count
+                entries = vars(module)
+                is_library = is_module_of_python(module)
+                for name in self._name_list[named:]:
+                    if name in entries:
+                        place = Entry(entries, name, f"{text}.{name}")
+                        self.variables.setdefault(place.key, (place, entries[name]))
+                        if not is_library or not (callable(entries[name]) or isinstance(entries[name], ModuleType)):
+                            self._see(place, entries[name])
+        for group in list(self.groups.values()):
+            for index, named in enumerate(group.named):
+                if named < count:
+                    group.named[index] = count
+                    new = set(self._name_list[named:])
+                    self._roots += self._contents(group.things[index], group, new)
+        return bool(self._code or self._data or self._roots)
+
+    # ---- 3: what it was, what has changed ---------------------------------------------------------------------
+
+    def _copy_group(self, group: Group) -> None:
+        dicts = list(map(raw_attributes, group.things))
+        group.copies = [None if own is None else dict(own) for own in dicts]
+        group.slots = [(slot, [content_of(slot, thing) for thing in group.things]) for slot in slots_of(group.kind)]
+
+    def changes(self) -> list[Change]:
+        """All places that do not hold what they held when the survey was made."""
+        return list(
+            chain(
+                self._changes_of_containers(), self._changes_of_objects(), self._changes_of_modules(),
+                self._changes_of_classes(), self._changes_of_functions(),
+            )
+        )  # fmt: skip
+
+    def _changes_of_containers(self) -> Iterator[Change]:
+        for shape, thing, copied, place in self._copies:
+            now = shape.copy(thing)
+            if is_same(now, copied):
+                continue
+            if type(copied) is dict:
+                yield from _of_entries(thing, copied, now, place)
+            elif len(now) == len(copied) and type(thing) in (list, deque):
+                for index, (new, old) in enumerate(zip(now, copied)):
+                    if new is not old:
+                        yield Change(Element(place, thing, index), old, new, thing)
+            else:
+                before = set(map(id, copied))
+                added = [part for part in now if id(part) not in before]
+                yield Change(place, copied, added or now, thing, is_growth=True)
+
+    def _changes_of_objects(self) -> Iterator[Change]:
+        for group in self.groups.values():
+            for thing, copied in zip(group.things, group.copies):
+                if copied is not None and not is_same(now := raw_attributes(thing), copied):
+                    for name in {**copied, **now}:
+                        old, new = copied.get(name, MISSING), now.get(name, MISSING)
+                        if old is not new:
+                            yield Change(Attribute(thing, _entry_field(group.kind, name)), old, new, thing)
+            for slot, contents in group.slots:
+                for thing, old in zip(group.things, contents):
+                    new = content_of(slot, thing)
+                    if new is not old:
+                        yield Change(Attribute(thing, slot), old, new, thing)
+
+    def _changes_of_modules(self) -> Iterator[Change]:
+        every = not SEARCHING.isdisjoint(self.names)
+        for namespace, copied in self._namespaces:
+            if not is_same(namespace, copied):
+                for name in list({**copied, **namespace}):
+                    old, new = copied.get(name, MISSING), namespace.get(name, MISSING)
+                    if old is not new and (every or name in self.names):
+                        yield Change(Entry(namespace, name, f"the variable {name}"), old, new, namespace)
+        for own, copied, place in self._named_copies:
+            yield from _of_entries(own, copied, _named_by_user(own), place)
+        for thing, before, place in self._buffer_copies:
+            if buffer_bytes(thing) != before:
+                yield Change(place, before, (), thing, is_growth=True)
+        for place, old in self._cells:
+            new = cell_content(place.holder)
+            if new is not old:
+                yield Change(place, old, new, place.holder)
+
+    def _changes_of_classes(self) -> Iterator[Change]:
+        for kind, copied in self._class_copies:
+            now = dict(vars(kind))
+            if not is_same(now, copied):
+                for name in {**copied, **now}:
+                    old, new = copied.get(name, MISSING), now.get(name, MISSING)
+                    if old is not new and name not in _MADE_BY_PYTHON:
+                        yield Change(ClassAttribute(kind, name), old, new, kind)
+
+    def _changes_of_functions(self) -> Iterator[Change]:
+        for function, defaults, named_defaults, copied in self._function_copies:
+            if not is_same(vars(function), copied):
+                yield from _of_entries(vars(function), copied, vars(function), Root(function, function.__name__))
+            if function.__defaults__ != defaults or function.__kwdefaults__ != named_defaults:
+                place = FunctionDefaults(function, "__defaults__")
+                yield Change(place, (defaults, named_defaults), place.read(), function)
+
+    def restore(self) -> None:
+        """Put back everything that can be put back; may be called more than once."""
+        for shape, thing, copied, _ in self._copies:
+            if shape.restore is not None and not is_same(shape.copy(thing), copied):
+                shape.restore(thing, copied)
+        for group in self.groups.values():
+            for thing, before in zip(group.things, group.copies):
+                if before is not None and not is_same(own := raw_attributes(thing), before):
+                    _put_back(own, before)
+            for slot, contents in group.slots:
+                for thing, old in zip(group.things, contents):
+                    if content_of(slot, thing) is not old:
+                        _write_slot(slot, thing, old)
+        for change in list(self._changes_of_modules()):
+            if type(change.before) is bytes and is_buffer(change.holder):
+                put_back_buffer(change.holder, change.before)
+            elif change.before is MISSING:
+                change.place.delete()
+            else:
+                change.place.write(change.before)
+        for change in list(self._changes_of_classes()):
+            if change.before is MISSING:
+                type.__delattr__(change.holder, change.place.name)
+            else:
+                type.__setattr__(change.holder, change.place.name, change.before)
+        for function, defaults, named_defaults, copied in self._function_copies:
+            if not is_same(vars(function), copied):
+                _put_back(vars(function), copied)
+            if function.__defaults__ is not defaults:
+                function.__defaults__ = defaults
+            if function.__kwdefaults__ is not named_defaults:
+                function.__kwdefaults__ = named_defaults
+
+
+#: Entries of classes that Python keeps for itself.
+_MADE_BY_PYTHON = frozenset({"__dict__", "__weakref__", "__abstractmethods__", "_abc_impl", "__static_attributes__",
+    "__slotnames__", "__doc__", "__annotations__", "__annotate__", "__annotations_cache__", "__annotate_func__",
+})  # fmt: skip
+
+
+def _of_entries(thing: Any, copied: dict[Any, Any], now: Any, place: Place) -> Iterator[Change]:
+    for name in list({**copied, **now}):
+        old, new = copied.get(name, MISSING), now.get(name, MISSING)
+        if old is not new:
+            yield Change(Entry(thing, name, "", place), old, new, thing)
+    if copied.keys() == now.keys() and list(copied) != list(now):
+        yield Change(place, copied, [], thing, is_growth=True)
+
+
+def _named_by_user(own: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of a compiled step that are not its own."""
+    return {name: content for name, content in own.items() if not name.startswith("_")}
+
+
+def _put_back(own: dict[Any, Any], before: dict[Any, Any]) -> None:
+    if list(own) != list(before) and own.keys() >= before.keys():
+        for name in own.keys() - before.keys():
+            del own[name]
+    own.update(before)
+    for name in own.keys() - before.keys():
+        del own[name]
+
+
+def _write_slot(slot: Field, thing: Any, content: Any) -> None:
+    if content is not MISSING:
+        slot.write(thing, content)
+    else:
+        member_of(type(thing), slot.name).__delete__(thing)
+
+
+_entry_field = functools.lru_cache(maxsize=8192)(entry_of)
+
+
+@for_each_class
+def _is_user_kind(kind: Any) -> bool:
+    """Whether only those attributes of an object matter that the code mentions."""
+    kind = original_class(kind)
+    return is_of_user(kind) or issubclass(kind, (Module, SimpleNamespace)) or (kind.__module__, kind.__name__) in _BAGS
+
+
+@for_each_class
+def _is_outside(kind: Any) -> bool:
+    """Whether objects of a class of a library are not looked into."""
+    module = kind.__module__ if isinstance(kind.__module__, str) else ""
+    return not _is_user_kind(kind) and module.partition(".")[0] in _OUTSIDE
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "mgjit"
+
+
+@for_each_class
+def _is_called_by_library(kind: Any) -> bool:
+    """Whether methods of a class may be called by a base class that is not the user's, under names of its own."""
+    return any(
+        base.__flags__ & HEAP_TYPE and not is_of_user(base) and base.__module__ not in _CALLING_NOTHING
+        for base in kind.__mro__
+    )
+
+
+#: Modules with bases that call no method of a derived class by a name of their own.
+_CALLING_NOTHING = frozenset({"abc", "builtins", "typing", "enum", "dataclasses", "collections", "mgjit.engine.nn"})
+
+
+def _is_special(name: str, member: Any) -> bool:
+    """Whether a method is called by Python itself, which names it nowhere."""
+    return name.startswith("__") and name.endswith("__") and isinstance(member, _METHODS)
+
+
+_METHODS = (FunctionType, staticmethod, classmethod, property)
+#: The type of methods that are written in C.
+_IN_C = type(random.random)
+
+
+def _is_bound_draw(thing: Any) -> bool:
+    """Whether something is `random` or `getrandbits` of a generator: methods that cannot get other code."""
+    return (
+        type(thing) is _IN_C
+        and isinstance(getattr(thing, "__self__", None), random.Random)
+        and thing.__name__ in ("random", "getrandbits")
+    )
+
+
+def _is_generator(kind: type) -> bool:
+    """Whether objects of a class draw random numbers."""
+    return issubclass(kind, random.Random) or (kind.__module__ or "").startswith("numpy.random")
+
+
+def is_writable(place: Place) -> bool:
+    """Whether something else can be put there."""
+    return type(place.holder.read()) is list if isinstance(place, Element) else not isinstance(place, Root)
