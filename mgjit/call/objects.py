@@ -20,7 +20,7 @@ from ..engine.precision import Precision
 from ..record.opcodes import GRADIENT, PARAMETER, leaf
 from ..runtime.buffers import ParameterStorage
 from ..runtime.live import Field, Home, field_of
-from ..world.functions import attributes
+from ..world.shapes import attributes
 from .arguments import EXACT_INTEGERS, Frame, MakeNumber, Node, check_exact
 from .exact import exact_key
 

@@ -150,7 +150,7 @@ class _Assignment:
         others: list[tuple[Any, Place]] = [
             (vars(f), Root(f, f.__name__)) for f in self._survey.functions_with_attributes()
         ]
-        for _, thing, copied, place in self._survey.containers():
+        for _, thing, _, place in self._survey.containers():
             if isinstance(thing, dict) and type(thing) is not dict and _is_plain_dict(type(thing)):
                 others.append((thing, place))
         for entries, place in others:
