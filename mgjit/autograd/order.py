@@ -52,12 +52,20 @@ class Arrangement:
         Raises:
             NoFlow: there is no such order.
         """
+        if self._needs_earlier():
+            raise NoFlow("nodes from before memory was changed need numbers that were copied after it")
         records = list(range(self._start, len(self._recorder.op)))
         order = self._by_places(records) if self._first_added < len(self._recorder.op) else records
         if not self._is_possible(order):
             order = self._sorted(order)
         if order != records:
             self._recorder.rearrange(self._start, order)
+
+    def _needs_earlier(self) -> bool:
+        """Whether a record that cannot be moved has an operand that comes after it."""
+        start, recorder = self._start, self._recorder
+        thirds = (operand for record, operand in recorder.third.items() if record < start)
+        return max(max(recorder.a[:start], default=-1), max(recorder.b[:start], default=-1), *thirds, -1) >= start
 
     def _by_places(self, records: list[int]) -> list[int]:
         """The records by preferred place: those that were added later come right after their operands."""

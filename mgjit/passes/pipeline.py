@@ -13,6 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import ge
 from time import perf_counter
 from typing import NamedTuple, TypeVar
 
@@ -178,6 +179,9 @@ def lower(
     Raises:
         VerificationError: not even the simplest form can be lowered.
     """
+    columns = [trace.a, trace.b] + ([trace.c] if trace.c is not None else [])
+    if any(any(map(ge, column, range(len(trace)))) for column in columns):
+        raise VerificationError("a record of the trace needs one that comes after it. This is a defect of mgjit.")
     return without_garbage_collection(lambda: _Lowering(trace, inputs, processor, grads, simply).result())
 
 

@@ -185,3 +185,29 @@ def test_04_gradients_that_are_kept_elsewhere() -> None:
             return weights, step
 
         check(make, RECORDED)
+
+
+@pytest.mark.parametrize("zeroed", [True, False])
+def test_05_made_before_the_first_pass(zeroed: bool) -> None:
+    """A node of a later graph, made of one that the first pass goes through: it is there before the pass is."""
+
+    def make() -> tuple[list[Any], Callable[..., Any]]:
+        weights = parameters(Clearing, 4, seed=16)
+
+        def step(x: float) -> list[Any]:
+            a, b, c, _ = weights
+            trunk = a * x
+            later = trunk + trunk
+            (trunk * b).backward()
+            seen = [w.grad for w in weights]
+            (later * c).backward()
+            result = [*seen, later.data, trunk.grad, *(w.grad for w in weights)]
+            for w in weights:
+                w.data -= 0.01 * w.grad
+                if zeroed:
+                    w.grad = 0.0
+            return result
+
+        return weights, step
+
+    check(make, RECORDED)

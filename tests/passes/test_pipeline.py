@@ -357,3 +357,11 @@ def test_12_every_pass_is_checked_on_request(monkeypatch: pytest.MonkeyPatch) ->
         counts.append(len(calls))
     assert counts[0] == 1
     assert counts[1] >= len(PASSES)
+
+
+def test_13_a_trace_in_the_wrong_order() -> None:
+    """Nothing is made of it: it would read what is not there yet."""
+    made = batch()
+    made.trace.b[5] = 5
+    with pytest.raises(VerificationError, match="comes after it"):
+        lower(made.trace, made.regions, WIDE)
