@@ -352,6 +352,8 @@ class CompiledStep(Generic[P, R]):
                 stacklevel=user_stacklevel(),
             )
             return method
+        if is_tracing():  # which adds nothing to the user's objects
+            return method
         if entry in own:  # of the instance that this one is a copy of
             own[entry] = method
         return own.setdefault(entry, method)

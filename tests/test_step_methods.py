@@ -98,6 +98,10 @@ def test_03_one_trace_for_each_method() -> None:
     assert pickle.loads(pickle.dumps(super(Third, thing).step)).__qualname__ == "Derived.step"  # noqa: S301
 
 
+class Entries(dict):  # type: ignore[type-arg]
+    __getattr__ = dict.__getitem__
+
+
 class EveryName:
     lr = 0.5
 
@@ -113,7 +117,14 @@ class EveryText:
         return name
 
 
-THINGS: list[Callable[[], Any]] = [EveryName, EveryText]
+class NoName:
+    lr = 0.5
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"there is no {name}")
+
+
+THINGS: list[Callable[[], Any]] = [lambda: Entries(lr=0.5), EveryName, EveryText, NoName]
 
 
 @pytest.mark.parametrize("make", THINGS)
@@ -130,8 +141,9 @@ def test_04_attributes_that_are_answered_by_a_method(make: Callable[[], Any]) ->
 
 @pytest.mark.parametrize("make", THINGS)
 def test_05_results_that_answer_every_name(make: Callable[[], Any]) -> None:
+    """The objects themselves, also where kernels prove themselves."""
     thing = make()
-    step = mgjit.compile(lambda x: (thing, x * 2.0))
+    step = mgjit.compile(verify="always")(lambda x: (thing, x * 2.0))
     for _ in range(3):
         assert step(1.5)[1] == 3.0
         assert step(1.5)[0] is thing

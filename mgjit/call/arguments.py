@@ -111,7 +111,7 @@ class NumberNode(Node):
 
     def _pack_other(self, argument: Any, frame: Frame) -> bool:
         """A numpy scalar, an array of no dimension, or a subclass of int or float."""
-        if getattr(argument, "shape", None) == ():
+        if has(argument, "shape") and argument.shape == ():
             argument = argument.item()
         if isinstance(argument, bool) or not isinstance(argument, numbers.Real):
             return False

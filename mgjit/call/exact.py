@@ -11,6 +11,8 @@ import struct
 from collections.abc import Hashable
 from typing import Any
 
+from ..lookup import variables
+
 #: Types whose `==` is exact between things of that very type.
 PLAIN = frozenset({str, bytes, int, bool, type(None)})
 _BITS = struct.Struct("d").pack
@@ -27,7 +29,7 @@ def exact_key(thing: Any) -> Hashable:
         return kind, _BITS(thing.real), _BITS(thing.imag)
     if kind is range:
         return kind, thing.start, thing.stop, thing.step
-    if isinstance(thing, enum.Enum) or getattr(thing, "__dict__", None):
+    if isinstance(thing, enum.Enum) or variables(thing):
         return None  # there is one of each, or it has more to it
     if isinstance(thing, (tuple, frozenset)):
         keys = list(map(exact_key, thing))

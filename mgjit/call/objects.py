@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ..autograd.node_class import NodeClass, node_class, was_tried
 from ..engine.precision import Precision
+from ..lookup import has, variables
 from ..record.opcodes import GRADIENT, PARAMETER, leaf
 from ..runtime.buffers import ParameterStorage
 from ..runtime.live import Field, Home, field_of
@@ -64,8 +65,8 @@ class ObjectNode(Node):
 
     def containers(self, argument: Any) -> Iterator[int]:
         yield id(argument)
-        if hasattr(argument, "__dict__"):
-            yield id(argument.__dict__)
+        if has(argument, "__dict__"):
+            yield id(variables(argument))
 
     def make_stand_in(self, storage: ParameterStorage) -> None:
         """Make the object that the step gets while it is traced."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from ..lookup import variables
 from ..world.ownership import is_of_user
 
 #: So deep, and among so many objects, it is looked for nodes.
@@ -55,8 +56,7 @@ def _inside(thing: Any) -> list[Any]:
     if not isinstance(thing, (MethodType, CellType, list, tuple, dict)) and not is_of_user(type(thing)):
         return []
     parts = gc.get_referents(thing)
-    own = getattr(thing, "__dict__", None)  # which need not be an object of its own
-    return parts if own is None else [*parts, *own.values()]
+    return [*parts, *variables(thing).values()]  # of which `gc` says nothing where they are no dict yet
 
 
 def _names(code: CodeType) -> Iterator[str]:

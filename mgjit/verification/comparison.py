@@ -16,6 +16,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from ..engine.value import Value
+from ..lookup import has
 from ..world.shapes import attributes
 from .holders import ATOMS, MISSING, Holder
 
@@ -130,7 +131,7 @@ def _atom(thing: Any) -> Any:
         return float(thing)
     if isinstance(thing, int):
         return int(thing)
-    if getattr(thing, "shape", None) == () and hasattr(thing, "item"):
+    if has(thing, "shape") and has(thing, "item") and thing.shape == ():
         return thing.item()
     return MISSING
 

@@ -14,6 +14,7 @@ from ..call.arguments import BufferNode, MappingNode, Node, NumberNode, NumbersN
 from ..call.plan import ArgumentPlan
 from ..call.results import Result
 from ..engine.value import Value
+from ..lookup import has
 
 
 class Seen:
@@ -48,7 +49,7 @@ def as_documented(plan: ArgumentPlan, arguments: Sequence[Any]) -> Seen:
 
 def _seen(node: Node, argument: Any, seen: Seen) -> Any:
     if isinstance(node, NumberNode):
-        return argument.item() if hasattr(argument, "item") else argument
+        return argument.item() if has(argument, "item") else argument
     if isinstance(node, NumbersNode):
         return argument if node.integer else _as_floats(argument)
     if isinstance(node, BufferNode) and node.dtype is not None:
@@ -85,7 +86,7 @@ def as_returned(result: Any) -> Any:
         return Result(result.data)
     if type(result) in (list, tuple):
         return type(result)([as_returned(part) for part in result])
-    if isinstance(result, tuple) and hasattr(result, "_fields"):
+    if isinstance(result, tuple) and has(result, "_fields"):
         return type(result)(*map(as_returned, result))
     if type(result) is dict:
         return {key: as_returned(part) for key, part in result.items()}

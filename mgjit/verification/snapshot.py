@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from ..engine.nn import Module
 from ..engine.state import State
 from ..engine.value import Value
+from ..lookup import receiver
 from ..runtime.buffers import ParameterStorage
 from ..runtime.live import Home
 from ..world.code import codes
@@ -177,7 +178,7 @@ class Snapshot:
         yield from ((method, "") for method in found if method is not None)
 
     def _method_in_c(self, thing: Any, path: Path) -> Found:
-        if isinstance(getattr(thing, "__self__", None), random.Random):
+        if isinstance(receiver(thing), random.Random):
             yield thing.__self__, ""
 
     def _generator(self, thing: Any, path: Path) -> Found:
