@@ -446,7 +446,15 @@ def number_types(recorder: Recorder) -> NumberTypes:
             setattr(TracedNumber, name, refuse(reason))
         if reason == "bits":
             setattr(IntegerNumber, name, fixed_or_refused(reason))
-    integer_methods = {"__neg__": integer_negative, "__pow__": integer_power, "__rpow__": integer_exponent}
+
+    def as_floats(name: str) -> Callable[[Any, Any], Any]:
+        of_floats = getattr(TracedNumber, name)
+        return lambda self, other: of_floats(from_operand(self._leaf), other)
+
+    of_floats = {name: as_floats(name) for name in ("__truediv__", "__rtruediv__")}
+    integer_methods = {
+        "__neg__": integer_negative, "__pow__": integer_power, "__rpow__": integer_exponent, **of_floats,
+    }  # fmt: skip
     for name, method in integer_methods.items():
         setattr(IntegerNumber, name, method)
     known = Numbers(TracedNumber, IntegerNumber, BooleanNumber, operand_of, from_operand, integer_from, boolean_from)

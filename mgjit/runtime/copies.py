@@ -24,6 +24,7 @@ from ..errors import ArgumentError, user_location
 from ..interruption import recover_after_fork
 from ..record.integers import IntegerLimit
 from ..record.leaks import PlainCall
+from ..record.mixed import TYPES
 from .buffers import Moved
 from .live import Home
 from .placewriter import EXACT, copying_functions
@@ -167,6 +168,6 @@ class Copies:
                     "does not hold"
                 )
         try:
-            return array(code, [*numbers, *(float(type(n) is int) for n in numbers)] if part.mixed else numbers)
+            return array(code, [*numbers, *(TYPES.index(type(n)) for n in numbers)] if part.mixed else numbers)
         except (TypeError, OverflowError) as reason:
             raise ArgumentError(f"{user_location()}: {part.place.describe()}: {reason}") from None

@@ -61,7 +61,7 @@ class Parameter:
         homes = [Home(array, place, storage) for array in (storage.data, storage.grad)]
         made = [field.move(self.owner, home) for field, home in zip(self.fields, homes)]
         cls = live_class(type(self.owner), self.live)
-        return [*made, functools.partial(object.__setattr__, self.owner, "__class__", cls)]
+        return [*made, functools.partial(set_class, self.owner, cls)]
 
 
 class Field:
@@ -150,6 +150,9 @@ def original_class(cls: type) -> type:
     return cls
 
 
+#: Gives an object another class, bypassing a property `__class__` of the class that it has.
+set_class: Callable[[Any, type], None] = object.__dict__["__class__"].__set__
+
 _classes: dict[tuple[type, tuple[str, ...]], type] = {}
 
 
@@ -162,6 +165,7 @@ def live_class(cls: type, names: tuple[str, ...]) -> type:
         members: dict[str, Any] = {name: _property(field_of(original, name)) for name in names}
         members.update(
             __slots__=(),
+            __class__=_class_of(original, tuple(field_of(original, name) for name in names)),
             __module__=original.__module__,
             __qualname__=original.__qualname__,
             __doc__=original.__doc__,
@@ -172,6 +176,19 @@ def live_class(cls: type, names: tuple[str, ...]) -> type:
         )
         made = _classes[original, names] = type(original)(original.__name__, (original,), members)
     return made
+
+
+def _class_of(original: type, fields: tuple[Field, ...]) -> property:
+    """`p.__class__` is the user's class, as `==` of dataclasses asks; only `type(p)` tells the difference."""
+
+    def set_(self: Any, cls: type) -> None:
+        for field in fields:
+            content = field.read(self)
+            if type(content) is Home:  # another class does not know them
+                field.write(self, content.number)
+        set_class(self, cls)
+
+    return property(lambda self: original, set_)
 
 
 def _property(field: Field) -> property:

@@ -291,11 +291,11 @@ def mixed_copiers(buffer: array[float], part: Copied) -> tuple[Callable[[list[An
     def take(numbers: list[Any]) -> bool:
         kinds = list(map(type, numbers))
         integers = [number for number, kind in zip(numbers, kinds) if kind is int]
-        if len(numbers) != part.count or not {float, int}.issuperset(kinds):
+        if len(numbers) != part.count or not set(TYPES).issuperset(kinds):
             return False
         if integers and not -part.limit <= min(integers) <= max(integers) <= part.limit:
             return False
-        buffer[start:end] = array(buffer.typecode, [*numbers, *(float(kind is int) for kind in kinds)])
+        buffer[start:end] = array(buffer.typecode, [*numbers, *map(TYPES.index, kinds)])
         return True
 
     def put() -> list[Any]:

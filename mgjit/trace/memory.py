@@ -295,10 +295,8 @@ class Heap:
                 start, count = leaf - offset, len(contents)
                 numbers = [self._types.mixed.in_memory(start - k, start - count - k) for k in range(count)]
             else:
-                numbers = [
-                    self._types.number_at(leaf - offset - k, isinstance(x, int)) for k, x in enumerate(contents)
-                ]
-            if place in self._roles.counters and place.key not in self._knowledge.used:
+                numbers = [self._types.number_at(leaf - offset - k, isinstance(x, int)) for k, x in enumerate(contents)]
+            if place in self._roles.counters and place.key not in self._knowledge.used and not is_mixed:
                 numbers = [self._counted(place, contents[0])]
             if size:
                 place.read()[:] = numbers
@@ -423,7 +421,7 @@ class Heap:
             copied.given_integers = frozenset()
             code_of, first = self._types.mixed.code, leaf - copied.count
             stores += [(first - k, code_of(self._number(new, copied.place))) for k, new in changed]
-        elif any(hasattr(type(x), "_kind") for _, x in changed):
+        elif any(hasattr(type(x), "_kind") or isinstance(x, bool) for _, x in changed):
             self._make_mixed(copied.place)
         if copied.assigned and not copied.mixed:
             copied.integers = frozenset(copied.offset + k for k, new in enumerate(now) if self._is_integer(new))
@@ -498,6 +496,8 @@ class Heap:
         if type(content) is Counted:
             return self.number_of(content)
         if is_number(content) or (is_traced(content) and isinstance(content, (int, float))):
+            return content
+        if type(content) is bool and place.key in self._knowledge.mixed:
             return content
         raise self._leak(place, content)
 

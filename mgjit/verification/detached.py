@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from ..engine.value import Value
 from ..interruption import with_cleanup
-from ..runtime.live import Field, Home, field_of
+from ..runtime.live import Field, Home, field_of, set_class
 
 T = TypeVar("T")
 
@@ -65,12 +65,12 @@ class Detached:
         for field, home in found:
             field.write(thing, home.number)
         self._classes.append((thing, kind))
-        object.__setattr__(thing, "__class__", original)
+        set_class(thing, original)
 
     def _attach(self) -> None:
         """May be repeated."""
         for thing, kind in self._classes:
-            object.__setattr__(thing, "__class__", kind)
+            set_class(thing, kind)
         for thing, field, home in self._homes:
             number: Any = 0.0
             with contextlib.suppress(AttributeError, KeyError):

@@ -201,8 +201,6 @@ class _Assignment:
                     self._scalar(place, content)
 
 
-
-
 def _is_plain_dict(kind: Any) -> bool:
     """Whether entries of a class derived from dict are read and assigned as those of a dict are."""
     is_plain = kind.__setitem__ is dict.__setitem__ and kind.__getitem__ is dict.__getitem__

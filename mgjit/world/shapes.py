@@ -136,7 +136,6 @@ def is_buffer(thing: Any) -> bool:
     return type(thing).__module__ == "numpy" and type(thing).__name__ == "ndarray"
 
 
-
 def buffer_bytes(thing: Any) -> bytes:
     """What a block of numbers holds."""
     return memoryview(thing).tobytes() if getattr(getattr(thing, "dtype", None), "kind", "") != "O" else b""
@@ -361,9 +360,7 @@ _BY_BASE: dict[type, Shape] = {
     set: Shape(_members, lambda thing: list(set.__iter__(thing)), _put_back_members),
     frozenset: Shape(_members, lambda thing: []),
     deque: Shape(_elements, lambda thing: list(deque.__iter__(thing)), _put_back_deque),
-    ContextVar: Shape(
-        _of_context, lambda thing: [c for c in [thing.get(MISSING)] if c is not MISSING], _set_context
-    ),
+    ContextVar: Shape(_of_context, lambda thing: [c for c in [thing.get(MISSING)] if c is not MISSING], _set_context),
     weakref.ref: _REFERENCE,
     FunctionType: Shape(_nothing, lambda thing: []),
 }

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import mgjit
 from mgjit.errors import ArgumentError
 from mgjit.runtime.buffers import ParameterStorage, bind
 from mgjit.runtime.live import Parameter, field_of, live_class
@@ -102,3 +103,28 @@ def test_04_a_subclass_with_a_property_of_that_name() -> None:
     storage.data[1] = 4.0
     assert thing.double == 8.0
     assert array("d", storage.data)[1] == 4.0
+
+
+def test_class_is_that_of_the_user() -> None:
+    """`__class__`, which `==` of dataclasses compares; another class that is assigned gets numbers."""
+
+    @dataclass
+    class Weight:
+        data: float
+
+    class Other:
+        pass
+
+    weights = [Weight(0.5 * k) for k in range(20)]
+
+    def step(x: float) -> None:
+        for weight in weights:
+            weight.data -= x
+
+    compiled = mgjit.compile(step)
+    compiled(0.25)
+    assert weights[1].__class__ is Weight
+    assert weights[1] == Weight(0.25)
+    weights[1].__class__ = Other  # type: ignore[assignment]
+    assert type(weights[1]) is Other
+    assert vars(weights[1]) == {"data": 0.25}

@@ -30,6 +30,26 @@ for i in range(5): check(s(1.0 + i))
 """,
     ),
     Trap(
+        "bools that take the place of ints and floats",
+        """\
+class O:
+    pass
+o = O()
+o.p, o.q, g, h = 1.5, 2, 3, 0.25
+L = [1, 0.5]
+@mgjit.compile
+def step(x, n):
+    global g, h
+    y = (+o.p) * x, n / (L[0] or 1)
+    o.p = min(2.0, x, x < n)
+    o.q, g = g, o.q
+    g, h, L[1] = h, g > x, h < n
+    return y, o.q, [g, h]
+for x, n in ((0.5, 0), (-0.0, 5), (2.0, 1), (-1.5, 0), (0.0, 3)):
+    check(step(x, n), o.p, o.q, g, h, L)
+""",
+    ),
+    Trap(
         "a counter that is returned",
         """\
 n = 0
