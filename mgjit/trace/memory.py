@@ -443,7 +443,7 @@ class Heap:
     def _see_types(self, stores: list[tuple[int, Any]]) -> None:
         """Where an int in place of a float would be seen, a float must be; or ints and floats take turns there."""
         kinds = {
-            leaf - k: None if copied.mixed else type(content)
+            leaf - k: None if copied.mixed else int if isinstance(content, int) else float
             for copied, contents, _, leaf in self._copied
             for k, content in enumerate(contents)
         }
@@ -471,9 +471,9 @@ class Heap:
     def bound_of(self, leaf: int) -> int | None:
         """How large the int in a leaf can be; 0 where there is none, None where its limit decides."""
         if not self._bounds:
-            self._bounds = {leaf: abs(x) for _, _, x, _, leaf in self._fields if type(x) is int}
+            self._bounds = {leaf: abs(x) for _, _, x, _, leaf in self._fields if isinstance(x, int)}
             for copied, contents, _, start in self._copied:
-                are_limited = [copied.mixed or type(x) is int for x in contents]
+                are_limited = [copied.mixed or isinstance(x, int) for x in contents]
                 self._bounds.update((start - k, None) for k, is_limited in enumerate(are_limited) if is_limited)
         return self._bounds.get(leaf, 0)
 

@@ -172,13 +172,13 @@ def trace_call(
         result, memory, writes = without_garbage_collection(watched)
         for node in plan.buffers:
             node.elements = None
+        integers = _limit(recorder, plan, heap)
         if heap is not None:
             refuse_remains(classes, before, heap.forget(), location)
     memory.fixed += [(place, place.read()) for place in places_in_module(drawing.called)]
     if heap is not None and drawing.plan.draws:
         memory.fixed += [(place, place.read()) for place in heap.draws]
     known = frozenset() if heap is None else heap.objects
-    integers = _limit(recorder, plan, heap)
     return TracedCall(recorder.finish(), result, memory, drawing.plan, writes, integers, objects, known)
 
 
