@@ -26,6 +26,7 @@ from types import FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 from ..engine.nn import Module
+from ..lookup import is_bound_draw
 from ..runtime.live import Field, entry_of, original_class, raw_attributes
 from ..runtime.live import slot as member_of
 from .code import COMPUTED, SEARCHING, captured, read
@@ -301,7 +302,7 @@ class Survey:
             return
         if id(thing) in self.known:
             self.shared.add(id(thing))
-            if _is_bound_draw(thing) and is_writable(place):
+            if is_bound_draw(thing) and is_writable(place):
                 self.draws.append(place)
             return
         if isinstance(thing, (FunctionType, type)):
@@ -328,7 +329,7 @@ class Survey:
         if is_buffer(thing):
             self.buffers.append((thing, place))
             self._buffer_copies.append((thing, buffer_bytes(thing), place))
-        if _is_bound_draw(thing) and is_writable(place):
+        if is_bound_draw(thing) and is_writable(place):
             self.draws.append(place)
         if hasattr(kind, "__next__") and not is_of_user(kind) and not issubclass(kind, PROXIES):
             self.iterators.append((place, thing))
@@ -594,17 +595,6 @@ def _is_special(name: str, member: Any) -> bool:
 
 
 _METHODS = (FunctionType, staticmethod, classmethod, property)
-#: The type of methods that are written in C.
-_IN_C = type(random.random)
-
-
-def _is_bound_draw(thing: Any) -> bool:
-    """Whether something is `random` or `getrandbits` of a generator: methods that cannot get other code."""
-    return (
-        type(thing) is _IN_C
-        and isinstance(getattr(thing, "__self__", None), random.Random)
-        and thing.__name__ in ("random", "getrandbits")
-    )
 
 
 def _is_generator(kind: type) -> bool:
