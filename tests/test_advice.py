@@ -148,6 +148,16 @@ ADVICE = [
         "    return halves(x, n)\ncalls = [(5.0, 3), (2.0, 3), (2.0, 4)]",
     ),
     Advice(
+        "a generator that is sent numbers",
+        "def running():\n    v = 0.0\n    while True:\n        x = yield v\n        v = 0.5 * v + x\n"
+        "g = running()\nnext(g)\n@mgjit.compile\ndef step(x):\n    return 2.0 * g.send(x)\ncalls = [(1.0,), (2.0,)]",
+        "TraceError",
+        r"takes the next element of the variable g, .* take it outside of the step, and pass it as an argument",
+        "def running():\n    v = 0.0\n    while True:\n        x = yield v\n        v = 0.5 * v + x\n"
+        "g = running()\nnext(g)\n@mgjit.compile\ndef inner(v):\n    return 2.0 * v\ndef step(x):\n"
+        "    return inner(g.send(x))\ncalls = [(1.0,), (2.0,)]",
+    ),
+    Advice(
         "in place on one side",
         "@mgjit.compile\ndef step(x):\n    ys = [x]\n    if x > 0:\n        ys += [1.0]\n    return ys\n"
         "calls = [(1.0,)]",

@@ -110,7 +110,7 @@ class _Halted:
     def __iter__(self) -> _Halted:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self, *_: Any) -> Any:
         raise TraceError(
             f"{user_location()}: the step takes the next element of {self._text}, which existed before it. Compiled "
             "calls would all use the one that was taken while the step was traced: take it outside of the step, and "
