@@ -95,6 +95,7 @@ def trace_call(
         location: `file:line` of the step, for messages.
     """
     me = threading.get_ident()
+    limits: list[IntegerLimit] = []
     recorder = Recorder(plan.precision)
     objects = ObjectSlots(plan.objects, plan.precision) if plan.objects and heap is not None else None
     if heap is not None:
@@ -150,7 +151,15 @@ def trace_call(
             if heap is not None:
                 heap.restore()
 
-        return with_cleanup(lambda: with_captured_functions(() if survey is None else survey.functions, run), restore)
+        classes = family(types.number, types.value)
+        before = references(classes)
+        found = with_cleanup(lambda: with_captured_functions(() if survey is None else survey.functions, run), restore)
+        limits.append(_limit(recorder, plan, heap))
+        for node in plan.buffers:
+            node.elements = None
+        if heap is not None:
+            refuse_remains(classes, before, heap.forget(), location)
+        return found
 
     def announced() -> tuple[ResultTree, HeapPlan, Writes]:
         tracing_threads[me] = plan.precision
@@ -166,20 +175,13 @@ def trace_call(
         if slots is not None:
             recorder.value_slots(plan.values, slots)
         types = traced_types(recorder, Gatherer())
-        classes = family(types.number, types.value)
-        before = references(classes)
         drawing = Drawing(recorder, types, plan.input_size)
         result, memory, writes = without_garbage_collection(watched)
-        for node in plan.buffers:
-            node.elements = None
-        integers = _limit(recorder, plan, heap)
-        if heap is not None:
-            refuse_remains(classes, before, heap.forget(), location)
     memory.fixed += [(place, place.read()) for place in places_in_module(drawing.called)]
     if heap is not None and drawing.plan.draws:
         memory.fixed += [(place, place.read()) for place in heap.draws]
     known = frozenset() if heap is None else heap.objects
-    return TracedCall(recorder.finish(), result, memory, drawing.plan, writes, integers, objects, known)
+    return TracedCall(recorder.finish(), result, memory, drawing.plan, writes, limits[-1], objects, known)
 
 
 def _limit(recorder: Recorder, plan: ArgumentPlan, heap: Heap | None) -> IntegerLimit:

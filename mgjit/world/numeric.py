@@ -7,6 +7,7 @@ and numpy's float64 and integer scalars.  Bools are flags, and numpy's other sca
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 #: The methods that arithmetic calls; a subclass that overrides one of these computes differently.
 _ARITHMETIC = (
@@ -16,7 +17,7 @@ _ARITHMETIC = (
 )
 
 #: The plain type for each type seen so far; None for types that are not numbers.
-_plain_types: dict[type, type | None] = {float: float, int: int, bool: None}
+_plain_types: WeakKeyDictionary[type, type | None] = WeakKeyDictionary({float: float, int: int, bool: None})
 
 
 def is_number(thing: Any) -> bool:
@@ -26,7 +27,9 @@ def is_number(thing: Any) -> bool:
 
 def is_number_type(kind: type) -> bool:
     """Whether objects of a type compute like a plain float or int."""
-    if kind not in _plain_types:
+    if kind is float or kind is int:
+        return True
+    if kind not in _plain_types:  # by weak references: each trace has types of its own
         _plain_types[kind] = _plain_type(kind)
     return _plain_types[kind] is not None
 

@@ -30,6 +30,7 @@ from types import (
     WrapperDescriptorType,
 )
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..lookup import entries
 
@@ -116,7 +117,18 @@ def _owner(function: FunctionType) -> bool | None:
 # ---- 2 and 3: classes -----------------------------------------------------------------------------------------
 
 
+#: By class, held weakly: each trace has classes of its own.
+_known_classes: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+
+
 def _is_class_of_user(kind: type) -> bool:
+    known = _known_classes.get(kind)
+    if known is None:
+        known = _known_classes[kind] = _found_out(kind)
+    return known
+
+
+def _found_out(kind: type) -> bool:
     members = entries(kind)
     if not kind.__flags__ & _HEAP_TYPE or _is_made_in_c(kind, members):
         return False

@@ -180,7 +180,7 @@ class Survey:
     def unload_new_modules(self) -> list[str]:
         """Forget the modules of the user's that have been loaded since: nobody knows what they held."""
         new = [name for name in sys.modules.keys() - self._loaded if isinstance(sys.modules[name], ModuleType)]
-        users = [name for name in new if is_module_of_user(sys.modules[name])]
+        users = [name for name in new if _has_source(sys.modules[name]) and is_module_of_user(sys.modules[name])]
         for name in users:
             del sys.modules[name]
         return users
@@ -570,6 +570,11 @@ def _is_outside(kind: Any) -> bool:
     """Whether objects of a class of a library are not looked into."""
     module = kind.__module__ if isinstance(kind.__module__, str) else ""
     return not _is_user_kind(kind) and module.partition(".")[0] in _OUTSIDE
+
+
+def _has_source(module: ModuleType) -> bool:
+    file = vars(module).get("__file__")
+    return isinstance(file, str) and file.endswith((".py", ".pyc"))
 
 
 def _is_ours(kind: type) -> bool:
