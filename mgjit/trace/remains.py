@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import CellType, FrameType, FunctionType
 from typing import Any
 
@@ -29,12 +29,12 @@ def family(*classes: type) -> list[type]:
     return [cls for base in classes for cls in (base, *family(*base.__subclasses__()))]
 
 
-def references(classes: Iterable[type]) -> list[int]:
+def references(classes: list[type]) -> list[int]:
     """How many references there are to each class, its instances among them; empty on PyPy."""
     return [] if PYPY else [sys.getrefcount(cls) for cls in classes]
 
 
-def refuse_remains(classes: Iterable[type], before: list[int], numbers: Mapping[int, Any], location: str) -> None:
+def refuse_remains(classes: list[type], before: list[int], numbers: Mapping[int, Any], location: str) -> None:
     """Raise a LeakError when an instance of these classes is alive; it is taken out where it was found.
 
     Args:
@@ -42,7 +42,6 @@ def refuse_remains(classes: Iterable[type], before: list[int], numbers: Mapping[
         numbers: by leaf, what was there before the trace.
         location: of the step, for the message.
     """
-    classes = list(classes)
     if not before or _none_alive(classes, before):
         return
     gc.collect(0)
