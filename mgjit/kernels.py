@@ -46,7 +46,8 @@ from .runtime.copies import Copies
 from .runtime.kernel import Kernel
 from .stats import Member, Stats
 from .trace.hints import power_hints
-from .trace.memory import Again, Heap, Knowledge
+from .trace.knowledge import Again, Knowledge
+from .trace.memory import Heap
 from .trace.tracer import TracedCall, between_traces, trace_call
 from .verification.trial import Trial, plain_seconds, reason_without_trial
 from .world.guard import Guard

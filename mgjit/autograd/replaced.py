@@ -30,7 +30,7 @@ def classes_of_nodes(roles: Roles, survey: Survey) -> list[NodeClass]:
             for kind in kinds:
                 node_class(kind)
         finally:
-            survey.restore()  # what trying does to counters, tapes and gradients of the user's
+            survey.before.restore()  # what trying does to counters, tapes and gradients of the user's
     classes: dict[NodeClass, None] = {}
     for kind, (_, fields) in zip(kinds, roles.objects):
         known = node_class(kind)

@@ -7,10 +7,8 @@ they are found by looking at the objects themselves:
    are memory: attributes of a name that some function of the user's assigns, elements of lists, and variables.
 2. Put a traced number in each of these places.  Reading one is then a leaf, without any record.
 3. The step runs.  What it assigns stays in the objects: traced numbers replace one another.
-4. Look again.  A place that holds something else was assigned: record a store.  Then compare everything else that the
-   survey has met.  A number in place of a number is memory after all: trace again.  A traced object in place of
-   something else is what a kernel cannot repeat: a LeakError names it.  Anything else (a new attribute, a flag, a log)
-   is Python's to do: the call runs as plain Python, and the next one finds it done.
+4. Look again.  A place that holds something else was assigned: record a store.  What else the step has changed is for
+   trace/aftermath.py.
 5. Put back what was there, whatever happened.
 
 Of nodes of an autograd graph (autograd/node_class.py), `backward()` is replaced by one that is taken symbolically.
@@ -21,10 +19,7 @@ into their places after it (runtime/copies.py).
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
 from ..autograd.node_class import node_class
@@ -34,12 +29,11 @@ from ..call.objects import ObjectNode
 from ..call.plan import ArgumentPlan
 from ..draws.interception import followed
 from ..engine.state import State, zero_array
-from ..engine.value import Value
 from ..errors import LeakError, TraceError
 from ..record import opcodes as ops
 from ..record.counters import Counted
 from ..record.integers import IntegerLimit
-from ..record.leaks import NewStructure, PlainCall, Symbol, is_traced, is_traced_number
+from ..record.leaks import PlainCall, is_traced
 from ..record.recorder import FOREIGN_BASE, Recorder
 from ..record.values import TracedTypes
 from ..record.visible import visible_types
@@ -49,72 +43,10 @@ from ..source.impure import Iterators
 from ..world.numeric import is_number
 from ..world.places import Attribute, Place
 from ..world.roles import MANY, Roles, assign_roles
-from ..world.shapes import MISSING, content_of
-from ..world.survey import Change, Survey
-
-#: So many objects that a step has made are searched for traced ones; more are taken for some.
-_MOST_SEARCHED = 100_000
-
-
-class Again(BaseException):
-    """The trace is to be made once more, with what has been learned."""
-
-
-@dataclass
-class Knowledge:
-    """What traces of a step have found out about places, for later ones.
-
-    Attributes:
-        variable: keys of the places of lists whose numbers the step assigns, though its code does not show it.
-        gradients: keys of the fields in which None was, and the step puts numbers.
-        used: keys of the places of counters whose value the step uses.
-        mixed: keys of the places where ints and floats take turns.
-        fixed: keys of the places whose numbers are used as lengths, indices or keys: they shape the trace.
-        fixed_arguments: names of the arguments that are used so.
-        needed: those of the fixed ones that are used as lengths, indices or keys, and not only in tests.
-        changing: keys of the places that tests ask for, but which the step assigns.
-        no_flow: why `backward()` is recorded operation by operation; empty when it is not.
-    """
-
-    variable: set[Any] = field(default_factory=set)
-    gradients: set[Any] = field(default_factory=set)
-    used: set[Any] = field(default_factory=set)
-    mixed: set[Any] = field(default_factory=set)
-    fixed: set[Any] = field(default_factory=set)
-    fixed_arguments: set[str] = field(default_factory=set)
-    needed: set[Any] = field(default_factory=set)
-    changing: set[Any] = field(default_factory=set)
-    no_flow: str = ""
-
-
-@dataclass
-class HeapPlan:
-    """What became of the places.
-
-    Attributes:
-        state: where copied numbers are; None when there are none.
-        copied: what is copied before and after each call.
-        valid_once: whether places that held None or ints hold floats from the first call on, and the step can tell.
-        fixed: places whose numbers have shaped the trace, and the numbers: guards must watch them.
-        backward: how the backward passes of other people's classes were taken, for people; empty where there are none.
-        looked_after: (id of the holder, name) of the places that are memory of the kernel, or copied: guards must not
-            watch them.
-        assigned: identities of the objects, or of their dicts, whose fields in the kernel's memory the step assigns.
-    """
-
-    state: State | None = None
-    copied: list[Copied] = field(default_factory=list)
-    valid_once: bool = False
-    fixed: list[tuple[Place, Any]] = field(default_factory=list)
-    backward: str = ""
-    looked_after: set[tuple[int, Any]] = field(default_factory=set)
-    assigned: set[int] = field(default_factory=set)
-
-    def changed(self) -> frozenset[int]:
-        """The identities of the lists, dicts and objects in which a kernel assigns numbers."""
-        assigned = [copied for copied in self.copied if copied.assigned]
-        lists = {id(copied.place.read()) for copied in assigned if copied.size}
-        return frozenset({*self.assigned, *lists, *(copied.place.key[0] for copied in assigned)})
+from ..world.shapes import content_of
+from ..world.survey import Survey
+from .aftermath import look_around
+from .knowledge import Again, HeapPlan, Knowledge
 
 
 class Heap:
@@ -392,7 +324,7 @@ class Heap:
         self._put_back_numbers()
         self._types.gatherer.close()  # which has put something in front of what _backward has put there
         self._backward.restore()
-        self._look_at_others()
+        look_around(self._survey, self._knowledge, self._recorder, self._iterators.advanced(), self._leak)
         self._record(stores)
         self._drop_unused(plan)
         return plan
@@ -522,66 +454,6 @@ class Heap:
     def _is_integer(self, content: Any) -> bool:
         return isinstance(content, int)
 
-    def _look_at_others(self) -> None:
-        """Everything else that the survey has met must be what it was.
-
-        Raises:
-            Again: a place is memory after all.
-            LeakError: something traced is kept where it cannot stay.
-            PlainCall: Python has to do what the step does there.
-        """
-        loaded = self._survey.unload_new_modules()
-        if loaded:
-            raise NewStructure(f"the step loads the module {loaded[0]}")
-        changes = self._survey.changes()
-        learned = False
-        for change in changes:
-            learned |= self._learn(change)
-        if learned:
-            raise Again
-        for change in changes:
-            kept = [part for part in change.now if self._holds_traced(part)] if change.is_growth else [change.now]
-            for part in kept:
-                is_left = change.is_growth or (change.before is not MISSING and not _are_numbers(part))
-                if is_left and self._holds_traced(part):
-                    raise self._leak(change.place, part)
-        iterators = [place.describe() for place in self._iterators.advanced()]
-        found = list(dict.fromkeys([*(change.place.describe() for change in changes), *iterators]))
-        if found:
-            raise NewStructure(f"the step changes {', '.join(found[:4])} besides numbers that were there before")
-
-    def _learn(self, change: Change) -> bool:
-        """Whether it is new that a place holds a number that the step changes."""
-        known, place = self._knowledge, change.place
-        if change.before is None and isinstance(place, Attribute) and is_traced_number(change.now):
-            new = place.kind not in known.gradients
-            known.gradients.add(place.kind)
-            return new
-        if not is_number(change.before) or not isinstance(change.now, (int, float)) or isinstance(change.now, bool):
-            return False
-        key = place.kind if isinstance(place, Attribute) else place.key
-        keys = {key, ("list", id(change.holder))} if type(change.holder) is list else {key}
-        new = not keys <= known.variable
-        known.variable |= keys
-        return new
-
-    def _holds_traced(self, thing: Any) -> bool:
-        """Whether something that the step made is, or leads to, an object that lives only during a trace."""
-        pending, seen = [thing], set()
-        while pending:
-            part = pending.pop()
-            if is_traced(part) or isinstance(part, Symbol):
-                return True
-            if isinstance(part, Value) and getattr(part, "_trace", None) is self._recorder and not self.knows(part):
-                return True
-            if id(part) in seen or self._survey.knows(part) or isinstance(part, (type, ModuleType, FrameType)):
-                continue
-            seen.add(id(part))
-            if len(seen) > _MOST_SEARCHED:
-                return True
-            pending += gc.get_referents(part)
-        return False
-
     def _look_at_fixed(self, plan: HeapPlan) -> None:
         for place, before in self._fixed:
             if place.read() is not before:
@@ -631,7 +503,7 @@ class Heap:
         self._backward.restore()
         self._put_back_draws()
         self._put_back_numbers()
-        self._survey.restore()
+        self._survey.before.restore()
 
     def forget(self) -> dict[int, Any]:
         """Let go of the traced numbers, when everything has been put back; returns what was there, by leaf."""
@@ -654,13 +526,6 @@ class Heap:
                 copied.place.write(contents[0])
         for place, before in self._fixed:
             place.write(before)
-
-
-def _are_numbers(thing: Any) -> bool:
-    """Whether something is a number, or a list or tuple of numbers: Python can keep those."""
-    if type(thing) in (list, tuple):
-        return all(map(_are_numbers, thing))
-    return is_traced_number(thing) or isinstance(thing, (int, float))
 
 
 def _pairs(things: list[Any], fields: list[Field]) -> list[tuple[Field, ...]]:

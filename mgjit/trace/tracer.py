@@ -37,7 +37,8 @@ from ..record.recorder import Recorder, Trace
 from ..record.values import traced_types
 from ..source.installed import with_captured_functions
 from ..world.survey import Survey
-from .memory import Heap, HeapPlan
+from .knowledge import HeapPlan
+from .memory import Heap
 from .remains import family, references, refuse_remains
 
 T = TypeVar("T")

@@ -25,13 +25,14 @@ from typing import Any
 from ..errors import RetraceWarning, user_stacklevel
 from ..record.progress import tracing_threads
 from ..runtime.live import raw_attributes
+from .before import Group
 from .code import SEARCHING, read
 from .facts import Column, Facts, describe_difference, is_equal
 from .numeric import is_number
 from .places import Entry, Place, Variable
 from .roles import LONGEST_LIST
 from .shapes import MISSING, cell_content, shape_of
-from .survey import Group, Survey
+from .survey import Survey
 
 #: Groups of fewer objects are data of which there is little.
 _FEW_OBJECTS = 16

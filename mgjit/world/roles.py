@@ -17,12 +17,13 @@ from typing import Any
 
 from ..engine.value import Value
 from ..runtime.live import Field, Home, original_class
+from .before import Group
 from .code import read, stored_variables
 from .numeric import is_number, is_number_type
 from .ownership import is_of_user
 from .places import Attribute, ClassAttribute, Element, Entry, Place, Root
 from .shapes import content_of, slots_of
-from .survey import Group, Survey
+from .survey import Survey
 
 #: Lists of more numbers than this are not watched: comparing them would take longer than most steps.  They are
 #: copied in at each call.

@@ -5,48 +5,40 @@
 2. Then data, depth first and in the order of the containers, so that parameters come in the order in which they lie.
    Every type is taken apart by shapes.py.  Of the user's objects and classes the attributes that the code mentions
    count, of containers and of objects of libraries everything.  Libraries and the standard library are not walked into.
-3. Of everything that can be changed there is a copy from before the trace.  `changes` compares by identity, `restore`
-   puts everything back.
+3. Of everything that can be changed there is a copy from before the trace (before.py).
 
 Which of the places hold numbers that the step may change is decided by roles.py; guard.py watches the others.
 """
 
 from __future__ import annotations
 
-import functools
 import operator
 import random
 import re
-import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from itertools import chain
-from types import FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ..engine.nn import Module
 from ..lookup import is_bound_draw
-from ..runtime.live import Field, entry_of, original_class, raw_attributes
-from ..runtime.live import slot as member_of
-from .code import COMPUTED, SEARCHING, captured, read
-from .ownership import is_module_of_python, is_module_of_user, is_of_user
-from .places import Attribute, ClassAttribute, Element, Entry, FunctionDefaults, Place, Root, Variable
+from ..runtime.live import raw_attributes
+from .before import Before, Group, is_user_kind, named_by_user
+from .code import COMPUTED, captured, read
+from .ownership import is_module_of_python, is_of_user
+from .places import Attribute, ClassAttribute, Element, Entry, Place, Root, Variable
 from .shapes import (
     HEAP_TYPE,
     MISSING,
     OPAQUE,
     PROXIES,
     Shape,
-    buffer_bytes,
     cell_content,
     content_of,
     for_each_class,
     is_bag,
     is_buffer,
-    is_same,
     leads_nowhere,
-    put_back_buffer,
     shape_of,
     slots_of,
 )
@@ -59,55 +51,6 @@ _OUTSIDE = frozenset({
     "datetime", "numpy", "torch", "jax", "pandas", "matplotlib", "tqdm", "pytest", "_pytest", "IPython", "ipykernel",
     "mgjit", "select", "selectors", "tempfile", "warnings", "weakref._remove",
 })  # fmt: skip
-#: Classes of these modules whose objects are bags of attributes of the user's.
-_BAGS = frozenset({("argparse", "Namespace"), ("threading", "local"), ("_thread", "_local")})
-
-
-@dataclass(eq=False)
-class Group:
-    """The objects of one class, in the order in which they were met.
-
-    Attributes:
-        kind: the class; of objects that live in a kernel's memory, the one that they have there.
-        things, places: the objects, and where each lies.
-        named: how many of the survey's names each was looked at for.
-        copies: the dict of each, as it was; None for objects without one.
-        slots: for each slot of the class, what each object had in it.
-    """
-
-    kind: type
-    things: list[Any] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
-    named: list[int] = field(default_factory=list)
-    copies: list[dict[str, Any] | None] = field(default_factory=list)
-    slots: list[tuple[Field, list[Any]]] = field(default_factory=list)
-
-    def entry(self, name: str) -> Field:
-        """The field that is an entry of the dict of each object."""
-        return _entry_field(self.kind, name)
-
-    def is_user(self) -> bool:
-        """Whether only the attributes that the code mentions count."""
-        return _is_user_kind(self.kind)
-
-
-@dataclass(frozen=True)
-class Change:
-    """One place that does not hold what it held before.
-
-    Attributes:
-        place: where; of sets and of what has grown, the container.
-        before, now: MISSING for what was not, or is not there.
-        holder: of elements and entries, the container.
-        is_growth: whether `before` is what a container held, and `now` what has come to it.
-    """
-
-    place: Place
-    before: Any
-    now: Any
-    holder: Any = None
-    is_growth: bool = False
-
 
 class Survey:
     """What surrounds a step.
@@ -146,14 +89,7 @@ class Survey:
         self.shared: set[int] = set()
         self.names: dict[str, None] = dict.fromkeys(("__call__",))
         self.modules: dict[int, dict[str, Any]] = {}
-        self._loaded = set(sys.modules)
-        self._copies: list[tuple[Shape, Any, Any, Place]] = []
-        self._namespaces: list[tuple[dict[str, Any], dict[str, Any]]] = []  # of modules, with a copy
-        self._named_copies: list[tuple[dict[str, Any], dict[str, Any], Place]] = []  # attributes of compiled steps
-        self._buffer_copies: list[tuple[Any, bytes, Place]] = []
-        self._cells: list[tuple[Place, Any]] = []  # variables of enclosing functions
-        self._class_copies: list[tuple[type, dict[str, Any]]] = []
-        self._function_copies: list[tuple[FunctionType, Any, Any, dict[str, Any]]] = []
+        self.before = Before(self.names, self.groups)
         self._kept: list[Any] = []  # so that no id is used again
         self._code: list[Any] = []
         self._data: list[tuple[Place, Any]] = []
@@ -161,8 +97,7 @@ class Survey:
         self._modules_named: list[tuple[ModuleType, str, int]] = []
         self._name_list: list[str] = list(self.names)
         self._walk(deque([("the step", function), *given]))
-        for group in self.groups.values():
-            self._copy_group(group)
+        self.before.note_objects()
 
     @property
     def all_names(self) -> bool:
@@ -175,19 +110,11 @@ class Survey:
 
     def containers(self) -> Iterable[tuple[Shape, Any, Any, Place]]:
         """All containers, with how they are taken apart, what they held, and the place of each."""
-        return self._copies
+        return self.before.containers
 
-    def unload_new_modules(self) -> list[str]:
-        """Forget the modules of the user's that have been loaded since: nobody knows what they held."""
-        new = [name for name in sys.modules.keys() - self._loaded if isinstance(sys.modules[name], ModuleType)]
-        users = [name for name in new if _has_source(sys.modules[name]) and is_module_of_user(sys.modules[name])]
-        for name in users:
-            del sys.modules[name]
-        return users
-
-    def functions_with_attributes(self) -> Iterator[FunctionType]:
+    def functions_with_attributes(self) -> list[FunctionType]:
         """The user's functions that have attributes."""
-        return (function for function, _, _, own in self._function_copies if own)
+        return [function for function in self.functions if vars(function)]
 
     # ---- 1 and 2: the walk ------------------------------------------------------------------------------------
 
@@ -212,7 +139,7 @@ class Survey:
 
     def _read_function(self, function: FunctionType) -> None:
         own = vars(function)
-        self._function_copies.append((function, function.__defaults__, function.__kwdefaults__, dict(own)))
+        self.before.note_function(function)
         if "__wrapped__" in own:
             self._see(Root(own["__wrapped__"], "a decorated function"), own["__wrapped__"])
         if not (is_of_user(function) or function.__module__ == Module.__module__):
@@ -227,7 +154,7 @@ class Survey:
         namespace = function.__globals__
         if id(namespace) not in self.modules:
             self.modules[id(namespace)] = namespace
-            self._namespaces.append((namespace, dict(namespace)))
+            self.before.note_module(namespace)
         for name, meant in ((name, namespace.get(name)) for name in read(function.__code__).variables):
             if isinstance(meant, ModuleType):
                 self._modules_named.append((meant, name, 0))
@@ -239,7 +166,7 @@ class Survey:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             if id(cell) not in self.known:
                 self.known.add(id(cell))
-                self._cells.append((Variable(cell, name), cell_content(cell)))
+                self.before.note_variable(Variable(cell, name))
         for name, content in own.items():
             self._later(Entry(own, name, f"{function.__name__}.{name}"), content)
         if function.__defaults__ or function.__kwdefaults__:
@@ -252,7 +179,7 @@ class Survey:
                 continue
             self._classes_named[base] = 0
             self.classes[base] = {}
-            self._class_copies.append((base, dict(vars(base))))
+            self.before.note_class(base)
             self._read_entries(base)
         if type(kind) is not type and is_of_user(type(kind)):
             self._see_class(type(kind))
@@ -308,7 +235,7 @@ class Survey:
         if isinstance(thing, (FunctionType, type)):
             self._see(place, thing)
             return
-        if _is_user_kind(kind) and id(kind) not in self.known:  # its methods say which attributes matter
+        if is_user_kind(kind) and id(kind) not in self.known:  # its methods say which attributes matter
             self._see_class(kind)
             self._data.append((place, thing))
             return
@@ -328,7 +255,7 @@ class Survey:
             self._mention(re.findall(r"\w+", repr(thing)))
         if is_buffer(thing):
             self.buffers.append((thing, place))
-            self._buffer_copies.append((thing, buffer_bytes(thing), place))
+            self.before.note_buffer(thing, place)
         if is_bound_draw(thing) and is_writable(place):
             self.draws.append(place)
         if hasattr(kind, "__next__") and not is_of_user(kind) and not issubclass(kind, PROXIES):
@@ -339,7 +266,7 @@ class Survey:
                 self.lists.append((place, thing))
             elif kind is dict:
                 self.dicts.append((place, thing))
-            self._copies.append((shape, thing, shape.copy(thing), place))
+            self.before.note_container(shape, thing, place)
             parts += shape.contents(thing, place)
         if is_bag(kind) and not _is_outside(kind):
             parts += self._attributes(place, thing, kind)
@@ -351,8 +278,8 @@ class Survey:
         if function is None:
             return
         self._see(place, function)
-        self._named_copies.append((own, _named_by_user(own), place))
-        for name, content in _named_by_user(own).items():
+        self.before.note_step(own, place)
+        for name, content in named_by_user(own).items():
             entry = Entry(own, name, f"{place.describe()}.{name}")
             self.variables.setdefault(entry.key, (entry, content))
             self._later(entry, content)
@@ -375,7 +302,7 @@ class Survey:
                     yield Attribute(thing, slot), content
         for name, content in list((raw_attributes(thing) or {}).items()):
             if (every or name in names) and not leads_nowhere(type(content)):
-                yield Attribute(thing, _entry_field(group.kind, name)), content
+                yield Attribute(thing, group.entry(name)), content
 
     def _reopen(self) -> bool:
         """Look again at what was passed by before all names were known; returns whether there is more to do."""
@@ -404,177 +331,12 @@ class Survey:
                     self._roots += self._contents(group.things[index], group, new)
         return bool(self._code or self._data or self._roots)
 
-    # ---- 3: what it was, what has changed ---------------------------------------------------------------------
-
-    def _copy_group(self, group: Group) -> None:
-        dicts = list(map(raw_attributes, group.things))
-        group.copies = [None if own is None else dict(own) for own in dicts]
-        group.slots = [(slot, [content_of(slot, thing) for thing in group.things]) for slot in slots_of(group.kind)]
-
-    def changes(self) -> list[Change]:
-        """All places that do not hold what they held when the survey was made."""
-        return list(
-            chain(
-                self._changes_of_containers(), self._changes_of_objects(), self._changes_of_modules(),
-                self._changes_of_classes(), self._changes_of_functions(),
-            )
-        )  # fmt: skip
-
-    def _changes_of_containers(self) -> Iterator[Change]:
-        for shape, thing, copied, place in self._copies:
-            now = shape.copy(thing)
-            if is_same(now, copied):
-                continue
-            if type(copied) is dict:
-                yield from _of_entries(thing, copied, now, place)
-            elif len(now) == len(copied) and type(thing) in (list, deque):
-                for index, (new, old) in enumerate(zip(now, copied)):
-                    if new is not old:
-                        yield Change(Element(place, thing, index), old, new, thing)
-            else:
-                before = set(map(id, copied))
-                added = [part for part in now if id(part) not in before]
-                yield Change(place, copied, added or now, thing, is_growth=True)
-
-    def _changes_of_objects(self) -> Iterator[Change]:
-        for group in self.groups.values():
-            for thing, copied in zip(group.things, group.copies):
-                if copied is not None and not is_same(now := raw_attributes(thing), copied):
-                    for name in {**copied, **now}:
-                        old, new = copied.get(name, MISSING), now.get(name, MISSING)
-                        if old is not new:
-                            yield Change(Attribute(thing, _entry_field(group.kind, name)), old, new, thing)
-            for slot, contents in group.slots:
-                for thing, old in zip(group.things, contents):
-                    new = content_of(slot, thing)
-                    if new is not old:
-                        yield Change(Attribute(thing, slot), old, new, thing)
-
-    def _changes_of_modules(self) -> Iterator[Change]:
-        every = not SEARCHING.isdisjoint(self.names)
-        for namespace, copied in self._namespaces:
-            if not is_same(namespace, copied):
-                for name in list({**copied, **namespace}):
-                    old, new = copied.get(name, MISSING), namespace.get(name, MISSING)
-                    if old is not new and (every or name in self.names):
-                        yield Change(Entry(namespace, name, f"the variable {name}"), old, new, namespace)
-        for own, copied, place in self._named_copies:
-            yield from _of_entries(own, copied, _named_by_user(own), place)
-        for thing, before, place in self._buffer_copies:
-            if buffer_bytes(thing) != before:
-                yield Change(place, before, (), thing, is_growth=True)
-        for place, old in self._cells:
-            new = cell_content(place.holder)
-            if new is not old:
-                yield Change(place, old, new, place.holder)
-
-    def _changes_of_classes(self) -> Iterator[Change]:
-        for kind, copied in self._class_copies:
-            now = dict(vars(kind))
-            if not is_same(now, copied):
-                for name in {**copied, **now}:
-                    old, new = copied.get(name, MISSING), now.get(name, MISSING)
-                    if old is not new and name not in _MADE_BY_PYTHON:
-                        yield Change(ClassAttribute(kind, name), old, new, kind)
-
-    def _changes_of_functions(self) -> Iterator[Change]:
-        for function, defaults, named_defaults, copied in self._function_copies:
-            if not is_same(vars(function), copied):
-                yield from _of_entries(vars(function), copied, vars(function), Root(function, function.__name__))
-            if function.__defaults__ != defaults or function.__kwdefaults__ != named_defaults:
-                place = FunctionDefaults(function, "__defaults__")
-                yield Change(place, (defaults, named_defaults), place.read(), function)
-
-    def restore(self) -> None:
-        """Put back everything that can be put back; may be called more than once."""
-        for shape, thing, copied, _ in self._copies:
-            if shape.restore is not None and not is_same(shape.copy(thing), copied):
-                shape.restore(thing, copied)
-        for group in self.groups.values():
-            for thing, before in zip(group.things, group.copies):
-                if before is not None and not is_same(own := raw_attributes(thing), before):
-                    _put_back(own, before)
-            for slot, contents in group.slots:
-                for thing, old in zip(group.things, contents):
-                    if content_of(slot, thing) is not old:
-                        _write_slot(slot, thing, old)
-        for change in list(self._changes_of_modules()):
-            if type(change.before) is bytes and is_buffer(change.holder):
-                put_back_buffer(change.holder, change.before)
-            elif change.before is MISSING:
-                change.place.delete()
-            else:
-                change.place.write(change.before)
-        for change in list(self._changes_of_classes()):
-            if change.before is MISSING:
-                type.__delattr__(change.holder, change.place.name)
-            else:
-                type.__setattr__(change.holder, change.place.name, change.before)
-        for function, defaults, named_defaults, copied in self._function_copies:
-            if not is_same(vars(function), copied):
-                _put_back(vars(function), copied)
-            if function.__defaults__ is not defaults:
-                function.__defaults__ = defaults
-            if function.__kwdefaults__ is not named_defaults:
-                function.__kwdefaults__ = named_defaults
-
-
-#: Entries of classes that Python keeps for itself.
-_MADE_BY_PYTHON = frozenset({"__dict__", "__weakref__", "__abstractmethods__", "_abc_impl", "__static_attributes__",
-    "__slotnames__", "__doc__", "__annotations__", "__annotate__", "__annotations_cache__", "__annotate_func__",
-})  # fmt: skip
-
-
-def _of_entries(thing: Any, copied: dict[Any, Any], now: Any, place: Place) -> Iterator[Change]:
-    for name in list({**copied, **now}):
-        old, new = copied.get(name, MISSING), now.get(name, MISSING)
-        if old is not new:
-            yield Change(Entry(thing, name, "", place), old, new, thing)
-    if copied.keys() == now.keys() and list(copied) != list(now):
-        yield Change(place, copied, [], thing, is_growth=True)
-
-
-def _named_by_user(own: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of a compiled step that are not its own."""
-    return {name: content for name, content in own.items() if not name.startswith("_")}
-
-
-def _put_back(own: dict[Any, Any], before: dict[Any, Any]) -> None:
-    if list(own) != list(before) and own.keys() >= before.keys():
-        for name in own.keys() - before.keys():
-            del own[name]
-    own.update(before)
-    for name in own.keys() - before.keys():
-        del own[name]
-
-
-def _write_slot(slot: Field, thing: Any, content: Any) -> None:
-    if content is not MISSING:
-        slot.write(thing, content)
-    else:
-        member_of(type(thing), slot.name).__delete__(thing)
-
-
-_entry_field = functools.lru_cache(maxsize=8192)(entry_of)
-
-
-@for_each_class
-def _is_user_kind(kind: Any) -> bool:
-    """Whether only those attributes of an object matter that the code mentions."""
-    kind = original_class(kind)
-    return is_of_user(kind) or issubclass(kind, (Module, SimpleNamespace)) or (kind.__module__, kind.__name__) in _BAGS
-
 
 @for_each_class
 def _is_outside(kind: Any) -> bool:
     """Whether objects of a class of a library are not looked into."""
     module = kind.__module__ if isinstance(kind.__module__, str) else ""
-    return not _is_user_kind(kind) and module.partition(".")[0] in _OUTSIDE
-
-
-def _has_source(module: ModuleType) -> bool:
-    file = vars(module).get("__file__")
-    return isinstance(file, str) and file.endswith((".py", ".pyc"))
+    return not is_user_kind(kind) and module.partition(".")[0] in _OUTSIDE
 
 
 def _is_ours(kind: type) -> bool:

@@ -1,0 +1,106 @@
+"""What a step has done besides computing: everything around it is compared with what it was before the trace.
+
+1. A module that was loaded is forgotten: the next trace finds it in the survey.
+2. A number in place of another one is memory after all, and so is a traced number in place of None: trace again.
+3. A traced object where something else was, or added to a container, cannot be repeated by a kernel: a LeakError.
+4. Anything else (a new attribute, a flag, a log) is Python's to do: the call runs as plain Python.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from types import FrameType, ModuleType
+from typing import Any
+
+from ..engine.value import Value
+from ..record.leaks import NewStructure, Symbol, is_traced, is_traced_number
+from ..record.recorder import Recorder
+from ..world.before import Change
+from ..world.numeric import is_number
+from ..world.places import Attribute, Place
+from ..world.shapes import MISSING
+from ..world.survey import Survey
+from .knowledge import Again, Knowledge
+
+#: So many objects that a step has made are searched for traced ones; more are taken for some.
+_MOST_SEARCHED = 100_000
+#: So many places are named in a message.
+_MOST_NAMED = 4
+
+
+def look_around(
+    survey: Survey,
+    knowledge: Knowledge,
+    recorder: Recorder,
+    advanced: Sequence[Place],
+    leak: Callable[[Place, Any], Exception],
+) -> None:
+    """Compare everything that the survey has met; the numbers that are memory have been put back.
+
+    Args:
+        advanced: where iterators lie that have gone on.
+        leak: makes the error for something traced that is kept at a place.
+
+    Raises:
+        Again: a place is memory after all.
+        LeakError: something traced is kept where it cannot stay.
+        NewStructure: Python has to do what the step does there.
+    """
+    loaded = survey.before.unload_new_modules()
+    if loaded:
+        raise NewStructure(f"the step loads the module {loaded[0]}")
+    changes = survey.before.changes()
+    learned = [_learns(knowledge, change) for change in changes]
+    if any(learned):
+        raise Again
+    for change in changes:
+        for part in change.now if change.is_growth else [change.now]:
+            is_kept = change.is_growth or (change.before is not MISSING and not _are_numbers(part))
+            if is_kept and _holds_traced(part, survey, recorder):
+                raise leak(change.place, part)
+    places = [*(change.place for change in changes), *advanced]
+    if places:
+        texts = list(dict.fromkeys(place.describe() for place in places))[:_MOST_NAMED]
+        raise NewStructure(f"the step changes {', '.join(texts)} besides numbers that were there before")
+
+
+def _learns(knowledge: Knowledge, change: Change) -> bool:
+    """Note that a place holds a number that the step changes; whether that is new."""
+    place = change.place
+    if change.before is None and isinstance(place, Attribute) and is_traced_number(change.now):
+        is_new = place.kind not in knowledge.gradients
+        knowledge.gradients.add(place.kind)
+        return is_new
+    if not is_number(change.before) or not isinstance(change.now, (int, float)) or isinstance(change.now, bool):
+        return False
+    key = place.kind if isinstance(place, Attribute) else place.key
+    keys = {key, ("list", id(change.holder))} if type(change.holder) is list else {key}
+    is_new = not keys <= knowledge.variable
+    knowledge.variable |= keys
+    return is_new
+
+
+def _holds_traced(thing: Any, survey: Survey, recorder: Recorder) -> bool:
+    """Whether something that the step made is, or leads to, an object that lives only during a trace."""
+    pending, seen = [thing], set()
+    while pending:
+        part = pending.pop()
+        if is_traced(part) or isinstance(part, Symbol):
+            return True
+        if isinstance(part, Value) and getattr(part, "_trace", None) is recorder and not survey.knows(part):
+            return True
+        if id(part) in seen or survey.knows(part) or isinstance(part, (type, ModuleType, FrameType)):
+            continue
+        seen.add(id(part))
+        if len(seen) > _MOST_SEARCHED:
+            return True
+        pending += gc.get_referents(part)
+    return False
+
+
+def _are_numbers(thing: Any) -> bool:
+    """Whether something is a number, or a list or tuple of numbers: Python can keep those."""
+    if type(thing) in (list, tuple):
+        return all(map(_are_numbers, thing))
+    return is_traced_number(thing) or isinstance(thing, (int, float))
