@@ -69,7 +69,7 @@ class PrecisionError(MgjitError, TypeError):
 
 
 class UnsupportedError(MgjitError, NotImplementedError):
-    """A feature that this version does not offer, or one that needs a kernel where the step runs as plain Python."""
+    """`.forward()` or `.lower()` needs a kernel, and with these arguments the step runs as plain Python."""
 
 
 class CompilerError(MgjitError, RuntimeError):

@@ -26,10 +26,8 @@ from .engine.precision import FLOAT64, Precision
 from .engine.value import Value
 from .errors import (
     ArgumentError,
-    BackendWarning,
     RetraceLimitError,
     RetraceWarning,
-    SideEffectWarning,
     user_location,
     user_stacklevel,
 )
@@ -38,7 +36,8 @@ from .lowering import Lowering
 from .passes.cost import Processor
 from .passes.memory import InputRegion
 from .passes.pipeline import lower
-from .record.leaks import NewStructure, PlainCall
+from .plain import PlainCalls
+from .record.leaks import PlainCall
 from .record.opcodes import MAXIMUM, MINIMUM, NUMBER, SELECT
 from .record.recorder import Trace
 from .runtime.buffers import Move, ParameterStorage, storage_of
@@ -56,10 +55,6 @@ from .world.survey import Survey
 #: A step that was called this often, on average, for each structure of arguments (such as lengths of sequences) is
 #: reusing its kernels, so that the number of structures is no reason for a warning.
 _CALLS_OF_A_FAMILY = 4
-#: Arguments that had to run as plain Python are traced again after so many calls, then after this times as many.
-_PLAIN_CALLS = 8
-#: What a step makes in its first calls is there in later ones: so many traces find out whether that is so.
-_TRACES_TO_SETTLE = 3
 
 
 @dataclass(frozen=True)
@@ -74,23 +69,9 @@ class StepOptions:
     lock: bool = True
     verify: str = "auto"
 
-
-@dataclass
-class PlainStructure:
-    """Arguments of one structure, with which the step runs as plain Python.
-
-    Attributes:
-        reason: why. traces: how many have found that. calls: how many such calls there have been.
-        settles: whether it is to be expected that later calls are no such calls.
-        is_final: whether no other trace is to be tried. parameters: as of `PlainCall`.
-    """
-
-    reason: str
-    traces: int = 1
-    calls: int = 0
-    settles: bool = False
-    is_final: bool = False
-    parameters: Sequence[Any] = ()
+    def reason_without_trial(self, seconds: float) -> str:
+        """Why a kernel is not compared with plain Python, which takes so long; empty when it is."""
+        return reason_without_trial(self.verify, self.precision, self.code.mode, self.lock, seconds)
 
 
 class Kernels:
@@ -103,6 +84,7 @@ class Kernels:
     Attributes:
         last: the kernel of the last call.
         stats: what has been traced, built and called.
+        plain: which calls run as plain Python.
     """
 
     def __init__(
@@ -122,7 +104,7 @@ class Kernels:
         self._slot_structures: set[Hashable] = set()
         self._knowledge = Knowledge()
         self._has_warned = False
-        self._plain: dict[Hashable, PlainStructure] = {}
+        self.plain = PlainCalls(name, self.stats)
 
     def __len__(self) -> int:
         return len(self._kernels)
@@ -187,13 +169,13 @@ class Kernels:
             self._knowledge.variable.update(known.guard.changed)  # a number that changes is no constant
         elif self.last is not None:
             reason = self.last.plan.first_difference(plan)
-        self._stay_plain(plan.key)
+        self.plain.require_trace(plan.key)
         self._refuse_too_many(len(self._kernels) - (known is not None), reason)
         try:
             self._refuse_arrays(arguments)
             kernel = self._make(plan, arguments, reason)
         except PlainCall as plain:
-            self._note_plain(plan.key, plain)
+            self.plain.note_trace(plan.key, plain)
             raise
         if known is not None:
             self.forget(known)
@@ -211,9 +193,7 @@ class Kernels:
         """Run the step as plain Python with arguments of this structure, always: its kernel has computed wrongly."""
         self.forget(kernel)
         self.stats.mismatches.append(reason)
-        reason = f"its kernel is wrong: {reason}"
-        self.stats.plain_reasons.append(reason)  # which has been said
-        self._plain[kernel.plan.key] = PlainStructure(reason, 0, is_final=True, parameters=parameters)
+        self.plain.distrust(kernel.plan.key, reason, parameters)
 
     def _plan(
         self,
@@ -240,44 +220,6 @@ class Kernels:
         reason = "" if self.stats.traces else array_engine(self._function, arguments)
         if reason:
             raise PlainCall(reason)
-
-    def _stay_plain(self, key: Hashable) -> None:
-        """Arguments that had to run as plain Python do so for some calls, before another trace is worth its time.
-
-        Raises:
-            PlainCall: they do so now.
-        """
-        known = self._plain.get(key)
-        if known is None:
-            tried = [plain for plain in self._plain.values() if not plain.is_final]
-            if self.stats.plain_calls + 1 >= 2 ** sum(plain.traces for plain in tried):
-                return
-            reason = tried[-1].reason  # structures that are new in every call
-        else:
-            known.calls += 1
-            if known.settles and known.traces < _TRACES_TO_SETTLE:
-                return
-            if known.calls >= _PLAIN_CALLS**known.traces and not known.is_final:
-                return
-            reason = known.reason
-        raise PlainCall(reason, known.parameters if known is not None else ())
-
-    def _note_plain(self, key: Hashable, plain: PlainCall) -> None:
-        reason, settles = str(plain), isinstance(plain, NewStructure)
-        known = self._plain.setdefault(key, PlainStructure(reason, 0))
-        known.reason, known.traces, known.settles = reason, known.traces + 1, settles
-
-    def note_plain_call(self, reason: str) -> None:
-        """Count a call that is about to run as plain Python, and say why, each reason once."""
-        self.stats.plain_calls += 1
-        found = [plain for plain in self._plain.values() if plain.reason == reason]
-        settles = any(plain.settles for plain in found)
-        if settles and all(plain.traces < _TRACES_TO_SETTLE for plain in found):
-            return
-        if reason not in self.stats.plain_reasons:
-            self.stats.plain_reasons.append(reason)
-            kind = SideEffectWarning if settles else BackendWarning
-            warnings.warn(f"{self._name} runs as plain Python: {reason}", kind, stacklevel=user_stacklevel())
 
     def _refuse_too_many(self, known: int, reason: str) -> None:
         if known >= self._options.limit:
@@ -384,13 +326,14 @@ class Kernels:
         processor = Processor(64 // plan.precision.size)
         lowered = lower(traced.trace, _regions(plan, traced.draws), processor, self._options.code.grads)
         return Lowering(
-            lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe(), traced.heap.backward
-        )
+            lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe(), traced.heap.backward,
+            self._options.reason_without_trial(plain_seconds(seconds, lowered.records)),
+        )  # fmt: skip
 
 
 def trial_of(options: StepOptions, trace: Trace, seconds: float) -> Trial | None:
     """When the kernel for a trace is to be compared with plain Python, which takes so long; None for never."""
-    if reason_without_trial(options.verify, options.precision, options.code.mode, options.lock, seconds):
+    if options.reason_without_trial(seconds):
         return None
     choices = {SELECT, MAXIMUM, MINIMUM}
     return Trial(options.code.grads, not choices.isdisjoint(code & (NUMBER - 1) for code in set(trace.op)))

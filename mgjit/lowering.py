@@ -21,6 +21,7 @@ class Lowering:
     hints: list[str] = field(default_factory=list)
     draws: str = ""
     backward: str = ""
+    not_compared: str = ""
 
     @property
     def graph(self) -> str:
@@ -51,5 +52,7 @@ class Lowering:
         lines += [f"traced again: {reason}" for reason in self.stats.retraces]
         if self.stats.compared_calls:
             lines.append(f"compared with plain Python: {self.stats.compared_calls} calls")
+        if self.not_compared:
+            lines.append(f"not compared with plain Python: {self.not_compared}")
         lines += [f"runs as plain Python: {reason}" for reason in self.stats.plain_reasons]
         return "\n".join(lines)

@@ -273,7 +273,7 @@ class CompiledStep(Generic[P, R]):
 
     def _call_plain(self, reason: PlainCall, call: Callable[[], Any]) -> Any:
         """A call in plain Python."""
-        self._kernels.note_plain_call(str(reason))
+        self._kernels.plain.note_call(str(reason))
         return as_returned(Detached(reason.parameters).during(call) if reason.parameters else call())
 
     def _continue(self, phase: str, after: str) -> None:

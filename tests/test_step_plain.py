@@ -63,7 +63,7 @@ def test_it_is_traced_again_now_and_then(fresh: bool) -> None:
         step(float(k), object() if fresh else kept)
         seen.append(step.stats.plain_calls)
     assert seen == list(range(1, 101))
-    assert 2 <= sum(known.traces for known in step._kernels._plain.values()) <= 8
+    assert 2 <= sum(known.traces for known in step._kernels.plain._structures.values()) <= 8
 
 
 def test_other_arguments_are_compiled() -> None:
