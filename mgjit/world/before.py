@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import is_
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -24,6 +25,7 @@ from .code import SEARCHING
 from .ownership import is_module_of_user, is_of_user
 from .places import Attribute, ClassAttribute, Element, Entry, FunctionDefaults, Place, Root, Variable
 from .shapes import (
+    HEAP_TYPE,
     MISSING,
     Shape,
     buffer_bytes,
@@ -69,8 +71,8 @@ class Group:
         return _entry_field(self.kind, name)
 
     def is_user(self) -> bool:
-        """Whether only the attributes that the code mentions count."""
-        return is_user_kind(self.kind)
+        """Whether only the attributes count that the code mentions, as no base class of a library reads others."""
+        return is_user_kind(self.kind) and not has_library_base(self.kind)
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,7 @@ class Before:
         for function, defaults, named_defaults, copied in self._functions:
             if not is_same(vars(function), copied):
                 yield from _of_entries(vars(function), copied, vars(function), Root(function, function.__name__))
-            if function.__defaults__ != defaults or function.__kwdefaults__ != named_defaults:
+            if not _are_defaults(function, defaults, named_defaults):
                 place = FunctionDefaults(function, "__defaults__")
                 yield Change(place, (defaults, named_defaults), place.read(), function)
 
@@ -264,10 +266,8 @@ class Before:
         for function, defaults, named_defaults, copied in self._functions:
             if not is_same(vars(function), copied):
                 _put_back(vars(function), copied)
-            if function.__defaults__ is not defaults:
-                function.__defaults__ = defaults
-            if function.__kwdefaults__ is not named_defaults:
-                function.__kwdefaults__ = named_defaults
+            if not _are_defaults(function, defaults, named_defaults):
+                function.__defaults__, function.__kwdefaults__ = defaults, named_defaults
 
 
 def _of_entries(thing: Any, copied: dict[Any, Any], now: Any, place: Place) -> Iterator[Change]:
@@ -300,12 +300,33 @@ def _write_slot(slot: Field, thing: Any, content: Any) -> None:
         member_of(type(thing), slot.name).__delete__(thing)
 
 
+def _are_defaults(function: FunctionType, defaults: Any, named_defaults: Any) -> bool:
+    """Whether a function has these defaults; PyPy makes the containers around them anew."""
+    same = len(function.__defaults__ or ()) == len(defaults or ()) and all(
+        map(is_, function.__defaults__ or (), defaults or ())
+    )
+    return same and is_same(function.__kwdefaults__ or {}, named_defaults or {})
+
+
 def _has_source(module: ModuleType) -> bool:
     file = vars(module).get("__file__")
     return isinstance(file, str) and file.endswith((".py", ".pyc"))
 
 
 _entry_field = functools.lru_cache(maxsize=8192)(entry_of)
+
+
+@for_each_class
+def has_library_base(kind: Any) -> bool:
+    """Whether a class of the user's is derived from one of a library, written in Python, that has attributes."""
+    return any(
+        base.__flags__ & HEAP_TYPE and not is_of_user(base) and base.__module__ not in _WITHOUT_ATTRIBUTES
+        for base in original_class(kind).__mro__
+    )
+
+
+#: Modules with base classes that read no attributes.
+_WITHOUT_ATTRIBUTES = frozenset({"abc", "builtins", "typing", "mgjit.engine.nn", "mgjit.engine.value", "types"})
 
 
 @for_each_class

@@ -141,6 +141,8 @@ def _found_out(kind: type) -> bool:
         return True
     if not isinstance(module, ModuleType):
         return not isinstance(name, str) or name.partition(".")[0] not in _FOREIGN
+    if name == "builtins":  # which it is not: code without a name has made it
+        return True
     if False not in owners and "<locals>" not in kind.__qualname__ and is_module_of_python(module):
         return True  # it is not where it says: `exec`, `type(...)` and `make_dataclass` name whatever made it
     return is_module_of_user(module)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import threading
 import weakref
 from array import array
 from collections import deque
@@ -31,6 +32,7 @@ from types import (
     MemberDescriptorType,
     MethodType,
     ModuleType,
+    SimpleNamespace,
     TracebackType,
 )
 from typing import Any, NamedTuple, TypeVar, cast
@@ -103,7 +105,11 @@ def shape_of(kind: Any) -> Shape | None:
             return shape
     if _is_array_of_objects(kind):
         return _ARRAY
-    return None if _is_plain_class(kind) else OPAQUE
+    return None if _is_plain_class(kind) or issubclass(kind, _BAGS) else OPAQUE
+
+
+#: Classes of Python's own whose objects hold attributes and nothing else.
+_BAGS = (SimpleNamespace, threading.local)
 
 
 def _is_plain_class(kind: type) -> bool:
