@@ -50,7 +50,9 @@ PLACES = {
     "namedtuple": "kept = collections.namedtuple('Pair', 'a b')(a, b)\ndef get(): return [kept.a, kept.b]",
     "Counter": "kept = collections.Counter({a: 1, b: 1})\ndef get(): return list(kept)",
     "list subclass": "class L(list): pass\nkept = L([a, b])\ndef get(): return list(kept)",
-    "dict subclass": "class D(dict): __getattr__ = dict.__getitem__\nkept = D(a=a, b=b)\ndef get(): return [kept.a, kept.b]",
+    "dict subclass": (
+        "class D(dict): __getattr__ = dict.__getitem__\nkept = D(a=a, b=b)\ndef get(): return [kept.a, kept.b]"
+    ),
     "tuple subclass": "class T(tuple): pass\nkept = T((a, b))\ndef get(): return list(kept)",
     "UserList": "kept = collections.UserList([a, b])\ndef get(): return list(kept)",
     "UserDict": "kept = collections.UserDict(a=a, b=b)\ndef get(): return list(kept.values())",
@@ -132,13 +134,13 @@ def prepared(kind: str, place: str, folder: Path, name: str) -> dict[str, Any]:
         module = types.ModuleType(name)
         module.__file__ = str(file)
         sys.modules[name] = module
-        exec(compile(text, str(file), "exec"), vars(module))
+        exec(compile(text, str(file), "exec"), vars(module))  # noqa: S102
         return vars(module)
     filename = f"<ipython-input-{name}>" if kind == "notebook" else "<string>"
     if kind == "notebook":
         linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     namespace: dict[str, Any] = {"__name__": "__main__"} if kind == "notebook" else {}
-    exec(compile(text, filename, "exec"), namespace)
+    exec(compile(text, filename, "exec"), namespace)  # noqa: S102
     return namespace
 
 

@@ -71,15 +71,9 @@ def _taken_out(thing: Any, found: list[Any], numbers: Mapping[int, Any]) -> list
         if holder is found or isinstance(holder, FrameType) or _is_ours(holder):
             continue
         if isinstance(holder, dict):
-            for name in [name for name, part in holder.items() if part is thing]:
-                if number is None:
-                    del holder[name]
-                else:
-                    holder[name] = number
-                places.append(f"an entry {name!r}")
+            places += _taken_out_of_dict(holder, thing, number)
         elif isinstance(holder, list):
-            kept = (part for part in holder if part is not thing or number is not None)
-            holder[:] = [number if part is thing else part for part in kept]
+            _take_out_of_list(holder, thing, number)
             places.append("a list")
         elif isinstance(holder, set):
             holder.discard(thing)
@@ -90,6 +84,27 @@ def _taken_out(thing: Any, found: list[Any], numbers: Mapping[int, Any]) -> list
         else:
             places.append(f"a {type(holder).__name__}")
     return places
+
+
+# No function here has an inner one that names `thing`: its variable would be one more place where it is found.
+
+
+def _taken_out_of_dict(entries: dict[Any, Any], thing: Any, number: Any) -> list[str]:
+    names = []
+    for name, content in list(entries.items()):
+        if content is thing:
+            names.append(f"an entry {name!r}")
+            if number is None:
+                del entries[name]
+            else:
+                entries[name] = number
+    return names
+
+
+def _take_out_of_list(parts: list[Any], thing: Any, number: Any) -> None:
+    for index in reversed(range(len(parts))):
+        if parts[index] is thing:
+            parts[index : index + 1] = [] if number is None else [number]
 
 
 def _is_ours(holder: Any) -> bool:

@@ -1,0 +1,74 @@
+"""trace/remains.py: nothing of a trace is alive when it has ended, wherever the step has put it."""
+
+from __future__ import annotations
+
+import gc
+import queue
+import threading
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit.errors import LeakError
+from mgjit.record.leaks import Traced
+from mgjit.runtime.ffi import PYPY
+
+pytestmark = pytest.mark.skipif(PYPY, reason="PyPy counts no references")
+
+
+def alive() -> int:
+    gc.collect()
+    return sum(isinstance(thing, Traced) for thing in gc.get_objects())
+
+
+def test_01_garbage_in_cycles_is_no_remainder() -> None:
+    """Nodes of a graph that refer to each other die with the trace."""
+
+    class Node:
+        def __init__(self, data: Any) -> None:
+            self.data, self.me = data, self
+
+    before = alive()
+    step = mgjit.compile(lambda x: sum(Node(x * k).data for k in range(20)))
+    assert step(1.0) == 190.0
+    assert alive() == before
+
+
+def test_02_what_cannot_be_put_back_is_an_error() -> None:
+    """A thread of its own keeps what nothing around the step leads to."""
+    inbox: Any = queue.SimpleQueue()
+    outbox: Any = queue.SimpleQueue()
+    kept: list[Any] = []
+
+    def keep() -> None:
+        kept.append(inbox.get())
+        outbox.put(None)
+
+    threading.Thread(target=keep, daemon=True).start()
+
+    def step(x: float) -> float:
+        inbox.put(x * 2.0)
+        outbox.get()
+        return x
+
+    with pytest.raises(LeakError, match="a list"):
+        mgjit.compile(step)(1.0)
+    assert kept == []
+
+
+def test_03_a_failed_step_leaves_nothing() -> None:
+    """An error of the user's own: what was changed is put back."""
+    state: dict[str, Any] = {"m": 1.0, "log": [1.0]}
+
+    def step(x: float) -> float:
+        state["m"] += x
+        state["new"] = x
+        state["log"].append(x)
+        raise KeyError("of the user")
+
+    before = alive()
+    with pytest.raises(KeyError, match="of the user"):
+        mgjit.compile(step)(1.0)
+    assert state == {"m": 1.0, "log": [1.0]}
+    assert alive() == before
