@@ -40,6 +40,8 @@ class Copied:
         size: the length of the list; 0 for a single number.
         assigned: whether it is copied back.
         replaced: whether the step puts a new list there instead of assigning elements.
+        positions: of the elements that are copied back; None for all.  Others belong to whoever assigns them, such as
+            another step in another thread.
         integers: offsets of the numbers that are ints in Python after the step.
         given_integers: offsets of the numbers that were ints before it.
         given_floats: offsets of the numbers that were floats before it, where an int would make a difference.
@@ -52,6 +54,7 @@ class Copied:
     size: int = 0
     assigned: bool = False
     replaced: bool = False
+    positions: tuple[int, ...] | None = None
     integers: frozenset[int] = frozenset()
     given_integers: frozenset[int] = frozenset()
     given_floats: frozenset[int] = frozenset()

@@ -110,7 +110,10 @@ class _Writer:
             self._show.lines.append(f"{', '.join(names)}, = {get}({self._buffer}, 0)")
         for part in assigned:
             numbers = [_whole(_number(k)) if k in part.integers else _number(k) for k in part.offsets]
-            if part.size and not part.replaced:
+            if part.positions is not None:
+                target = self._show.expression(part.place)
+                self._show.lines += [f"{target}[{k}] = {numbers[k]}" for k in part.positions]
+            elif part.size and not part.replaced:
                 self._show.lines.append(f"{self._show.expression(part.place)}[:] = {', '.join(numbers)},")
             else:
                 self._show.assign(part.place, f"[{', '.join(numbers)}]" if part.size else numbers[0])
@@ -169,7 +172,11 @@ class _Writer:
             self._show.lines += [f"now = {numbers}", *lines]
             self._show.assign(part.place, "now")
             return
-        lines.append(f"{self._show.expression(part.place)}[:] = now")
+        target = self._show.expression(part.place)
+        if part.positions is None:
+            lines.append(f"{target}[:] = now")
+        else:
+            lines += [f"for k in {self.name_of(part.positions)}:", f"    {target}[k] = now[k]"]
         self._show.lines.append(f"now = {numbers}")
         if part.integers != part.given_integers:  # ints become floats or the reverse, so it is always assigned
             self._show.lines += lines

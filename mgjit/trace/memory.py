@@ -347,6 +347,8 @@ class Heap:
             raise PlainCall(f"{copied.place.describe()} becomes another list, and the old one has other names")
         changed = [(k, new) for k, (new, old) in enumerate(zip(now, numbers)) if new is not old]
         copied.assigned = bool(changed) or copied.replaced
+        if copied.size and not copied.replaced and not copied.mixed and len(changed) < copied.size:
+            copied.positions = tuple(k for k, _ in changed)
         given = {k for k, old in enumerate(contents) if isinstance(old, int)}
         copied.given_integers = frozenset(copied.offset + k for k in given if self._is_integer(now[k]))
         if copied.mixed:

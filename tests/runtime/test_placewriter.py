@@ -281,3 +281,17 @@ def test_14_stretches_that_belong_to_others() -> None:
     buffer[0], buffer[4], buffer[11 + LONG] = 7.0, 8.0, 9.0
     show()
     assert (first["it"], second["it"][:2], third["it"]) == (7.0, [8.0, 0.5], [2.5, 9.0])
+
+
+@pytest.mark.parametrize("size", [4, 200])
+def test_elements_that_a_step_does_not_assign_belong_to_others(size: int) -> None:
+    """Two steps, or a step and Python, may each assign their own elements of one list at the same time."""
+    numbers = [float(k) for k in range(size)]
+    place = Entry({"numbers": numbers}, "numbers")
+    buffer = array("d", bytes(8 * size))
+    fill, show = copying_functions(buffer, [Copied(place, 0, size, assigned=True, positions=(1, size - 1))], [])
+    assert fill()
+    buffer[0], buffer[1], buffer[size - 1] = 7.0, 8.0, 9.0
+    numbers[0] = 5.0  # by somebody else, meanwhile
+    show()
+    assert (numbers[0], numbers[1], numbers[size - 1], numbers[2]) == (5.0, 8.0, 9.0, 2.0)

@@ -157,7 +157,7 @@ def test_04_functions_of_the_user() -> None:
             called.append("saved")
 
     layer = Layer()
-    names = {function.__name__ for function in Survey(lambda x: layer(x)).functions}
+    names = {function.__name__ for function in Survey(lambda x: layer(x)).functions}  # noqa: PLW0108 - a step
     assert {"<lambda>", "__call__", "around", "forward", "first"} <= names
     assert "save" not in names
 
