@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from operator import is_
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -21,31 +22,45 @@ def living_traced() -> list[Any]:
 
 def path_to(thing: Any) -> str:
     """How something is reached from a module or a running function, shortest way first."""
-    ways: list[list[Any]] = [[thing]]
-    seen = {id(thing), id(ways)}
-    while ways:
-        way = ways.pop(0)
-        holders = gc.get_referrers(way[-1])
-        seen.add(id(holders))
-        for holder in holders:
-            if id(holder) in seen or holder is way or holder is ways:
+    if hasattr(gc, "unfreeze"):  # PyPy has none
+        gc.unfreeze()  # among others the variables of modules
+    after: dict[int, Any] = {id(thing): None}  # what an object leads to
+    level = [thing]
+    own: list[Any] = [after, level]  # what this search itself holds them in
+    for _ in range(_LONGEST):
+        inside = {id(one): one for one in level}
+        found: list[Any] = []
+        own += [inside, found, own]
+        ours = {id(one) for one in own}
+        for holder in gc.get_referrers(*level):
+            arguments = type(holder) is tuple and len(holder) == len(level) and all(map(is_, holder, level))
+            if id(holder) in ours or id(holder) in after or holder is sys._getframe() or arguments:
                 continue
-            seen.add(id(holder))
-            if isinstance(holder, (ModuleType, FrameType)) or _module_of(holder) or len(way) >= _LONGEST:
-                if holder is not sys._getframe():
-                    return " <- ".join(map(_described, [*way, holder]))
-                continue
-            ways.append([*way, holder])
-    return f"{_described(thing)}, which nothing holds that can be found"
+            after[id(holder)] = next((one for one in gc.get_referents(holder) if id(one) in inside), thing)
+            if isinstance(holder, (ModuleType, FrameType)) or _module_of(holder):
+                return _text(holder, after)
+            found.append(holder)
+        if not found:
+            break
+        level = found
+    return _text(level[0], after)
+
+
+def _text(holder: Any, after: dict[int, Any]) -> str:
+    return " <- ".join(map(_described, reversed(_way(holder, after))))
+
+
+def _way(thing: Any, after: dict[int, Any]) -> list[Any]:
+    way = [thing]
+    while after.get(id(way[-1])) is not None:
+        way.append(after[id(way[-1])])
+    return way
 
 
 def _module_of(holder: Any) -> str:
     """The name of the module whose variables something is."""
-    if type(holder) is dict and isinstance(holder.get("__name__"), str):
-        module = sys.modules.get(holder["__name__"])
-        if module is not None and vars(module) is holder:
-            return str(holder["__name__"])
-    return ""
+    is_module = type(holder) is dict and "__builtins__" in holder and isinstance(holder.get("__name__"), str)
+    return str(holder["__name__"]) if is_module else ""
 
 
 def _described(thing: Any) -> str:
