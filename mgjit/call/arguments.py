@@ -123,7 +123,10 @@ class NumberNode(Node):
 
 
 class NumbersNode(Node):
-    """A list or tuple of numbers, or regularly nested ones: one contiguous block of the packed array."""
+    """A list or tuple of numbers, or regularly nested ones: one contiguous block of the packed array.
+
+    If some of them are ints and some floats, the step sees floats.
+    """
 
     def __init__(
         self, place: int, shape: tuple[int, ...], kinds: tuple[type, ...], integer: bool, precision: Precision = FLOAT64
@@ -151,7 +154,10 @@ class NumbersNode(Node):
         return True
 
     def flatten(self, argument: Any, limit: int = 0) -> Any:
-        """The elements as a flat sequence, whose types are not checked; None if `argument` has another structure."""
+        """The elements as a flat sequence; None if `argument` has another structure.
+
+        Of floats, only that they are not all ints is checked.
+        """
         flat: Any = argument
         if type(argument) is not self.kinds[0] or len(flat) != self.shape[0]:
             return None
@@ -162,9 +168,9 @@ class NumbersNode(Node):
                 flat = list(chain.from_iterable(flat))
         except TypeError:
             return None
-        if self.integer and (set(map(type, flat)) != {int} or not is_exact(flat, limit or self.limit)):
-            return None
-        return flat
+        if not self.integer:
+            return flat if is_not_all_ints(flat) else None
+        return flat if set(map(type, flat)) == {int} and is_exact(flat, limit or self.limit) else None
 
     def containers(self, argument: Any) -> Iterator[int]:
         level = [argument]
@@ -551,6 +557,13 @@ def has_grown(before: Any, after: Any) -> bool:
     if not isinstance(before, tuple) or not isinstance(after, tuple):
         return False
     return len(before) != len(after) or any(map(has_grown, before, after))
+
+
+def is_not_all_ints(numbers_: Sequence[Any]) -> bool:
+    """Whether there is something else than ints and bools in a list; only then are its numbers floats."""
+    if type(numbers_[0]) is float:  # as most often
+        return True
+    return not all(issubclass(kind, numbers.Integral) for kind in set(map(type, numbers_)))
 
 
 def is_exact(integers: Sequence[float], limit: int = EXACT_INTEGERS) -> bool:

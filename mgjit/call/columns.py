@@ -10,7 +10,8 @@
    separately by the plan, which finds the first bad row or shows that there is none.
 
 If Values among the arguments differ from row to row, the rows are checked and packed all the same, but must be separate
-calls, because a Value may occur in several rows, or be captured by the step.
+calls, because a Value may occur in several rows, or be captured by the step.  So must rows of which some have a list of
+ints where others have floats.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from .arguments import (
     SequenceNode,
     ValueNode,
     is_exact,
+    is_not_all_ints,
 )
 from .objects import ObjectNode
 from .plan import ArgumentPlan, bind, is_numpy_array, plan_arguments
@@ -279,7 +281,7 @@ class Rows:
         count: how many rows. start: the number of the first of them.
         packed: the packed numbers of all rows. packed_stride: bytes from one row to the next; 0 if all are the same.
         buffers: one for each buffer of the plan.
-        separate: whether Values among the arguments differ, so that each row must be a separate call.
+        separate: whether Values, or the types of numbers in lists, differ, so that each row must be a separate call.
     """
 
     def __init__(self, plan: ArgumentPlan, frame: Frame, count: int) -> None:
@@ -373,9 +375,17 @@ def _fill_numbers(node: NumbersNode, items: list[Any], rows: Rows) -> bool:
         except TypeError:  # a number where there was a row
             return False
         level = list(chain.from_iterable(level))
-    if not set(map(type, level)) <= ({int} if node.integer else {int, float}):
+    kinds, size = set(map(type, level)), len(level) // rows.count
+    if not kinds <= ({int} if node.integer else {int, float}):
         return False
-    return _store(node.place, len(level) // rows.count, level, node.integer, rows)
+    if int in kinds and not node.integer and not all(map(is_not_all_ints, _cut(level, size))):
+        return False
+    return _store(node.place, size, level, node.integer, rows)
+
+
+def _cut(numbers: list[Any], size: int) -> Iterator[list[Any]]:
+    """The numbers of each row, of which there are so many."""
+    return (numbers[start : start + size] for start in range(0, len(numbers), size))
 
 
 def _store(place: int, size: int, numbers: Sequence[Any], integer: bool, rows: Rows) -> bool:
@@ -496,10 +506,10 @@ def _joined(buffers: list[Any]) -> bytes:
 
 
 def _pack_other_values(plan: ArgumentPlan, columns: Columns, arguments: Sequence[Any]) -> Frame:
-    """Pack a row that fits the plan except that its Values are not those of row 0."""
+    """Pack a row that fits the plan but for its Values, or the types of numbers in lists."""
     other = plan_arguments(columns.names, arguments, plan.fixed | columns.static, precision=plan.precision)
     frame = other.frame()
-    if other.structure != plan.structure or not other.pack(arguments, frame):
+    if not other.resembles(plan) or not other.pack(arguments, frame):
         raise ColumnError(
             f"{user_location()}: a row of .loop has another structure than row 0: {plan.first_difference(other)}. Make "
             "the rows alike (one length, one kind of number), or call the step for each of them."

@@ -77,6 +77,10 @@ class ArgumentPlan:
         """The key without the identities of argument Values."""
         return _without_identities(self.key)
 
+    def resembles(self, other: ArgumentPlan) -> bool:
+        """Whether the structure is that of `other`, or differs in whether lists have ints or floats."""
+        return _without_types(self.structure) == _without_types(other.structure)
+
     def frame(self) -> Frame:
         """A frame of the right sizes."""
         return Frame(self.packed_size, len(self.buffers), len(self.values), self.precision, len(self.objects))
@@ -183,6 +187,14 @@ def _without_identities(key: Hashable) -> Hashable:
         if len(key) == 2 and key[0] in ("value", "value slot"):
             return ("value",)
         return tuple(_without_identities(part) for part in key)
+    return key
+
+
+def _without_types(key: Hashable) -> Hashable:
+    if isinstance(key, tuple):
+        if len(key) == 3 and key[0] == "integers":
+            return ("numbers", *key[1:])
+        return tuple(map(_without_types, key))
     return key
 
 

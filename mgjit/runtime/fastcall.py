@@ -45,6 +45,7 @@ from ..call.arguments import (
     StaticNode,
     ValueNode,
     exact_keys,
+    is_not_all_ints,
 )
 from ..call.exact import PLAIN, exact_key
 from ..call.results import ConstantResult, OutputResult
@@ -293,6 +294,8 @@ class _Writer:
             return
         local = self.typed(place, node.kinds[0])
         self.unshared(local)
+        is_float = f"{self._type}({local}[0]) is {self.name_of(float)}"
+        self.conditions.append(f"({is_float} or {self.name_of(is_not_all_ints)}({local}))")
         if size > _FEW:
             self.conditions.append(f"{self._len}({local}) == {size}")
             self.numbers.append(f"*{local}")

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..call.arguments import BufferNode, MappingNode, Node, NumberNode, NumbersNode, SequenceNode
@@ -20,60 +20,70 @@ from ..lookup import has
 class Seen:
     """The arguments for plain Python.
 
+    Args:
+        plan: their structure. arguments: the caller's.
+
     Attributes:
         arguments: the caller's own objects, wherever possible.
     """
 
-    def __init__(self) -> None:
-        self.arguments: list[Any] = []
-        self._instead: list[tuple[Any, Any]] = []
-
-    def instead_of(self, given: Any, seen: Any) -> Any:
-        """Note an array that is passed instead of the caller's."""
-        self._instead.append((given, seen))
-        return seen
+    def __init__(self, plan: ArgumentPlan, arguments: Sequence[Any]) -> None:
+        self._arrays: list[tuple[Any, Any]] = []
+        #: By the id of what is passed instead, which is kept, so that nothing else gets this id.
+        self._given: dict[int, tuple[Any, Any]] = {}
+        self.arguments = [self._seen(node, argument) for node, argument in zip(plan.nodes, arguments)]
 
     def write_back(self) -> None:
         """Copy to the caller's arrays what was assigned to those passed instead."""
-        for given, seen in self._instead:
+        for given, seen in self._arrays:
             if given.flags.writeable and (given.astype(object) != seen).any():
                 given[...] = seen
 
+    def as_given(self, result: Any) -> Any:
+        """A result with the caller's own lists and arrays in place of those that were passed instead."""
+        if not self._given:
+            return result
+        if id(result) in self._given:
+            return self._given[id(result)][0]
+        parts = result.values() if type(result) is dict else result if isinstance(result, (list, tuple)) else ()
+        found = list(map(self.as_given, parts))
+        if all(map(_is, parts, found)):
+            return result
+        if type(result) is dict:
+            return dict(zip(result, found))
+        return type(result)(*found) if has(result, "_fields") else type(result)(found)
 
-def as_documented(plan: ArgumentPlan, arguments: Sequence[Any]) -> Seen:
-    """The arguments of a call as the step is meant to see them."""
-    seen = Seen()
-    seen.arguments = [_seen(node, argument, seen) for node, argument in zip(plan.nodes, arguments)]
-    return seen
+    def _seen(self, node: Node, argument: Any) -> Any:
+        if isinstance(node, NumberNode):
+            return argument.item() if has(argument, "item") else argument
+        if isinstance(node, NumbersNode):
+            return argument if node.integer else self._as_floats(argument)
+        if isinstance(node, BufferNode) and node.dtype is not None:
+            seen = self._instead_of(argument, argument.astype(object))
+            self._arrays.append((argument, seen))
+            return seen
+        if isinstance(node, SequenceNode) and type(argument) in (list, tuple):
+            return self._rebuilt(argument, map(self._seen, node.parts, argument), type(argument))
+        if isinstance(node, MappingNode):
+            parts = [self._seen(part, argument[key]) for key, part in node.parts.items()]
+            return self._rebuilt(argument, parts, lambda parts: dict(zip(argument, parts)))
+        return argument
 
+    def _as_floats(self, numbers: Any) -> Any:
+        """The same with floats instead of ints and numpy's numbers; the object itself if there are none."""
+        parts = [
+            self._as_floats(part) if type(part) in (list, tuple) else part if type(part) is float else float(part)
+            for part in numbers
+        ]
+        return self._rebuilt(numbers, parts, type(numbers))
 
-def _seen(node: Node, argument: Any, seen: Seen) -> Any:
-    if isinstance(node, NumberNode):
-        return argument.item() if has(argument, "item") else argument
-    if isinstance(node, NumbersNode):
-        return argument if node.integer else _as_floats(argument)
-    if isinstance(node, BufferNode) and node.dtype is not None:
-        return seen.instead_of(argument, argument.astype(object))
-    if isinstance(node, SequenceNode) and type(argument) in (list, tuple):
-        return _rebuilt(argument, [_seen(part, a, seen) for part, a in zip(node.parts, argument)], type(argument))
-    if isinstance(node, MappingNode):
-        parts = [_seen(part, argument[key], seen) for key, part in node.parts.items()]
-        return _rebuilt(argument, parts, lambda parts: dict(zip(argument, parts)))
-    return argument
+    def _rebuilt(self, given: Any, parts: Iterable[Any], make: Callable[[list[Any]], Any]) -> Any:
+        own, parts = given.values() if isinstance(given, dict) else given, list(parts)
+        return given if all(map(_is, own, parts)) else self._instead_of(given, make(parts))
 
-
-def _as_floats(numbers: Any) -> Any:
-    """The same with floats instead of ints and numpy's numbers; the object itself if there are none."""
-    parts = [
-        _as_floats(part) if type(part) in (list, tuple) else part if type(part) is float else float(part)
-        for part in numbers
-    ]
-    return _rebuilt(numbers, parts, type(numbers))
-
-
-def _rebuilt(given: Any, parts: list[Any], make: Callable[[list[Any]], Any]) -> Any:
-    own = given.values() if isinstance(given, dict) else given
-    return given if all(map(_is, own, parts)) else make(parts)
+    def _instead_of(self, given: Any, seen: Any) -> Any:
+        self._given[id(seen)] = given, seen
+        return seen
 
 
 def _is(one: Any, other: Any) -> bool:

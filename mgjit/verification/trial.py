@@ -39,7 +39,7 @@ from ..runtime.kernel import Kernel
 from ..stats import Stats
 from .comparison import differences, first_difference
 from .detached import Detached
-from .documented import as_documented, as_returned
+from .documented import Seen, as_returned
 from .snapshot import Snapshot
 
 #: After a passed trial, the next one is this many calls later: a random number between these.
@@ -165,7 +165,7 @@ class Comparison:
         trial: Trial = kernel.trial
         self._are_chosen = trial.are_chosen
         self._kernel, self._counter, self._count = kernel, counter, counter[0]
-        self._seen = as_documented(kernel.plan, arguments)
+        self._seen = Seen(kernel.plan, arguments)
         self._call, self._arguments = call, arguments
         names = list(zip(kernel.plan.names, arguments))
         drawn = [] if kernel.draws is None else kernel.draws.generators
@@ -238,7 +238,7 @@ class Comparison:
 
         result = with_cleanup(call, lambda: tracing_threads.pop(me, None))
         self._seen.write_back()
-        return result
+        return self._seen.as_given(result)
 
     def _compiled(self) -> Any:
         """Make the call by the kernel; returns the result."""

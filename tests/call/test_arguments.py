@@ -109,6 +109,8 @@ def test_04_blocks_of_numbers() -> None:
         [(1.0, 2.0), (1.0,), (1.0, 2.0, 3.0)],
         [(1.0, "a")] * 3,
         [1.0] * 3,
+        [(1, 2)] * 3,
+        [(True, 2)] * 3,
     ):
         assert packed(node, other, 8) is None
     assert node.traced(make) == [tuple((1 + 2 * row + k, False) for k in (0, 1)) for row in range(3)]

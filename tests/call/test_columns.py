@@ -186,6 +186,20 @@ def test_08_values() -> None:
             assert list(rows.packed) == [1.0, 2.0]
 
 
+def test_09_lists_of_ints_among_lists_of_floats() -> None:
+    """Such rows are calls of their own; ints and floats in one list are floats."""
+    for column, separate in (
+        ([[1.5, 2], [1, 2.5]], False),
+        ([[1.5, 2], [1, 2]], True),
+        ([[1, 2], [1, 2.5]], True),
+        ([[[1.5], [2]], [[1], [2]]], True),
+        ([(0.5, b"a"), (1.5, b"a")], False),
+    ):
+        columns = read(column, [1.0, 2.0])
+        rows = pack_rows(*planned(columns), columns)
+        assert rows.separate is separate
+
+
 def test_20_rows_of_objects() -> None:
     """Of columns that are buffers, one row stands for all."""
     pixels = memoryview(bytes(12)).cast("B", (4, 3))

@@ -30,6 +30,26 @@ for i in range(5): check(s(1.0 + i))
 """,
     ),
     Trap(
+        "lists of ints where an earlier call had floats, and the reverse",
+        """\
+@mgjit.compile
+def step(xs, rows):
+    return sum(xs), xs[0], [2 * x for x in rows[0]], xs, rows
+for xs in ([0.5, 1.5], [1, 2], [3, 4], [0.25, 2.5], [5, 6]):
+    for rows in ([[1.5], [2.5]], [[1], [2]]):
+        check(step(xs, rows))
+long = mgjit.compile(lambda xs: (sum(xs), -xs[7]))
+for k in range(4): check(long([0.5] * 40), long([0] * 40), long([k] * 40))
+""",
+    ),
+    Trap(
+        "the result is an argument that mixes ints and floats",
+        """\
+step = mgjit.compile(lambda xs, d: (xs, {"a": [xs, d]}, d["b"]))
+for k in range(5): check(step([0, k + 0.5], {"b": [k, -0.0]}))
+""",
+    ),
+    Trap(
         "bools that take the place of ints and floats",
         """\
 class O:
