@@ -1,4 +1,4 @@
-"""Inspect the user's objects without running the user's code.
+"""Inspect the user's objects, and derive from their classes, without running the user's code.
 
 `hasattr(thing, name)` calls `__getattr__`, which may answer every name, raise anything, or have side effects.
 """
@@ -9,6 +9,8 @@ import random
 from collections.abc import Mapping
 from types import BuiltinFunctionType, MethodType
 from typing import Any
+
+from .interruption import new_lock
 
 
 def entries(kind: type) -> Mapping[str, Any]:
@@ -35,6 +37,32 @@ def receiver(thing: Any) -> Any:
     return thing.__self__ if issubclass(type(thing), _BOUND) else None
 
 
+def derived_unnoticed(kind: type, members: Mapping[str, Any], *before: type) -> type:
+    """A subclass of a user's class, of the same name and layout, of which the user's code hears nothing.
+
+    Neither the metaclass is called, nor `__init_subclass__`, which may count subclasses or need arguments.
+
+    Args:
+        before: base classes that come first; objects of theirs hold nothing.
+    """
+
+    def make() -> type:
+        return type.__new__(type(kind), kind.__name__, (*before, kind), {"__slots__": (), **members})
+
+    name = "__init_subclass__"
+    owner: Any = next(base for base in kind.__mro__ if name in entries(base))
+    if owner is object:
+        return make()
+    with _deriving:
+        original = entries(owner)[name]
+        type.__setattr__(owner, name, classmethod(lambda cls: None))
+        try:
+            return make()
+        finally:
+            type.__setattr__(owner, name, original)
+
+
+_deriving = new_lock()
 _ENTRIES: Any = type.__dict__["__dict__"]
 _BOUND = (MethodType, BuiltinFunctionType)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from mgjit.lookup import entries, has, receiver, variables
+from mgjit.lookup import derived_unnoticed, entries, has, receiver, variables
 
 
 class Meta(type):
@@ -59,3 +59,32 @@ def test_02_ordinary_things() -> None:
     assert receiver(generator.random) is generator
     assert receiver(Slotted.method) is None
     assert variables(1.0) == {}
+
+
+def test_03_the_users_code_hears_nothing_of_derived_classes() -> None:
+    """Neither `__init_subclass__`, which may need arguments, nor the metaclass; both work as before afterwards."""
+    heard = []
+
+    class Meta(type):
+        def __new__(mcs, name: str, bases: Any, members: Any, **arguments: Any) -> Any:
+            heard.append(name)
+            return super().__new__(mcs, name, bases, members, **arguments)
+
+    class Named(metaclass=Meta):
+        def __init_subclass__(cls, *, key: str) -> None:
+            heard.append(key)
+
+    class Node(Named, key="node"):
+        pass
+
+    assert heard == ["Named", "Node", "node"]
+    derived = derived_unnoticed(Node, {"extra": 1})
+    assert heard == ["Named", "Node", "node"]
+    assert (derived.__name__, derived.__bases__, derived.extra) == ("Node", (Node,), 1)  # type: ignore[attr-defined]
+    thing: Any = Node()
+    thing.__class__ = derived
+
+    class Another(Node, key="another"):
+        pass
+
+    assert heard[3:] == ["Another", "another"]

@@ -14,8 +14,9 @@ from typing import Any, Callable, TypeVar
 from ..engine import hook
 from ..engine.state import State
 from ..interruption import with_cleanup
+from ..runtime.live import set_class
 from . import opcodes as ops
-from .leaks import LeakedValue
+from .leaks import leaked_class
 from .recorder import Recorder
 from .values import TracedTypes
 
@@ -55,7 +56,7 @@ def recorded(recorder: Recorder, types: TracedTypes, work: Callable[[], T]) -> T
         builtins.sum = original_sum
         types.close()
         for value in recorder.local_values:
-            value.__class__ = LeakedValue
+            set_class(value, leaked_class(type(value)))
 
     return with_cleanup(record, stop)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from types import FunctionType
 from typing import Any, NoReturn
 
 from ..engine.value import Value
 from ..errors import LeakError, TraceError, user_location
-from ..lookup import has, variables
+from ..lookup import derived_unnoticed, has, variables
 
 
 class Traced:
@@ -52,8 +53,8 @@ class Symbol:
         raise NotImplementedError
 
 
-class LeakedValue(Value):
-    """The class that a Value made inside a step gets when the trace has ended."""
+class Leaked:
+    """Base of the classes that Values made inside a step get when the trace has ended."""
 
     __slots__ = ()
 
@@ -70,9 +71,15 @@ class LeakedValue(Value):
         return "<a Value that was made inside a compiled step>"
 
 
+@functools.lru_cache(maxsize=1024)
+def leaked_class(kind: Any) -> type:
+    """The class that a Value of this class gets when the trace has ended: one of the same layout."""
+    return kind if issubclass(kind, Leaked) else derived_unnoticed(kind, {}, Leaked)
+
+
 def is_traced(thing: Any) -> bool:
     """Whether an object stands for a number or Value of some trace, running or ended."""
-    return issubclass(type(thing), (Traced, LeakedValue))
+    return issubclass(type(thing), (Traced, Leaked))
 
 
 def is_traced_number(thing: Any) -> bool:

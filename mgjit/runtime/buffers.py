@@ -27,6 +27,7 @@ from ..engine.precision import FLOAT64, Precision
 from ..engine.state import State, zero_array
 from ..engine.value import Value
 from ..interruption import new_lock
+from ..lookup import derived_unnoticed
 from ..passes.layout import ParameterLayout
 from .live import Parameter
 
@@ -95,10 +96,10 @@ def bound_class(cls: type) -> type:
     """The class that instances of `cls` get when they are bound."""
     bound = bound_classes.get(cls)
     if bound is None:
-        copied = ("__slots__", "_is_bound", "_data", "_grad")
+        copied = ("_is_bound", "_data", "_grad")
         members: dict[str, Any] = {name: BoundValue.__dict__[name] for name in copied}
         members.update(__module__=cls.__module__, __qualname__=cls.__qualname__, _mgjit_original=cls)
-        bound = bound_classes[cls] = type(cls.__name__, (cls,), members)
+        bound = bound_classes[cls] = derived_unnoticed(cls, members)
     return bound
 
 

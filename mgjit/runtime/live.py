@@ -17,6 +17,7 @@ from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Callable
 
 from ..errors import ArgumentError, user_location
+from ..lookup import derived_unnoticed
 
 
 class Home:
@@ -164,7 +165,6 @@ def live_class(cls: type, names: tuple[str, ...]) -> type:
     if made is None:
         members: dict[str, Any] = {name: _property(field_of(original, name)) for name in names}
         members.update(
-            __slots__=(),
             __class__=_class_of(original, tuple(field_of(original, name) for name in names)),
             __module__=original.__module__,
             __qualname__=original.__qualname__,
@@ -174,7 +174,7 @@ def live_class(cls: type, names: tuple[str, ...]) -> type:
             _mgjit_original=original,
             _mgjit_fields=names,
         )
-        made = _classes[original, names] = type(original)(original.__name__, (original,), members)
+        made = _classes[original, names] = derived_unnoticed(original, members)
     return made
 
 

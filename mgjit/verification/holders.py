@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -59,17 +59,18 @@ class Elements(Holder):
 
     __slots__ = ()
 
-    def read(self) -> Any:
-        return list(self.thing)
+    def read(self) -> Any:  # by methods of Python's own: those of a derived class may do anything
+        return list((list if isinstance(self.thing, list) else deque).__iter__(self.thing))
 
     def write(self, contents: Any) -> None:
-        if len(self.thing) == len(contents) and all(map(_is, self.thing, contents)):
+        now = self.read()
+        if len(now) == len(contents) and all(map(_is, now, contents)):
             return
         if isinstance(self.thing, list):
-            self.thing[:] = contents
+            list.__setitem__(self.thing, slice(None), contents)
         else:
-            self.thing.clear()
-            self.thing.extend(contents)
+            deque.clear(self.thing)
+            deque.extend(self.thing, contents)
 
     def entries(self, contents: Any) -> Mapping[Any, Any]:
         return dict(enumerate(contents))
@@ -81,12 +82,12 @@ class Members(Holder):
     __slots__ = ()
 
     def read(self) -> Any:
-        return set(self.thing)
+        return set(set.__iter__(self.thing))
 
     def write(self, contents: Any) -> None:
-        if self.thing != contents:
-            self.thing.clear()
-            self.thing.update(contents)
+        if self.read() != contents:
+            set.clear(self.thing)
+            set.update(self.thing, contents)
 
     def entries(self, contents: Any) -> Mapping[Any, Any]:
         return {}
@@ -98,17 +99,17 @@ class Entries(Holder):
     __slots__ = ()
 
     def read(self) -> Any:
-        return dict(self.thing)
+        return dict((OrderedDict if isinstance(self.thing, OrderedDict) else dict).items(self.thing))
 
     def write(self, contents: Any) -> None:
-        thing = self.thing
+        thing, now = self.thing, self.read()
         methods: Any = OrderedDict if isinstance(thing, OrderedDict) else dict
-        for name in [name for name in thing if name not in contents]:
+        for name in [name for name in now if name not in contents]:
             methods.__delitem__(thing, name)
         for name, content in contents.items():
-            if name not in thing or thing[name] is not content:
+            if name not in now or now[name] is not content:
                 methods.__setitem__(thing, name, content)
-        if list(thing) != list(contents):
+        if list(methods.__iter__(thing)) != list(contents):
             methods.clear(thing)
             methods.update(thing, contents)
 

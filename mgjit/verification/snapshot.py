@@ -146,17 +146,19 @@ class Snapshot:
         yield from self._attributes_besides(thing, path)
 
     def _tuple(self, thing: Any, path: Path) -> Found:
-        yield from ((part, f"[{k}]") for k, part in enumerate(thing))
+        kind: Any = tuple if isinstance(thing, tuple) else frozenset
+        yield from ((part, f"[{k}]") for k, part in enumerate(kind.__iter__(thing)))
         yield from self._attributes_besides(thing, path)
 
     def _set(self, thing: Any, path: Path) -> Found:
-        self.holders.append(Members(thing, path))
-        yield from ((part, "{...}") for part in thing)
+        members = Members(thing, path)
+        self.holders.append(members)
+        yield from ((part, "{...}") for part in members.read())
         yield from self._attributes_besides(thing, path)
 
     def _dict(self, thing: Any, path: Path) -> Found:
         yield from self._held(Entries(thing, path))
-        yield from ((key, "{key}") for key in thing)
+        yield from ((key, "{key}") for key in dict.__iter__(thing))
         yield from self._attributes_besides(thing, path)
 
     def _attributes_besides(self, thing: Any, path: Path) -> Found:
@@ -194,7 +196,7 @@ class Snapshot:
 
     def _held(self, holder: Holder) -> Found:
         self.holders.append(holder)
-        if isinstance(holder, Elements) and ATOMS.issuperset(map(type, holder.thing)):
+        if isinstance(holder, Elements) and ATOMS.issuperset(map(type, holder.read())):
             return iter(())  # long lists of numbers
         contents = holder.entries(holder.read())
         return ((part, holder.label(name)) for name, part in contents.items())

@@ -196,14 +196,15 @@ def cell_content(cell: CellType) -> Any:
 
 
 def _elements(thing: Any, place: Place) -> Contents:
-    parts = list(thing)
+    parts = list(_library_class(type(thing)).__iter__(thing))
     if all(map(leads_nowhere, set(map(type, parts)))):
         return ()
     return [(Element(place, thing, index), part) for index, part in enumerate(parts)]
 
 
 def _members(thing: Any, place: Place) -> Contents:
-    return [(Root(part, f"an element of {place.describe()}"), part) for part in list(thing)]
+    parts = list(_library_class(type(thing)).__iter__(thing))
+    return [(Root(part, f"an element of {place.describe()}"), part) for part in parts]
 
 
 def _entries(thing: Any, place: Place) -> Contents:

@@ -10,7 +10,7 @@ import pytest
 import mgjit
 from mgjit.call.plan import plan_arguments
 from mgjit.errors import LeakError, TraceError
-from mgjit.record.leaks import LeakedValue, is_traced, leaked, refuse_hidden
+from mgjit.record.leaks import is_traced, leaked, leaked_class, refuse_hidden
 from mgjit.trace.tracer import trace_call
 
 
@@ -50,7 +50,7 @@ def test_02_other_things_are_not() -> None:
 def test_03_a_leaked_value_refuses() -> None:
     """Reading and writing its numbers, and what needs them; looking at it is allowed."""
     (value,) = traced(lambda x, w: [mgjit.Value(1.5)])
-    assert type(value) is LeakedValue
+    assert type(value) is leaked_class(mgjit.Value)
     assert repr(value) == "<a Value that was made inside a compiled step>"
     refused: list[Any] = [
         lambda: value.data, lambda: value.grad, lambda: setattr(value, "data", 1.0), lambda: setattr(value, "grad", 1.0)
@@ -108,3 +108,31 @@ def test_07_nothing_hidden() -> None:
     """The same around plain things; classes and numbers."""
     for plain in [*hiding(1.0)[:4], 1.0, None, "text", SimpleNamespace, set(), lambda: 1.0, object()]:
         refuse_hidden(plain)
+
+
+class Weight(mgjit.Value):
+    """With attributes of its own, so that its objects have another layout."""
+
+    def __init__(self, data: float, name: str = "w") -> None:
+        super().__init__(data)
+        self.name = name
+
+
+def test_08_values_of_derived_classes_may_be_made_inside_a_step() -> None:
+    kept = Weight(0.5)
+
+    @mgjit.compile(backend="python")
+    def step(x: float) -> float:
+        loss = Weight(0.25, "bias") + kept * x
+        kept.grad = 0.0
+        loss.backward()
+        kept.data -= 0.1 * kept.grad
+        return loss.data
+
+    assert [step(1.0), step(1.0)] == [0.75, 0.25 + (0.5 - 0.1)]
+    assert step.stats.plain_calls == 0
+
+    (value,) = traced(lambda x, w: [Weight(1.5)])
+    assert is_traced(value)
+    with pytest.raises(LeakError, match="this Value was made inside"):
+        value.data  # noqa: B018
