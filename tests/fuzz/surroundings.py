@@ -60,33 +60,80 @@ class Box:
 #: float); statements between calls that change it (`R` is a number).
 _PLACES: list[tuple[str, str, list[str], list[str]]] = [
     ("{n} = R", "{n}", ["global {n}; {n} = {n} * 0.5 + E"], ["{n} = R", "{n} = {n} + 1.0"]),
-    ("{n} = [R, R, R]", "{n}[1]", ["{n}[0] = {n}[0] * 0.5 + E", "{n}[2] += E"],
-     ["{n}[1] = R", "{n} = [R, R, R]", "{n}.reverse()"]),
-    ("{n} = {{'a': R, 'b': R}}", "{n}['a']", ["{n}['b'] = {n}['b'] * 0.5 + E", "{n}['new'] = E", "{n}.setdefault('l', 0.5)"],
-     ["{n}['a'] = R", "{n} = {{'a': R, 'b': R}}", "{n}.pop('new', None)"]),
-    ("{n} = Box(scale=R, shift=R)", "{n}.scale", ["{n}.shift = {n}.shift * 0.5 + E", "{n}.last = E", "setattr({n}, 'm', E)"],
-     ["{n}.scale = R", "{n}.shift = R", "{n} = Box(scale=R, shift=R)", "vars({n}).update(scale=R)"]),
+    (
+        "{n} = [R, R, R]",
+        "{n}[1]",
+        ["{n}[0] = {n}[0] * 0.5 + E", "{n}[2] += E"],
+        ["{n}[1] = R", "{n} = [R, R, R]", "{n}.reverse()"],
+    ),
+    (
+        "{n} = {{'a': R, 'b': R}}",
+        "{n}['a']",
+        ["{n}['b'] = {n}['b'] * 0.5 + E", "{n}['new'] = E", "{n}.setdefault('l', 0.5)"],
+        ["{n}['a'] = R", "{n} = {{'a': R, 'b': R}}", "{n}.pop('new', None)"],
+    ),
+    (
+        "{n} = Box(scale=R, shift=R)",
+        "{n}.scale",
+        ["{n}.shift = {n}.shift * 0.5 + E", "{n}.last = E", "setattr({n}, 'm', E)"],
+        ["{n}.scale = R", "{n}.shift = R", "{n} = Box(scale=R, shift=R)", "vars({n}).update(scale=R)"],
+    ),
     ("{n} = Box(scale=R, shift=R)", "{n}(1.5) + {n}.method(0.5) + {n}.prop", [], ["{n}.scale = R", "{n}.shift = R"]),
-    ("{n} = Box(scale=R, shift=R)", "{n}.shared + Box.shared", ["Box.shared = Box.shared * 0.5 + E"],
-     ["Box.shared = R", "{n}.shared = R"]),
+    (
+        "{n} = Box(scale=R, shift=R)",
+        "{n}.shared + Box.shared",
+        ["Box.shared = Box.shared * 0.5 + E"],
+        ["Box.shared = R", "{n}.shared = R"],
+    ),
     ("{n} = collections.deque([R, R])", "{n}[0]", [], ["{n}.append(R)", "{n}.rotate()", "{n}.appendleft(R)"]),
-    ("{n} = collections.OrderedDict(a=R, b=R)", "list({n}.values())[0]", ["{n}['b'] = E"], ["{n}.move_to_end('a')", "{n}['a'] = R"]),
+    (
+        "{n} = collections.OrderedDict(a=R, b=R)",
+        "list({n}.values())[0]",
+        ["{n}['b'] = E"],
+        ["{n}.move_to_end('a')", "{n}['a'] = R"],
+    ),
     ("{n} = (R, [R, R])", "{n}[0] + {n}[1][0]", ["{n}[1][1] = E"], ["{n}[1][0] = R", "{n} = (R, [R, R])"]),
-    ("def make_{n}(k):\n    def {n}(x):\n        return x * k\n    return {n}\n{n} = make_{n}(R)", "{n}(0.5)", [],
-     ["{n} = make_{n}(R)"]),
+    (
+        "def make_{n}(k):\n    def {n}(x):\n        return x * k\n    return {n}\n{n} = make_{n}(R)",
+        "{n}(0.5)",
+        [],
+        ["{n} = make_{n}(R)"],
+    ),
     ("{n}_k = R\ndef {n}(x): return x + {n}_k", "{n}(0.25)", [], ["{n}_k = R"]),
     ("def {n}(x, k=R): return x * k", "{n}(0.75)", [], ["{n}.__defaults__ = (R,)"]),
     ("def {n}(x): return x * {n}.k\n{n}.k = R", "{n}(1.25)", ["{n}.k = {n}.k * 0.5 + E"], ["{n}.k = R"]),
-    ("{n} = functools.partial(lambda x, k: x * k, k=R)", "{n}(1.5)", [], ["{n} = functools.partial(lambda x, k: x - k, k=R)"]),
-    ("{n} = types.SimpleNamespace(a=R, n=0)", "{n}.a", ["{n}.n += 1; {n}.a = {n}.a + {n}.n * 0.125"], ["{n}.a = R", "{n}.n = 5"]),
-    ("{n} = [Node(float(R)) for _ in range(3)]", "{n}[0].data",
-     ["for p in {n}: p.data -= 0.1 * E", "for p in {n}: p.grad = 0.0\n    (sum((p * E for p in {n}), Node(0.0)) * {n}[1]).backward()\n"
-      "    for p in {n}: p.data -= 0.01 * p.grad"],
-     ["{n}[1].data = float(R)", "{n}.append(Node(float(R)))", "{n} = [Node(float(R)) for _ in range(3)]", "{n}[0].grad = float(R)", "{n}.reverse()"]),
+    (
+        "{n} = functools.partial(lambda x, k: x * k, k=R)",
+        "{n}(1.5)",
+        [],
+        ["{n} = functools.partial(lambda x, k: x - k, k=R)"],
+    ),
+    (
+        "{n} = types.SimpleNamespace(a=R, n=0)",
+        "{n}.a",
+        ["{n}.n += 1; {n}.a = {n}.a + {n}.n * 0.125"],
+        ["{n}.a = R", "{n}.n = 5"],
+    ),
+    (
+        "{n} = [Node(float(R)) for _ in range(3)]",
+        "{n}[0].data",
+        [
+            "for p in {n}: p.data -= 0.1 * E",
+            "for p in {n}: p.grad = 0.0\n    (sum((p * E for p in {n}), Node(0.0)) * {n}[1]).backward()\n"
+            "    for p in {n}: p.data -= 0.01 * p.grad",
+        ],
+        [
+            "{n}[1].data = float(R)",
+            "{n}.append(Node(float(R)))",
+            "{n} = [Node(float(R)) for _ in range(3)]",
+            "{n}[0].grad = float(R)",
+            "{n}.reverse()",
+        ],
+    ),
     ("{n} = True", "(R if {n} else R)", [], ["{n} = not {n}"]),
     ("{n} = 'a'", "{{'a': R, 'b': R}}[{n}]", [], ["{n} = 'b'", "{n} = 'a'"]),
     ("{n} = 2", "sum(0.5 * k for k in range({n}))", [], ["{n} = 3", "{n} = 1"]),
-]  # fmt: skip
+]
 
 
 def _number(draw: random.Random) -> str:
