@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import copyreg
 import functools
+import operator
+import threading
 from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Callable
 
@@ -127,6 +129,8 @@ def has_dict(cls: type) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _dict_reader(cls: Any) -> Callable[[Any], Any] | None:
+    if issubclass(cls, threading.local):  # whose dict is another one in each thread
+        return operator.attrgetter("__dict__")
     for base in cls.__mro__:
         member = base.__dict__.get("__dict__")
         if isinstance(member, (GetSetDescriptorType, MemberDescriptorType)):

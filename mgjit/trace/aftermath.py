@@ -84,12 +84,15 @@ def _learns(knowledge: Knowledge, change: Change) -> bool:
 def _holds_traced(thing: Any, survey: Survey, recorder: Recorder) -> bool:
     """Whether something that the step made is, or leads to, an object that lives only during a trace."""
     pending, seen = [thing], set()
+    made = set(map(id, recorder.local_values))
     while pending:
         part = pending.pop()
         if is_traced(part) or isinstance(part, Symbol):
             return True
-        if isinstance(part, Value) and getattr(part, "_trace", None) is recorder and not survey.knows(part):
-            return True
+        if isinstance(part, Value):  # which is traced if the step has made it
+            if id(part) in made:
+                return True
+            continue
         if id(part) in seen or survey.knows(part) or isinstance(part, (type, ModuleType, FrameType)):
             continue
         seen.add(id(part))

@@ -7,7 +7,7 @@ may be alive:
 1. On CPython each instance holds its class, so counting references to the classes tells at once; what is left may be
    garbage in cycles, which a collection of the youngest objects removes.
 2. What is still there is looked for among all objects.  Whoever refers to it gets the number back that it stood for, or
-   loses the entry, and a LeakError says where.
+   None, and a LeakError says where.
 
 PyPy counts no references: there, the survey has to do.
 """
@@ -102,9 +102,9 @@ def _taken_out_of_dict(entries: dict[Any, Any], thing: Any, number: Any) -> list
 
 
 def _take_out_of_list(parts: list[Any], thing: Any, number: Any) -> None:
-    for index in reversed(range(len(parts))):
+    for index in range(len(parts)):  # which keeps its length: it may be a part of an object of C
         if parts[index] is thing:
-            parts[index : index + 1] = [] if number is None else [number]
+            parts[index] = number
 
 
 def _is_ours(holder: Any) -> bool:

@@ -420,8 +420,9 @@ ARGUMENTS = [
     Case(
         "product(kept_from_a_trace())",
         "LeakError",
-        "user.py:1: a value of an earlier trace is used here. Traced values live only while the step is "
-        "being traced: return what is needed later, do not keep it in a list, an attribute or a global.",
+        "prelude.py:17: the step leaves a traced value in the variable elsewhere. Traced values live only "
+        "while the step is being traced, and a compiled call assigns nothing but numbers, where numbers "
+        "were before: return the number and keep it outside of the step, or put a number there at first.",
     ),
     Case(
         "product([w, w])",

@@ -60,8 +60,9 @@ LOOKUPS = [
     Case(
         "mgjit.compile(lambda i: mgjit.take([1.0, 2.0], i * 1))(0)",
         "TraceError",
-        "user.py:1: the index of mgjit.take and mgjit.one_hot must be an argument of the step, so that "
-        "its range can be checked before anything is written. Compute it outside and pass it in.",
+        "user.py:1: the index of table[i], mgjit.take and mgjit.one_hot must be an int argument of the "
+        "step itself, so that its range can be checked before anything is written, and this one is "
+        "computed in the step. Compute the index outside, and pass it as an argument.",
     ),
     Case(
         "mgjit.compile(lambda i: mgjit.take([w, 1.0], i))(0)",
@@ -176,8 +177,9 @@ OTHER = [
     Case(
         "mgjit.compile(lambda x: math.fsum([x, 1.0]))(1.0)",
         "TraceError",
-        "user.py:1: float() and math functions need a real number. Use mgjit.exp, log, tanh, sqrt, or "
-        "plain arithmetic.",
+        "user.py:1: math.fsum of a traced number is not available; sum(xs) is, also undecorated, whose "
+        "last bits may differ. Most functions of math are; compute others outside of the step and pass "
+        "the numbers as arguments.",
     ),
     Case(
         "mgjit.compile(lambda x: hash(x))(1.0)",
@@ -197,8 +199,9 @@ OTHER = [
         "mgjit.compile(lambda x: x in [1.0, 2.0])(1.0)",
         "TraceError",
         "user.py:1: a traced value has no truth value: its number is known only when the compiled step "
-        "runs. Write mgjit.where(condition, a, b), mgjit.maximum, mgjit.minimum or .relu() instead of "
-        "if/and/or/max/min.",
+        "runs. Write a conditional expression (`a if test else b`), mgjit.where(test, a, b), max or min. "
+        "Where numbers are sorted, searched or looked up by their value: return them, and do that outside "
+        "of the step.",
     ),
     Case(
         "mgjit.compile(lambda x: pickle.dumps(w * x))(1.0)",

@@ -456,7 +456,7 @@ check(step(1.0))
 check(step(2.0))
 """,
         "BackendWarning",
-        "step runs as plain Python: the step adds elements to argument k, or removes some",
+        "the step adds elements to argument k, or removes some",
     ),
     Trap(
         "`__code__` is assigned",
