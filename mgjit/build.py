@@ -41,7 +41,7 @@ from .passes.memory import InputRegion
 from .passes.pipeline import Lowered, lower
 from .record.leaks import PlainCall
 from .record.opcodes import EXP, LOG, NUMBER, POWER, TANH
-from .record.recorder import Trace
+from .record.trace import Trace
 from .runtime import ffi
 from .runtime.kernel import Code
 from .toolchain import build as toolchain

@@ -39,7 +39,7 @@ from .passes.pipeline import lower
 from .plain import PlainCalls
 from .record.leaks import PlainCall
 from .record.opcodes import MAXIMUM, MINIMUM, NUMBER, SELECT
-from .record.recorder import Trace
+from .record.trace import Trace
 from .runtime.buffers import Move, ParameterStorage, storage_of
 from .runtime.copies import Copies
 from .runtime.kernel import Kernel

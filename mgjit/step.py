@@ -20,9 +20,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar
 
 from . import settings
-from .call.columns import pack_rows, read_columns
+from .call.columns import read_columns
 from .call.plan import bind
 from .call.results import collect_results
+from .call.rows import pack_rows
 from .errors import ArgumentError, PhaseError, RetraceWarning, UnsupportedError, user_location, user_stacklevel
 from .kernels import Kernels, StepOptions
 from .lowering import Lowering

@@ -41,3 +41,16 @@ def exact_key(thing: Any) -> Hashable:
         if isinstance(thing, plain):
             return kind, exact_key(plain(thing))
     return None
+
+
+def exact_keys(argument: dict[Any, Any]) -> list[Hashable]:
+    """The keys of a dict, in order, by type and bits, or identity."""
+    found = [(exact_key(key), key) for key in argument]
+    return [("object", id(key)) if exact is None else exact for exact, key in found]
+
+
+def have_same_keys(one: dict[Any, Any], other: dict[Any, Any]) -> bool:
+    """Whether dicts have the same keys, in order, by type and bits, or identity."""
+    if set(map(type, one)) == set(map(type, other)) <= {str}:
+        return list(one) == list(other)
+    return exact_keys(one) == exact_keys(other)

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .arguments import BufferNode, DataclassNode, KnownNode, MappingNode, Node, NumbersNode, SequenceNode
+from .containers import DataclassNode, MappingNode, SequenceNode
+from .inputs import BufferNode, NumbersNode
+from .known import KnownNode
+from .node import Node
 from .objects import ObjectNode
 
 

@@ -22,8 +22,9 @@ from ..record.opcodes import GRADIENT, PARAMETER, leaf
 from ..runtime.buffers import ParameterStorage
 from ..runtime.live import Field, Home, field_of
 from ..world.shapes import attributes
-from .arguments import EXACT_INTEGERS, Frame, MakeNumber, Node, check_exact
 from .exact import exact_key
+from .inputs import EXACT_INTEGERS, check_exact
+from .node import Frame, MakeNumber, Node
 
 _KINDS = (float, int)
 _CONTAINERS = (list, tuple, set, frozenset, dict)

@@ -31,22 +31,10 @@ from ..engine.value import Value
 from ..errors import ArgumentError, user_location
 from ..lookup import has
 from ..record.leaks import is_traced, leaked
-from .arguments import (
-    BufferNode,
-    DataclassNode,
-    Frame,
-    KnownNode,
-    MakeNumber,
-    MappingNode,
-    Node,
-    NumberNode,
-    NumbersNode,
-    SequenceNode,
-    StaticNode,
-    ValueNode,
-    attributes_of_dataclass,
-    check_exact,
-)
+from .containers import DataclassNode, MappingNode, SequenceNode, attributes_of_dataclass
+from .inputs import BufferNode, NumberNode, NumbersNode, check_exact
+from .known import KnownNode, StaticNode, ValueNode
+from .node import Frame, MakeNumber, Node
 from .objects import ObjectNode, class_of_slot
 
 #: Lists nested deeper than this are not treated as blocks of numbers (a list may contain itself).

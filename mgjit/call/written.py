@@ -18,7 +18,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from ..record.leaks import PlainCall
-from .arguments import BufferNode, Frame
+from .inputs import BufferNode
+from .node import Frame
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from ..ir.program import Array, Load, Loop, Node, PaddedRows, Program, Reference, Statement, walk
 from ..record.opcodes import GRADIENT, PARAMETER, STATE, leaf_index, leaf_kind
-from ..record.recorder import Trace
+from ..record.trace import Trace
 from .rewrite import operand_arrays
 from .roll import Fold, Item
 

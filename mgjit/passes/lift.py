@@ -55,7 +55,7 @@ from ..record.opcodes import (
     leaf_index,
     leaf_kind,
 )
-from ..record.recorder import Trace
+from ..record.trace import Trace
 from .memory import Memory
 from .reach import Reach
 from .roll import Fold, Item

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..ir.program import Array
 from ..record.opcodes import GRADIENT, INPUT, LOCAL, LOCAL_GRADIENT, OUTPUT, PARAMETER, STATE
-from ..record.recorder import Trace
+from ..record.trace import Trace
 from .layout import ParameterLayout
 
 

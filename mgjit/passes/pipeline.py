@@ -23,7 +23,7 @@ from ..garbage import without_garbage_collection
 from ..ir.program import Loop, Program, count_statements, walk
 from ..ir.verify import verify
 from ..record.opcodes import PARAMETER
-from ..record.recorder import Trace
+from ..record.trace import Trace
 from .blocks import cut_blocks
 from .common import share
 from .cost import Processor

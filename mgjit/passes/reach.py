@@ -15,7 +15,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from ..record.opcodes import BACKWARD, NUMBER, POWER, TAKE
-from ..record.recorder import Trace
+from ..record.trace import Trace
 
 
 class Reach(NamedTuple):

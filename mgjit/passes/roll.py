@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import Union
 
 from ..record.opcodes import ADD, ADJOINT, KIND_OF_TOP_BYTE, NUMBER, operation_name
-from ..record.recorder import Trace
+from ..record.trace import Trace
 from .repeats import Repeat, Repeats
 from .runs import PossibleStarts, Rotations
 

@@ -9,11 +9,7 @@ a store and used after it.  `late_read` notes that, and `finish` inserts a copy 
 from __future__ import annotations
 
 import math
-from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any
 
 from ..engine.precision import FLOAT64, Precision, require_precision
@@ -25,8 +21,6 @@ from .opcodes import (
     BACKWARD,
     CONSTANT,
     COPY,
-    GRADIENT,
-    INDEX_MASK,
     INPUT,
     KIND_SHIFT,
     LINK,
@@ -47,48 +41,7 @@ from .opcodes import (
     leaf_index,
     leaf_kind,
 )
-
-#: New parameters are numbered around this index, in order of creation, relative to the first one met...
-NEW_BASE = 1 << 24
-#: ... those of other classes than Value from here on, in the order in which they lie...
-FOREIGN_BASE = NEW_BASE + (1 << 23)
-#: ... and those that already live in the storage of another kernel from here on.
-BOUND_BASE = 1 << 25
-#: How many unused indices between parameters are tolerated as holes in the storage.
-_TOLERATED_HOLES = 1000
-
-
-@dataclass(frozen=True)
-class IndexCheck:
-    """A run-time index that must be an integer in `range(count)` before anything runs."""
-
-    input_index: int
-    count: int
-    location: str
-
-
-@dataclass
-class Trace:
-    """One traced call, flat and symbolic: it does not contain the numbers of parameters or inputs."""
-
-    op: array[int]
-    a: array[int]
-    b: array[int]
-    c: array[int] | None
-    constants: list[float]
-    layouts: list[TableLayout]
-    new_parameters: list[tuple[int, Any]] = field(repr=False)
-    bound_storages: list[tuple[int, Any]] = field(repr=False)
-    states: list[tuple[int, State]] = field(repr=False)
-    locals: int = 0
-    outputs: int = 0
-    adjoint_reads: list[tuple[int, int]] = field(default_factory=list)
-    checks: list[IndexCheck] = field(default_factory=list)
-    precision: Precision = FLOAT64
-    power_lines: dict[tuple[int, int], str] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.op)
+from .trace import BOUND_BASE, LATE, NEW_BASE, Finishing, IndexCheck, Trace
 
 
 class Recorder:
@@ -114,10 +67,12 @@ class Recorder:
         self.returned: list[int] = []
         #: Whether additions of 0.0 and products with 1.0 are recorded, because they may be differentiated.
         self.keeps_neutral = False
-        self._arrangements: list[tuple[int, list[int]]] = []
+        #: Where records are put in another order, and the order: positions.
+        self.arrangements: list[tuple[int, list[int]]] = []
         self.last_store: dict[int, int] = {}
         self.last_backward = -1
-        self._late: list[tuple[int, int]] = []
+        #: The operands that are read late, and where they were read.
+        self.late: list[tuple[int, int]] = []
         self.adjoint_reads: list[tuple[int, int]] = []
         self.checks: list[IndexCheck] = []
         #: Operands that are ints, and a range that they are known to be in.
@@ -267,7 +222,7 @@ class Recorder:
 
     def rearrange(self, start: int, order: list[int]) -> None:
         """Put the records from `start` on, which change no memory, in another order in the finished trace."""
-        self._arrangements.append((start, order))
+        self.arrangements.append((start, order))
 
     def output(self, operand: int) -> int:
         """Append the assignment of the next result; returns its index."""
@@ -388,16 +343,16 @@ class Recorder:
 
     def late_read(self, operand: int, read_at: int) -> int:
         """A number read from `operand` at `read_at` is used after a store: a leaf that `finish` resolves."""
-        self._late.append((operand, read_at))
-        return leaf(LATE, len(self._late) - 1)
+        self.late.append((operand, read_at))
+        return leaf(LATE, len(self.late) - 1)
 
     def read_late(self) -> set[int]:
         """The leaves that are read late."""
-        return {operand for operand, _ in self._late}
+        return {operand for operand, _ in self.late}
 
     def read_at_last(self, operand: int) -> int:
         """The leaf that an operand was read from, when it is read late; otherwise the operand."""
-        return self._late[leaf_index(operand)][0] if leaf_kind(operand) == LATE else operand
+        return self.late[leaf_index(operand)][0] if leaf_kind(operand) == LATE else operand
 
     def leaves_used_as_integers(self) -> set[int]:
         """The operands that must be ints, including those of late reads."""
@@ -405,109 +360,4 @@ class Recorder:
 
     def finish(self) -> Trace:
         """The finished trace."""
-        a, b = array("i", self.a), array("i", self.b)
-        c: array[int] | None = None
-        if self.third:
-            c = array("i", [NO_OPERAND]) * len(a)
-            for position, operand in self.third.items():
-                c[position] = operand
-        op = array("i", self.op)
-        if self._arrangements:
-            op, a, b, c = self._rearranged(op, a, b, c)
-        if self._late:
-            op, a, b, c = self._insert_late_copies(op, a, b, c)
-        if self.new_parameters:
-            a, b, c = self._without_holes(a, b, c)
-        parameters = sorted(((leaf_index(value._leaf), value) for value in self.new_parameters), key=itemgetter(0))
-        return Trace(
-            op, a, b, c, self.constants, self.layouts, parameters, self.bound_storages, self.states,
-            len(self.local_values), self.outputs, self.adjoint_reads, self.checks, self.precision,
-            self.power_lines,
-        )  # fmt: skip
-
-    def _rearranged(
-        self, op: array[int], a: array[int], b: array[int], c: array[int] | None
-    ) -> tuple[array[int], array[int], array[int], array[int] | None]:
-        sources = list(range(len(op)))
-        for start, order in self._arrangements:
-            sources[start : start + len(order)] = order
-        places = [0] * len(op)
-        for place, source in enumerate(sources):
-            places[source] = place
-
-        def moved(column: array[int]) -> array[int]:
-            found = [column[source] for source in sources]
-            return array("i", [places[operand] if operand >= 0 else operand for operand in found])
-
-        self.adjoint_reads = [(places[record], at) for record, at in self.adjoint_reads]
-        return array("i", [op[source] for source in sources]), moved(a), moved(b), c if c is None else moved(c)
-
-    def _without_holes(
-        self, a: array[int], b: array[int], c: array[int] | None
-    ) -> tuple[array[int], array[int], array[int] | None]:
-        """Renumber the new parameters densely if Values that are not parameters were created in between."""
-        values = sorted(self.new_parameters, key=lambda value: leaf_index(value._leaf))
-        indices = [leaf_index(value._leaf) for value in values]
-        if indices[-1] - indices[0] < len(indices) + _TOLERATED_HOLES:
-            return a, b, c
-        moved = {}
-        for rank, (index, value) in enumerate(zip(indices, values)):
-            for kind in (PARAMETER, GRADIENT):
-                moved[leaf(kind, index)] = leaf(kind, NEW_BASE + rank)
-            value._leaf = leaf(PARAMETER, NEW_BASE + rank)
-
-        def renumbered(column: array[int]) -> array[int]:
-            return array("i", [moved.get(operand, operand) for operand in column])
-
-        return renumbered(a), renumbered(b), c if c is None else renumbered(c)
-
-    def _insert_late_copies(
-        self, op: array[int], a: array[int], b: array[int], c: array[int] | None
-    ) -> tuple[array[int], array[int], array[int], array[int] | None]:
-        # One copy for each (leaf, first write after the read), placed just before that write.
-        next_write = self._next_writes()
-        places = sorted({(position, operand) for position, (operand, _) in zip(next_write, self._late)})
-        cuts = [position for position, _ in places]
-        new_position = {place: place[0] + number for number, place in enumerate(places)}
-
-        def moved(operand: int) -> int:
-            if operand >= 0:
-                return operand + bisect_left(cuts, operand + 1)
-            if leaf_kind(operand) == LATE:
-                number = leaf_index(operand)
-                return new_position[next_write[number], self._late[number][0]]
-            return operand
-
-        columns: list[list[int]] = [[], [], [], []]
-        sources = [op, a, b, c if c is not None else array("i", [NO_OPERAND]) * len(a)]
-        pending = 0
-        for position in range(len(op)):
-            while pending < len(places) and places[pending][0] == position:
-                for column, item in zip(columns, (COPY | NUMBER, places[pending][1], NO_OPERAND, NO_OPERAND)):
-                    column.append(item)
-                pending += 1
-            columns[0].append(op[position])
-            for column, source in zip(columns[1:], sources[1:]):
-                column.append(moved(source[position]))
-        self.adjoint_reads = [(moved(r), at + bisect_left(cuts, at + 1)) for r, at in self.adjoint_reads]
-        done = [array("i", column) for column in columns]
-        return done[0], done[1], done[2], done[3] if c is not None else None
-
-    def _next_writes(self) -> list[int]:
-        """For each late read, the first record after it that changes what is read."""
-        positions: dict[int, list[int]] = {operand: [] for operand in (BACKWARD, *self.read_late())}
-        for position, code in enumerate(self.op):
-            written = self.a[position] if code == STORE else code
-            if code in (STORE, BACKWARD) and written in positions:
-                positions[written].append(position)
-        found = []
-        for operand, read_at in self._late:
-            writers = (operand, BACKWARD) if leaf_kind(operand) in (GRADIENT, LOCAL_GRADIENT) else (operand,)
-            following = [(positions[one], bisect_left(positions[one], read_at)) for one in writers]
-            found.append(min(written[k] for written, k in following if k < len(written)))
-        return found
-
-
-#: Only inside the recorder: an operand that `finish` turns into a copy.
-LATE = 31
-assert LATE << 26 | INDEX_MASK < 1 << 31
+        return Finishing(self).trace()

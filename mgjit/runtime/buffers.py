@@ -32,7 +32,7 @@ from ..passes.layout import ParameterLayout
 from .live import Parameter
 
 if TYPE_CHECKING:
-    from ..record.recorder import Trace
+    from ..record.trace import Trace
 
 _is_not = operator.is_not
 

@@ -3,7 +3,8 @@
 The general path checks the arguments node by node, and the guard entry by entry.  The generated function has all these
 checks in one condition, packs all numbers at once, and makes one foreign call:
 
-1. The condition: types and lengths of the arguments, ranges of run-time indices, captured names by identity.
+1. The condition: types and lengths of the arguments, ranges of run-time indices (conditions.py), captured names by
+   identity.
 2. `struct` packs the numbers, behind the address of the pointer block, into bytes that only this call has.  Arguments
    that are bytes are passed as they are; other buffers are put into the pointer block.
 3. A kernel that takes little time, has one result, and gets only bytes is called through `mgjit_short_call`: without
@@ -19,7 +20,6 @@ able to change before it is used: that is why indices are taken from numbers, by
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import struct
@@ -27,30 +27,14 @@ import sys
 from array import array
 from collections.abc import Callable, Collection, Sequence
 from inspect import Parameter, Signature
-from itertools import chain
 from textwrap import indent
 from types import CellType, FunctionType
 from typing import Any
 
-from ..call.arguments import (
-    EXACT_INTEGERS,
-    BufferNode,
-    DataclassNode,
-    KnownNode,
-    MappingNode,
-    Node,
-    NumberNode,
-    NumbersNode,
-    SequenceNode,
-    StaticNode,
-    ValueNode,
-    exact_keys,
-    is_not_all_ints,
-)
-from ..call.exact import PLAIN, exact_key
 from ..call.results import ConstantResult, OutputResult
 from ..codegen.entries import MOST_INPUTS
 from ..world.guard import Guard
+from .conditions import ConditionWriter, Unsuitable
 from .ffi import PYPY, PointerBlock
 from .kernel import Kernel
 from .turn import Turn
@@ -59,24 +43,12 @@ from .turn import Turn
 _SHORT_SECONDS = 20e-6
 #: How many calls are timed before a kernel gets its function.
 _TIMED_CALLS = 3
-#: Lists up to this length are packed element by element.
-_FEW = 16
-#: Up to this many integers are checked one by one.
-_FEW_INTEGERS = 8
 #: The file name of the generated code: inside the package, so that error locations skip its frames.
 _FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<generated call>")
-
-
 #: With more conditions than this, compiling the function takes longer than it saves.
 _MOST_CONDITIONS = 500
-#: CPython compares integers up to this one quickly; larger ones take the general path.
-_QUICK_INTEGERS = 2**30 - 1
 #: The name of the function in its source; a parameter may have the same name.
 _NAME = "call"
-
-
-class _Unsuitable(Exception):
-    """Calls with this structure must take the general path."""
 
 
 def fast_call(
@@ -112,7 +84,7 @@ def fast_call(
     try:
         for parameter, node in zip(parameters, kernel.plan.nodes):
             writer.visit(node, parameter.name)
-    except _Unsuitable:
+    except Unsuitable:
         return None
     if len(writer.conditions) > _MOST_CONDITIONS:
         return None
@@ -176,207 +148,14 @@ def _in_namespace(
     return found
 
 
-class _Writer:
+class _Writer(ConditionWriter):
     """Writes the function.
 
     Attributes:
-        names: the objects that it uses, by their names in the source.
-        cells: the cells of variables that the step captures, by their names in the source.
-        conditions: what must hold, in order; some name a part of an argument.
-        unpackings: statements that unpack short lists.
-        numbers: expressions of the packed numbers, in the order of their places.
-        pointers: expressions of the buffers that are passed to C; "None" for those that are put into the block.
-        puts: slot and expression of the buffers that are put into the block.
         packing: expression of the packed numbers.
     """
 
-    def __init__(self, kernel: Kernel, parameters: list[str]) -> None:
-        self.kernel, self.parameters = kernel, parameters
-        self.conditions: list[str] = []
-        self.unpackings: list[str] = []
-        self.numbers: list[str] = []
-        self.pointers: list[str] = ["None"] * (len(kernel.plan.buffers) + (kernel.draws is not None))
-        self.puts: list[tuple[int, str]] = []
-        self.packing = ""
-        self._prefix = "_"
-        while any(name.startswith(self._prefix) for name in parameters):
-            self._prefix += "_"
-        self._locals = 0
-        self._name_of_id: dict[int, str] = {}
-        self.names: dict[str, Any] = {}
-        self.cells: dict[str, CellType] = {}
-        self._type, self._len = self.name_of(type), self.name_of(len)
-        self._counts = {check.input_index: check.count for check in reversed(kernel.checks)}
-
-    def own(self, name: str) -> str:
-        """A name that does not clash with a parameter."""
-        return self._prefix + name
-
-    def name_of(self, thing: Any) -> str:
-        """The global name of an object."""
-        name = self._name_of_id.get(id(thing))
-        if name is None:
-            name = self._name_of_id[id(thing)] = self.own(str(len(self._name_of_id)))
-            self.names[name] = thing  # which also keeps its id from being used again
-        return name
-
-    def variable_of(self, cell: CellType) -> str:
-        """The name of the variable in a cell."""
-        name = self.own(f"cell{len(self.cells)}")
-        self.cells[name] = cell
-        return name
-
-    # ---- 1: the arguments -------------------------------------------------------------------------
-
-    def visit(self, node: Node, place: str) -> None:
-        """Write the conditions for an argument, or a part of one, that is found at `place`."""
-        for kind, write in _WRITERS.items():
-            if isinstance(node, kind):
-                write(self, node, place)
-                return
-        raise _Unsuitable
-
-    def typed(self, place: str, kind: type) -> str:
-        """Require a type; returns a local name for the value."""
-        if place.isidentifier():
-            self.conditions.append(f"{self._type}({place}) is {self.name_of(kind)}")
-            return place
-        local = self._new_local()
-        self.conditions.append(f"{self._type}({local} := {place}) is {self.name_of(kind)}")
-        return local
-
-    def unshared(self, local: str, depth: int = 1) -> None:
-        """Require that the kernel does not change a container of an argument, nor lists in it, to a depth."""
-        changed = self.kernel.changed
-        if changed:
-            self.conditions.append(f"{self.name_of(id)}({local}) not in {self.name_of(changed)}")
-        if changed and depth > 1:
-            self.conditions.append(f"{self.name_of(_are_unshared)}({local}, {self.name_of(changed)}, {depth})")
-
-    def _new_local(self) -> str:
-        self._locals += 1
-        return self.own(f"part{self._locals}")
-
-    def number(self, node: NumberNode, place: str) -> None:
-        local = self.typed(place, int if node.integer else float)
-        if node.place in self._counts:
-            self._index(node.place, local, node.integer)
-        elif node.integer:
-            limit = min(node.limit, _QUICK_INTEGERS)
-            self.conditions += [f"{local} >= {-limit}", f"{local} <= {limit}"]  # a chain is slower
-        self.numbers.append(local)
-
-    def _index(self, index: int, place: str, integer: bool) -> None:
-        self.conditions += [f"{place} >= 0", f"{place} < {self._counts[index]}"]
-        if not integer:
-            self.conditions.append(f"{place} % 1 == 0")
-
-    def numbers_in_rows(self, node: NumbersNode, place: str) -> None:
-        size = math.prod(node.shape)
-        if node.integer and len(node.shape) == 1 and size <= _FEW_INTEGERS:
-            elements = [NumberNode(node.place + k, "", True) for k in range(size)]
-            for element in elements:
-                element.limit = node.limit
-            self.sequence(SequenceNode(node.kinds[0], [*elements]), place)
-            return
-        checked = [k for k in range(size) if node.place + k in self._counts] if self._counts else []
-        if len(node.shape) > 1 or node.integer or checked:
-            flat = self._new_local()
-            self.conditions.append(f"({flat} := {self.name_of(node.flatten)}({place})) is not None")
-            self.unshared(place, len(node.shape))
-            if checked:
-                copy = self._new_local()
-                self.conditions.append(f"({copy} := {self.name_of(tuple)}({flat}))")
-                flat = copy
-            for k in checked:
-                self._index(node.place + k, f"{flat}[{k}]", node.integer)
-            self.numbers.append(f"*{flat}")
-            return
-        local = self.typed(place, node.kinds[0])
-        self.unshared(local)
-        is_float = f"{self._type}({local}[0]) is {self.name_of(float)}"
-        self.conditions.append(f"({is_float} or {self.name_of(is_not_all_ints)}({local}))")
-        if size > _FEW:
-            self.conditions.append(f"{self._len}({local}) == {size}")
-            self.numbers.append(f"*{local}")
-            return
-        parts = [self._new_local() for _ in range(size)]
-        self.unpackings.append(f"{''.join(f'{part}, ' for part in parts)}= {local}")  # fails for another length
-        self.numbers += parts
-
-    def buffer(self, node: BufferNode, place: str) -> None:
-        checked = [k for k in range(node.size) if node.place + k in self._counts] if self._counts else []
-        if node.type is bytes:
-            local = self.typed(place, bytes)
-            self.conditions.append(f"{self._len}({local}) == {node.size}")
-            for k in checked:
-                self._index(node.place + k, f"{local}[{k}]", True)
-            self.pointers[node.region] = local
-            return
-        if checked or node.limit < EXACT_INTEGERS:
-            raise _Unsuitable
-        if node.dtype is not None:
-            local = self.typed(place, node.type)
-            self.conditions.append(f"{local}.dtype is {self.name_of(node.dtype)}")
-            self.conditions.append(f"{local}.shape == {node.shape}")
-            self.conditions.append(f"{local}.strides == {node.strides()}")
-        else:
-            local = self._new_local()
-            self.conditions.append(f"({local} := {self.name_of(node.contiguous)}({place})) is not None")
-        self.puts.append((self.kernel.slot("input", node.region + 1), local))
-
-    def sequence(self, node: SequenceNode, place: str) -> None:
-        local = self.typed(place, node.kind)
-        self.unshared(local)
-        self.conditions.append(f"{self._len}({local}) == {len(node.parts)}")
-        for k, part in enumerate(node.parts):
-            self.visit(part, f"{local}[{k}]")
-
-    def mapping(self, node: MappingNode, place: str) -> None:
-        local = self.typed(place, dict)
-        self.unshared(local)
-        if all(type(key) is str for key in node.parts):
-            self.conditions.append(f"{self.name_of(list)}({local}) == {self.name_of(list(node.parts))}")
-        else:
-            self.conditions.append(f"{self.name_of(exact_keys)}({local}) == {self.name_of(node.keys)}")
-        for key, part in node.parts.items():
-            self.visit(part, f"{local}[{self.name_of(key)}]")
-
-    def dataclass(self, node: DataclassNode, place: str) -> None:
-        local = self.typed(place, node.kind)
-        self.unshared(local)
-        entries = getattr(node.example, "__dict__", None)
-        if entries is not None and len(entries) > len(dataclasses.fields(node.example)):  # to look into it takes time
-            self.conditions.append(f"{self._len}({local}.__dict__) == {len(entries)}")
-        if entries is not None and self.kernel.changed:
-            self.unshared(f"{local}.__dict__")
-        for name, part in node.parts.items():
-            self.visit(part, f"{local}.{name}")
-
-    def value(self, node: ValueNode, place: str) -> None:
-        if node.slot is not None:
-            raise _Unsuitable
-        self.conditions.append(f"{place} is {self.name_of(node.value)}")
-
-    def known(self, node: KnownNode, place: str) -> None:
-        container, equals = self.name_of(node.container), self.name_of(node.equals)
-        if not place.isidentifier():
-            local = self._new_local()
-            self.conditions.append(f"(({local} := {place}) is {container} or {equals}({local}))")
-            return
-        self.conditions.append(f"({place} is {container} or {equals}({place}))")
-
-    def static(self, node: StaticNode, place: str) -> None:
-        if not node.by_value or node.argument is None or isinstance(node.argument, bool):
-            self.conditions.append(f"{place} is {self.name_of(node.argument)}")
-            return
-        if type(node.argument) not in PLAIN:
-            self.conditions.append(f"{self.name_of(exact_key)}({place}) == {self.name_of(node.exact)}")
-            return
-        local = self.typed(place, type(node.argument))
-        self.conditions.append(f"{local} == {self.name_of(node.argument)}")
-
-    # ---- 2 to 4: the function -----------------------------------------------------------------------
+    packing = ""
 
     def function(self, parameters: Sequence[Parameter], body: Sequence[str], fallback: Callable[..., Any]) -> str:
         """The source of the function."""
@@ -466,14 +245,6 @@ class _Writer:
         return result.expression(self.name_of(self.kernel.outputs), self.name_of, self.parameters)
 
 
-def _are_unshared(rows: Any, changed: frozenset[int], depth: int) -> bool:
-    for _ in range(depth - 1):
-        if not changed.isdisjoint(map(id, rows)):
-            return False
-        rows = list(chain.from_iterable(rows))
-    return True
-
-
 def _inside(head: str, lines: Sequence[str]) -> list[str]:
     return [head, *(f"    {line}" for line in lines)]
 
@@ -485,16 +256,3 @@ def _store(packed: array[float], numbers: Sequence[Any]) -> bool:
     except (TypeError, OverflowError):
         return False
     return True
-
-
-_WRITERS: dict[type, Callable[[_Writer, Any, str], None]] = {
-    NumberNode: _Writer.number,
-    NumbersNode: _Writer.numbers_in_rows,
-    BufferNode: _Writer.buffer,
-    SequenceNode: _Writer.sequence,
-    MappingNode: _Writer.mapping,
-    DataclassNode: _Writer.dataclass,
-    ValueNode: _Writer.value,
-    KnownNode: _Writer.known,
-    StaticNode: _Writer.static,
-}

@@ -20,11 +20,12 @@ from itertools import starmap
 from time import perf_counter
 from typing import Any, Callable
 
-from ..call.arguments import Frame, is_exact
-from ..call.columns import Rows
+from ..call.inputs import is_exact
+from ..call.node import Frame
 from ..call.objects import ObjectSlots
 from ..call.plan import ArgumentPlan
 from ..call.results import ResultTree
+from ..call.rows import Rows
 from ..call.written import Writes
 from ..codegen.layout import Layout, Slot
 from ..codegen.python import load_python
@@ -36,7 +37,7 @@ from ..passes.layout import ParameterLayout
 from ..passes.pipeline import Lowered
 from ..record import opcodes as ops
 from ..record.integers import IntegerLimit
-from ..record.recorder import IndexCheck
+from ..record.trace import IndexCheck
 from ..world.guard import Guard
 from . import ffi
 from .buffers import Move, ParameterStorage, aligned_zeros, moving

@@ -21,7 +21,7 @@ from itertools import starmap
 from time import perf_counter
 from typing import Any, Callable, Protocol
 
-from ..call.columns import Rows
+from ..call.rows import Rows
 from ..engine.state import zero_array
 from ..interruption import with_cleanup
 from . import ffi

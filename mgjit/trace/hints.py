@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
 from ..engine.precision import FLOAT64
 from ..record.opcodes import NUMBER, leaf_index
-from ..record.recorder import Trace
+from ..record.trace import Trace
 
 #: By exponent: the faster spelling; for plain numbers there are more, because `1 / x` of Values is a power as well.
 _OF_VALUES = {2.0: "x * x", 3.0: "x * x * x", 4.0: "(x * x) * (x * x)", 0.5: "mgjit.sqrt(x)"}

@@ -34,7 +34,8 @@ from ..record import opcodes as ops
 from ..record.counters import Counted
 from ..record.integers import IntegerLimit
 from ..record.leaks import PlainCall, is_traced
-from ..record.recorder import FOREIGN_BASE, Recorder
+from ..record.recorder import Recorder
+from ..record.trace import FOREIGN_BASE
 from ..record.values import TracedTypes
 from ..record.visible import visible_types
 from ..runtime.copies import Copied

@@ -15,7 +15,7 @@ from typing import Any, Callable, TypeVar
 
 from ..autograd.chosen import Gatherer
 from ..autograd.flow import NoFlow
-from ..call.arguments import contents, has_grown
+from ..call.contents import contents, has_grown
 from ..call.given import GivenContainers
 from ..call.objects import ObjectSlots
 from ..call.plan import ArgumentPlan
@@ -33,7 +33,8 @@ from ..record.instrument import recorded
 from ..record.integers import IntegerLimit, integer_limit
 from ..record.leaks import PlainCall
 from ..record.progress import tracing_threads
-from ..record.recorder import Recorder, Trace
+from ..record.recorder import Recorder
+from ..record.trace import Trace
 from ..record.values import traced_types
 from ..source.installed import with_captured_functions
 from ..world.survey import Survey

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..call.arguments import BufferNode, MappingNode, Node, NumberNode, NumbersNode, SequenceNode
+from ..call.containers import MappingNode, SequenceNode
+from ..call.inputs import BufferNode, NumberNode, NumbersNode
+from ..call.node import Node
 from ..call.plan import ArgumentPlan
 from ..call.results import Result
 from ..engine.value import Value

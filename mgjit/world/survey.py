@@ -52,6 +52,7 @@ _OUTSIDE = frozenset({
     "mgjit", "select", "selectors", "tempfile", "warnings", "weakref._remove",
 })  # fmt: skip
 
+
 class Survey:
     """What surrounds a step.
 

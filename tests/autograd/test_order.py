@@ -9,7 +9,8 @@ import pytest
 from mgjit.autograd.flow import NoFlow
 from mgjit.autograd.order import Arrangement
 from mgjit.record import opcodes as ops
-from mgjit.record.recorder import Recorder, Trace
+from mgjit.record.recorder import Recorder
+from mgjit.record.trace import Trace
 
 X = ops.leaf(ops.INPUT, 0)
 
@@ -100,7 +101,7 @@ def test_05_random_orders() -> None:
         for chain in chains:
             arrangement.keep_order(chain)
         arrangement.apply()
-        order = recorder._arrangements[0][1] if recorder._arrangements else list(range(count))
+        order = recorder.arrangements[0][1] if recorder.arrangements else list(range(count))
         assert sorted(order) == list(range(count))
         rank = {record: number for number, record in enumerate(order)}
         for record, pair in enumerate(operands):

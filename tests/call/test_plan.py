@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mgjit import Value
-from mgjit.call.arguments import buffer_layout
+from mgjit.call.inputs import buffer_layout
 from mgjit.call.plan import ArgumentPlan, plan_arguments
 from mgjit.errors import ArgumentError
 

@@ -21,7 +21,7 @@ import pytest
 import mgjit
 from mgjit import build, nn
 from mgjit.cache.store import Store
-from mgjit.call import arguments
+from mgjit.call import inputs as input_nodes
 from mgjit.call.results import CompositeResult, OutputResult
 from mgjit.codegen import c as c_code
 from mgjit.codegen.emitter import Emitter
@@ -244,13 +244,13 @@ def forgotten_guard(patch: Patch) -> None:
 
 def frozen_argument(patch: Patch) -> None:
     """The last number of a list stays what it was in the first call."""
-    pack_list = arguments.NumbersNode.pack
+    pack_list = input_nodes.NumbersNode.pack
     first: dict[int, Any] = {}
 
     def frozen(self: Any, argument: Any, frame: Any) -> bool:
         return pack_list(self, [*argument[:-1], first.setdefault(0, argument[-1])], frame)
 
-    patch.setattr(arguments.NumbersNode, "pack", frozen)
+    patch.setattr(input_nodes.NumbersNode, "pack", frozen)
 
 
 def drawn_twice(patch: Patch) -> None:

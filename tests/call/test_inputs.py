@@ -1,44 +1,19 @@
-"""The parts of arguments: what each packs, what it does not take, what a trace sees in its place."""
+"""Numbers, blocks of numbers and buffers among the arguments."""
 
 from __future__ import annotations
 
 from array import array
-from collections import OrderedDict, namedtuple
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from mgjit import Value
-from mgjit.call.arguments import (
-    BufferNode,
-    DataclassNode,
-    Frame,
-    MappingNode,
-    Node,
-    NumberNode,
-    NumbersNode,
-    SequenceNode,
-    StaticNode,
-    TracedArray,
-    ValueNode,
-    buffer_layout,
-    check_exact,
-    is_exact,
-)
+from mgjit.call.inputs import BufferNode, NumberNode, NumbersNode, buffer_layout, check_exact, is_exact
+from mgjit.call.node import Frame, Node
+from mgjit.call.traced_array import TracedArray
 from mgjit.engine.precision import FLOAT32
 from mgjit.errors import ArgumentError, ArgumentValueError, TraceError
 
-Point = namedtuple("Point", "x y")
 LIMIT = 2**53
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A dataclass that refuses assignment."""
-
-    a: Any
-    b: Any = None
 
 
 def packed(node: Node, argument: Any, size: int = 4) -> list[float] | None:
@@ -157,62 +132,6 @@ def test_07_formats() -> None:
             buffer_layout(wrong, "x")
 
 
-def test_08_structures() -> None:
-    """Sequences, named tuples, dicts and dataclasses, part by part; everything about them is structure."""
-    parts: list[Node] = [NumberNode(0, "x", False), NumberNode(1, "x", False)]
-    named: dict[str, Node] = dict(zip("ab", parts))
-    cases: list[tuple[Node, Any, list[Any]]] = [
-        (SequenceNode(list, parts), [1.0, 2.0], [(1.0, 2.0), [1.0], [1.0, "a"], None]),
-        (SequenceNode(Point, parts), Point(1.0, 2.0), [(1.0, 2.0), Point(1.0, 2)]),
-        (MappingNode(named), {"a": 1.0, "b": 2.0}, [{"b": 2.0, "a": 1.0}, {"a": 1.0}, OrderedDict(a=1.0, b=2.0)]),
-        (DataclassNode(Sample(1.0, 2.0), named), Sample(1.0, 2.0), [Sample(1.0), Point(1.0, 2.0), {"a": 1.0}]),
-    ]  # fmt: skip
-    for node, fits, others in cases:
-        assert packed(node, fits) == [1, 2, 0, 0]
-        assert all(packed(node, other) is None for other in others)
-        assert [part for _, part in node.children()] == parts
-        seen = node.traced(make)
-        assert type(seen) is type(fits)
-        found = seen.values() if isinstance(seen, dict) else getattr(seen, "__dict__", {}).values() or seen
-        assert list(found) == [(0, False), (1, False)]
-    names = [[name for name, _ in node.children()] for node, _, _ in cases]
-    assert names == [["[0]", "[1]"], ["[0]", "[1]"], ["['a']", "['b']"], [".a", ".b"]]
-
-
-def test_09_values() -> None:
-    """Known by identity, or by slot; the same one twice stays the same one twice."""
-    value, other = Value(1.0), Value(1.0)
-    frame = Frame(0, 0, 2)
-    known = ValueNode(value, None)
-    assert known.pack(value, frame)
-    assert not known.pack(other, frame)
-    slot, again = ValueNode(value, 1), ValueNode(value, 1, again=True)
-    assert slot.pack(other, frame)
-    assert frame.values == [None, other]
-    assert again.pack(other, frame)
-    assert not again.pack(value, frame)
-    assert not slot.pack(1.0, frame)
-    assert known.traced(make) is slot.traced(make) is value
-    assert slot.describe() == "a Value"
-
-
-def test_10_static_things() -> None:
-    """Plain ones are compared by value and type, others by identity."""
-    for node, same, others in (
-        (StaticNode("text"), "te" + "xt", ["other", b"text"]),
-        (StaticNode(True), True, [1, 1.0, False]),
-        (StaticNode(range(3)), range(3), [range(4), [0, 1, 2]]),
-        (StaticNode(frozenset([1])), frozenset([1]), [{1}, frozenset()]),
-    ):
-        assert node.pack(same, Frame(0, 0, 0))
-        assert not any(node.pack(other, Frame(0, 0, 0)) for other in others)
-        assert node.traced(make) is node.argument
-    thing = object()
-    assert StaticNode(thing).pack(thing, Frame(0, 0, 0))
-    assert not StaticNode(thing).pack(object(), Frame(0, 0, 0))
-    assert StaticNode("x" * 100).describe() == "'" + "x" * 59
-
-
 def test_11_arrays_in_a_trace() -> None:
     """Nested lists with a shape and several indices; whole-array arithmetic is refused with a hint."""
     made: Any = BufferNode(0, 0, memoryview(bytes(48)).cast("d", [2, 3]), "x").traced(lambda place, integer: place)
@@ -221,7 +140,7 @@ def test_11_arrays_in_a_trace() -> None:
     assert made.shape == (2, 3)
     assert made[1, 2] == made[1][2] == 5
     for attempt in (lambda: made + 1, lambda: 2 * made, lambda: -made, lambda: made @ made, lambda: made.sum):
-        with pytest.raises(TraceError, match=r"test_arguments\.py:\d+: arithmetic on a whole array"):
+        with pytest.raises(TraceError, match=r"test_inputs\.py:\d+: arithmetic on a whole array"):
             attempt()
     assert not hasattr(made, "__array_interface__")
 

@@ -1,0 +1,292 @@
+"""The parts of arguments that are inputs of the kernel: numbers, blocks of numbers, and buffers."""
+
+from __future__ import annotations
+
+import numbers
+import struct
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, Callable
+
+from ..engine.precision import FLOAT64, Precision
+from ..errors import ArgumentError, ArgumentValueError, user_location
+from ..lookup import has
+from ..record.leaks import PlainCall
+from .node import Frame, MakeNumber, Node
+from .traced_array import Elements, TracedArray
+
+#: Struct codes of buffer elements that a kernel can convert to its own numbers.
+ELEMENT_FORMATS = frozenset("bBhHiIlLqQfd?")
+
+#: Ints of so many bytes are looked at, if what is computed from them may be too large.
+_WIDE = 4
+
+#: All integers up to this one are exact in float64.
+EXACT_INTEGERS = FLOAT64.largest_integer
+
+
+class NumberNode(Node):
+    """An int or float (not bool): a run-time input.  Ints are distinguished from floats because they have no -0."""
+
+    def __init__(self, place: int, path: str, integer: bool) -> None:
+        self.place, self.path, self.integer = place, path, integer
+        self.key = "integer" if integer else "number"
+        #: How large an int may be, so that all that is computed from it is exact.
+        self.limit = EXACT_INTEGERS
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        kind = type(argument)
+        if kind is float:
+            if self.integer:
+                return False
+        elif kind is int:
+            if not self.integer:
+                return False
+            if not -self.limit <= argument <= self.limit:
+                check_exact([argument], self.path)
+                raise beyond_limit()
+        else:
+            return kind is not bool and self._pack_other(argument, frame)
+        frame.packed[self.place] = argument
+        return True
+
+    def _pack_other(self, argument: Any, frame: Frame) -> bool:
+        """A numpy scalar, an array of no dimension, or a subclass of int or float."""
+        if has(argument, "shape") and argument.shape == ():
+            argument = argument.item()
+        if isinstance(argument, bool) or not isinstance(argument, numbers.Real):
+            return False
+        plain = int(argument) if isinstance(argument, numbers.Integral) else float(argument)
+        return self.pack(plain, frame)
+
+    def traced(self, make: MakeNumber) -> Any:
+        return make(self.place, self.integer)
+
+
+class NumbersNode(Node):
+    """A list or tuple of numbers, or regularly nested ones: one contiguous block of the packed array.
+
+    If some of them are ints and some floats, the step sees floats.
+    """
+
+    def __init__(
+        self, place: int, shape: tuple[int, ...], kinds: tuple[type, ...], integer: bool, precision: Precision = FLOAT64
+    ) -> None:
+        self.place, self.shape, self.kinds, self.integer = place, shape, kinds, integer
+        self.limit = EXACT_INTEGERS
+        self.key = "integers" if integer else "numbers", shape, tuple(kind.__name__ for kind in kinds)
+        self._size = 1
+        for length in shape:
+            self._size *= length
+        self._format = struct.Struct(f"{self._size}{precision.format}")
+        self._offset = precision.size * place
+        self._inner_lengths = [[length] * count for count, length in _counts_of_rows(shape)]
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        flat = self.flatten(argument)
+        if flat is None:
+            if self.limit < EXACT_INTEGERS and self.flatten(argument, EXACT_INTEGERS) is not None:
+                raise beyond_limit()
+            return False
+        try:
+            self._format.pack_into(frame.packed, self._offset, *flat)
+        except (struct.error, TypeError, OverflowError):
+            return False
+        return True
+
+    def flatten(self, argument: Any, limit: int = 0) -> Any:
+        """The elements as a flat sequence; None if `argument` has another structure.
+
+        Of floats, only that they are not all ints is checked.
+        """
+        flat: Any = argument
+        if type(argument) is not self.kinds[0] or len(flat) != self.shape[0]:
+            return None
+        try:
+            for lengths in self._inner_lengths:
+                if list(map(len, flat)) != lengths:
+                    return None
+                flat = list(chain.from_iterable(flat))
+        except TypeError:
+            return None
+        if not self.integer:
+            return flat if is_not_all_ints(flat) else None
+        return flat if set(map(type, flat)) == {int} and is_exact(flat, limit or self.limit) else None
+
+    def containers(self, argument: Any) -> Iterator[int]:
+        level = [argument]
+        yield id(argument)
+        for _ in self.shape[1:]:
+            level = list(chain.from_iterable(level))
+            yield from map(id, level)
+
+    def traced(self, make: MakeNumber) -> Any:
+        places = iter(range(self.place, self.place + self._size))
+        return _nest(places, self.shape, self.kinds, lambda place: make(place, self.integer))
+
+    def path_of(self, path: str, index: int) -> str | None:
+        """The path of the number that is input `index`, below the path of this argument; None when it is no part."""
+        position = index - self.place
+        if not 0 <= position < self._size:
+            return None
+        steps = ""
+        for length in reversed(self.shape):
+            position, last = divmod(position, length)
+            steps = f"[{last}]{steps}"
+        return path + steps
+
+    def describe(self) -> str:
+        return " x ".join(map(str, self.shape)) + (" integers" if self.integer else " numbers")
+
+
+class BufferNode(Node):
+    """bytes, bytearray, array.array, memoryview or a numpy array: passed by address, converted in the kernel."""
+
+    def __init__(self, region: int, place: int, argument: Any, path: str) -> None:
+        self.region, self.place, self.path = region, place, path
+        self.type, self.dtype = type(argument), getattr(argument, "dtype", None)
+        self.format, self.shape = buffer_layout(argument, path)
+        self.limit = EXACT_INTEGERS
+        self.key = "buffer", self.type.__name__, self.format, self.shape
+        self.size = 1
+        for length in self.shape:
+            self.size *= length
+        self._plain = self.type in (bytes, bytearray)
+        #: What the step assigns, while it is traced.
+        self.elements: Elements | None = None
+        self._is_array = self.type is array
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        buffer = self.contiguous(argument)
+        frame.buffers[self.region] = buffer
+        frame.given[self.region] = argument
+        if buffer is not None and not self._is_exact(buffer):
+            raise beyond_limit()
+        return buffer is not None
+
+    def _is_exact(self, buffer: Any) -> bool:
+        if self.limit == EXACT_INTEGERS:
+            return True
+        return is_exact(memoryview(buffer).cast("B").cast(self.format), self.limit)  # type: ignore[call-overload]
+
+    @property
+    def largest_integer(self) -> int | None:
+        """How large the ints in such a buffer can be; 0 if there are none, and None if the limit decides."""
+        size = struct.calcsize(self.format)
+        return 0 if self.format in "fd" else 1 << 8 * size if size < _WIDE else None
+
+    def limit_integers(self, limit: int) -> None:
+        """Set the limit, if there can be larger ints."""
+        if limit < 1 << 8 * struct.calcsize(self.format):
+            self.limit = limit
+
+    def strides(self) -> tuple[int, ...]:
+        """Distances in bytes of the elements of a contiguous buffer, for each dimension."""
+        steps = [struct.calcsize(self.format)]
+        for length in reversed(self.shape[1:]):
+            steps.append(steps[-1] * length)
+        return tuple(reversed(steps))
+
+    def contiguous(self, argument: Any) -> Any:
+        """A contiguous buffer with the elements of `argument`; None if it has another structure."""
+        if type(argument) is not self.type:
+            return None
+        if self._plain:
+            return argument if len(argument) == self.size else None
+        if self._is_array:
+            return argument if argument.typecode == self.format and len(argument) == self.size else None
+        if buffer_layout(argument, self.path) != (self.format, self.shape):
+            return None
+        return argument if memoryview(argument).c_contiguous else memoryview(argument).tobytes()
+
+    def traced(self, make: MakeNumber) -> Any:
+        integer = self.format not in "fd"
+        kind = self.type.__name__ if self.dtype is None else "numpy"
+        is_whole = struct.calcsize(self.format) == struct.calcsize("q") and self.format in "lq"
+        elements = Elements(self.path, kind, "q" if is_whole else self.format)
+
+        def row(parts: list[Any]) -> TracedArray:
+            return TracedArray(parts, elements)
+
+        places = iter(range(self.place, self.place + self.size))
+        made = _nest(places, self.shape, (row,) * len(self.shape), lambda place: make(place, integer))
+        if self.type is bytes:
+            return tuple(made)
+        self.elements = elements
+        return elements.hold(made)
+
+    def index_of(self, position: int) -> Any:
+        """The index of an element in the buffer, given its position among all."""
+        index: list[int] = []
+        for length in reversed(self.shape):
+            position, last = divmod(position, length)
+            index.insert(0, last)
+        return index[0] if len(index) == 1 else tuple(index)
+
+    def describe(self) -> str:
+        return f"{self.type.__name__} of {' x '.join(map(str, self.shape))} '{self.format}'"
+
+
+def buffer_layout(argument: Any, path: str) -> tuple[str, tuple[int, ...]]:
+    """Struct code and shape of a buffer.
+
+    Raises:
+        ArgumentError: elements are not plain native numbers.
+    """
+    try:
+        view = memoryview(argument)
+    except (TypeError, ValueError, BufferError) as error:
+        raise ArgumentError(f"{user_location()}: argument {path} has no usable buffer: {error}.") from error
+    code = view.format.lstrip("@=")
+    if code == "c":
+        code = "B"
+    if code not in ELEMENT_FORMATS:
+        raise ArgumentError(
+            f"{user_location()}: argument {path} is a buffer with elements of format {view.format!r}; a step takes "
+            "native integers of up to 64 bits, float32 and float64. Convert it first, e.g. x.astype(float)."
+        )
+    return code, tuple(view.shape or ())
+
+
+def is_not_all_ints(numbers_: Sequence[Any]) -> bool:
+    """Whether there is something else than ints and bools in a list; only then are its numbers floats."""
+    if type(numbers_[0]) is float:  # as most often
+        return True
+    return not all(issubclass(kind, numbers.Integral) for kind in set(map(type, numbers_)))
+
+
+def is_exact(integers: Sequence[float], limit: int = EXACT_INTEGERS) -> bool:
+    return min(integers) >= -limit and max(integers) <= limit
+
+
+def beyond_limit() -> PlainCall:
+    """The exception that ends a call for which float64 is not exact enough."""
+    return PlainCall(
+        "ints among the arguments are so large that ints above 2**53 may be computed, which float64 does not hold"
+    )
+
+
+def check_exact(entries: Sequence[Any], path: str) -> None:
+    """Raise an ArgumentValueError for an integer that float64 cannot hold."""
+    for entry in entries:
+        if not isinstance(entry, float) and not -EXACT_INTEGERS <= entry <= EXACT_INTEGERS:
+            raise ArgumentValueError(
+                f"{user_location()}: argument {path} has the integer {str(entry)[:40]}, which float64 cannot hold "
+                "exactly (the limit is 2**53). Pass float(x) to accept rounding, or name it in static=."
+            )
+
+
+def _counts_of_rows(shape: tuple[int, ...]) -> list[tuple[int, int]]:
+    counts = []
+    rows = 1
+    for outer, inner in zip(shape, shape[1:]):
+        rows *= outer
+        counts.append((rows, inner))
+    return counts
+
+
+def _nest(places: Any, shape: tuple[int, ...], kinds: tuple[Callable[..., Any], ...], make: MakeNumber) -> Any:
+    if len(shape) == 1:
+        return kinds[0]([make(next(places)) for _ in range(shape[0])])
+    return kinds[0]([_nest(places, shape[1:], kinds[1:], make) for _ in range(shape[0])])

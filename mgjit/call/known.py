@@ -1,0 +1,102 @@
+"""The parts of arguments that are no inputs but known by identity, or compared: Values, models, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..engine.value import Value
+from .containers import DataclassNode, MappingNode, SequenceNode
+from .exact import exact_key, have_same_keys
+from .node import NO_FRAME, Frame, MakeNumber, Node
+
+
+class ValueNode(Node):
+    """A Value: a parameter known by identity, or (slot) one that is copied in and out at every call."""
+
+    def __init__(self, value: Value, slot: int | None, again: bool = False) -> None:
+        self.value, self.slot, self.again = value, slot, again
+        self.key = ("value", id(value)) if slot is None else ("value slot", slot)
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        if self.slot is None:
+            return argument is self.value
+        if not isinstance(argument, Value):
+            return False
+        if self.again:  # the same Value as an earlier argument, when this was traced
+            return argument is frame.values[self.slot]
+        frame.values[self.slot] = argument
+        return True
+
+    def containers(self, argument: Any) -> Iterator[int]:
+        return iter(()) if self.slot is None else iter((id(argument),))
+
+    def traced(self, make: MakeNumber) -> Any:
+        return self.value
+
+    def describe(self) -> str:
+        return "a Value" if self.slot is not None else f"the Value at {id(self.value):#x}"
+
+
+class KnownNode(Node):
+    """A container of nothing but Values, objects and constants, such as a model: known by its identity at first.
+
+    What it holds is compared only in a call that has another one.  Whether its contents have changed is for the guard
+    of the kernel to see, as if the step captured it.
+    """
+
+    def __init__(self, container: Any, inner: SequenceNode | MappingNode | DataclassNode) -> None:
+        self.container, self.inner = container, inner
+        self.key = inner.key
+        self._parts = list(
+            container.values() if isinstance(container, dict) else container if _is_row(container) else ()
+        )
+        #: Whether `==` of all parts is their identity.
+        self._is_quick = bool(self._parts) and all(
+            getattr(kind, "__eq__", None) is object.__eq__ for kind in set(map(type, self._parts))
+        )
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        return argument is self.container or self.equals(argument)
+
+    def equals(self, argument: Any) -> bool:
+        """Whether another container holds the same."""
+        if not self._is_quick or type(argument) is not type(self.container):
+            return self.inner.pack(argument, NO_FRAME)
+        if isinstance(argument, dict):
+            return list(argument.values()) == self._parts and have_same_keys(argument, self.container)
+        return list(argument) == self._parts
+
+    def traced(self, make: MakeNumber) -> Any:
+        return self.inner.traced(make)
+
+    def children(self) -> Sequence[tuple[str, Node]]:
+        return self.inner.children()
+
+    def describe(self) -> str:
+        return self.inner.describe()
+
+
+class StaticNode(Node):
+    """Something that shapes the trace: it is compared, and never an input."""
+
+    def __init__(self, argument: Any) -> None:
+        self.argument = argument
+        self.exact = exact_key(argument)
+        self.by_value = self.exact is not None
+        # What may be a node of a graph is told from others as Values are: another one may be a slot, like them.
+        tag = "value" if callable(getattr(type(argument), "backward", None)) else "object"
+        self.key = ("static", self.exact) if self.by_value else (tag, id(argument))
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        return argument is self.argument or (self.by_value and exact_key(argument) == self.exact)
+
+    def traced(self, make: MakeNumber) -> Any:
+        return self.argument
+
+    def describe(self) -> str:
+        return f"{self.argument!r:.60}"
+
+
+def _is_row(container: Any) -> bool:
+    return type(container) in (list, tuple)

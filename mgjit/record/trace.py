@@ -1,0 +1,193 @@
+"""The finished trace of one call, and how it is made from what the recorder has collected.
+
+1. Records that may be in another order are put in that order (`Recorder.rearrange`).
+2. A number that was read before a store and is used after it is copied in front of that store (`Recorder.late_read`).
+3. New parameters are numbered without the holes that other Values, made in between, have left.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from ..engine.precision import FLOAT64, Precision
+from ..engine.state import State
+from .opcodes import (
+    BACKWARD,
+    COPY,
+    GRADIENT,
+    INDEX_MASK,
+    LOCAL_GRADIENT,
+    NO_OPERAND,
+    NUMBER,
+    PARAMETER,
+    STORE,
+    TableLayout,
+    leaf,
+    leaf_index,
+    leaf_kind,
+)
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
+#: New parameters are numbered around this index, in order of creation, relative to the first one met...
+NEW_BASE = 1 << 24
+#: ... those of other classes than Value from here on, in the order in which they lie...
+FOREIGN_BASE = NEW_BASE + (1 << 23)
+#: ... and those that already live in the storage of another kernel from here on.
+BOUND_BASE = 1 << 25
+#: Only until the trace is finished: the kind of operands that become copies.
+LATE = 31
+assert LATE << 26 | INDEX_MASK < 1 << 31
+#: How many unused indices between parameters are tolerated as holes in the storage.
+_TOLERATED_HOLES = 1000
+
+
+@dataclass(frozen=True)
+class IndexCheck:
+    """A run-time index that must be an integer in `range(count)` before anything runs."""
+
+    input_index: int
+    count: int
+    location: str
+
+
+@dataclass
+class Trace:
+    """One traced call, flat and symbolic: it does not contain the numbers of parameters or inputs."""
+
+    op: array[int]
+    a: array[int]
+    b: array[int]
+    c: array[int] | None
+    constants: list[float]
+    layouts: list[TableLayout]
+    new_parameters: list[tuple[int, Any]] = field(repr=False)
+    bound_storages: list[tuple[int, Any]] = field(repr=False)
+    states: list[tuple[int, State]] = field(repr=False)
+    locals: int = 0
+    outputs: int = 0
+    adjoint_reads: list[tuple[int, int]] = field(default_factory=list)
+    checks: list[IndexCheck] = field(default_factory=list)
+    precision: Precision = FLOAT64
+    power_lines: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+
+class Finishing:
+    """Makes the trace of a recorder."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder, self._late = recorder, recorder.late
+        self._adjoint_reads = recorder.adjoint_reads
+
+    def trace(self) -> Trace:
+        """The trace."""
+        recorder = self._recorder
+        a, b = array("i", recorder.a), array("i", recorder.b)
+        c: array[int] | None = None
+        if recorder.third:
+            c = array("i", [NO_OPERAND]) * len(a)
+            for position, operand in recorder.third.items():
+                c[position] = operand
+        op = array("i", recorder.op)
+        if recorder.arrangements:
+            op, a, b, c = self._rearranged(op, a, b, c)
+        if self._late:
+            op, a, b, c = self._insert_late_copies(op, a, b, c)
+        if recorder.new_parameters:
+            a, b, c = self._without_holes(a, b, c)
+        parameters = sorted(((leaf_index(value._leaf), value) for value in recorder.new_parameters), key=itemgetter(0))
+        return Trace(
+            op, a, b, c, recorder.constants, recorder.layouts, parameters, recorder.bound_storages, recorder.states,
+            len(recorder.local_values), recorder.outputs, self._adjoint_reads, recorder.checks, recorder.precision,
+            recorder.power_lines,
+        )  # fmt: skip
+
+    def _rearranged(
+        self, op: array[int], a: array[int], b: array[int], c: array[int] | None
+    ) -> tuple[array[int], array[int], array[int], array[int] | None]:
+        sources = list(range(len(op)))
+        for start, order in self._recorder.arrangements:
+            sources[start : start + len(order)] = order
+        places = [0] * len(op)
+        for place, source in enumerate(sources):
+            places[source] = place
+
+        def moved(column: array[int]) -> array[int]:
+            found = [column[source] for source in sources]
+            return array("i", [places[operand] if operand >= 0 else operand for operand in found])
+
+        self._adjoint_reads = [(places[record], at) for record, at in self._adjoint_reads]
+        return array("i", [op[source] for source in sources]), moved(a), moved(b), c if c is None else moved(c)
+
+    def _without_holes(
+        self, a: array[int], b: array[int], c: array[int] | None
+    ) -> tuple[array[int], array[int], array[int] | None]:
+        """Renumber the new parameters densely if Values that are not parameters were created in between."""
+        values = sorted(self._recorder.new_parameters, key=lambda value: leaf_index(value._leaf))
+        indices = [leaf_index(value._leaf) for value in values]
+        if indices[-1] - indices[0] < len(indices) + _TOLERATED_HOLES:
+            return a, b, c
+        moved = {}
+        for rank, (index, value) in enumerate(zip(indices, values)):
+            for kind in (PARAMETER, GRADIENT):
+                moved[leaf(kind, index)] = leaf(kind, NEW_BASE + rank)
+            value._leaf = leaf(PARAMETER, NEW_BASE + rank)
+
+        def renumbered(column: array[int]) -> array[int]:
+            return array("i", [moved.get(operand, operand) for operand in column])
+
+        return renumbered(a), renumbered(b), c if c is None else renumbered(c)
+
+    def _insert_late_copies(
+        self, op: array[int], a: array[int], b: array[int], c: array[int] | None
+    ) -> tuple[array[int], array[int], array[int], array[int] | None]:
+        # One copy for each (leaf, first write after the read), placed just before that write.
+        next_write = self._next_writes()
+        places = sorted({(position, operand) for position, (operand, _) in zip(next_write, self._late)})
+        cuts = [position for position, _ in places]
+        new_position = {place: place[0] + number for number, place in enumerate(places)}
+
+        def moved(operand: int) -> int:
+            if operand >= 0:
+                return operand + bisect_left(cuts, operand + 1)
+            if leaf_kind(operand) == LATE:
+                number = leaf_index(operand)
+                return new_position[next_write[number], self._late[number][0]]
+            return operand
+
+        columns: list[list[int]] = [[], [], [], []]
+        sources = [op, a, b, c if c is not None else array("i", [NO_OPERAND]) * len(a)]
+        pending = 0
+        for position in range(len(op)):
+            while pending < len(places) and places[pending][0] == position:
+                for column, item in zip(columns, (COPY | NUMBER, places[pending][1], NO_OPERAND, NO_OPERAND)):
+                    column.append(item)
+                pending += 1
+            columns[0].append(op[position])
+            for column, source in zip(columns[1:], sources[1:]):
+                column.append(moved(source[position]))
+        self._adjoint_reads = [(moved(r), at + bisect_left(cuts, at + 1)) for r, at in self._adjoint_reads]
+        done = [array("i", column) for column in columns]
+        return done[0], done[1], done[2], done[3] if c is not None else None
+
+    def _next_writes(self) -> list[int]:
+        """For each late read, the first record after it that changes what is read."""
+        positions: dict[int, list[int]] = {operand: [] for operand in (BACKWARD, *self._recorder.read_late())}
+        for position, code in enumerate(self._recorder.op):
+            written = self._recorder.a[position] if code == STORE else code
+            if code in (STORE, BACKWARD) and written in positions:
+                positions[written].append(position)
+        found = []
+        for operand, read_at in self._late:
+            writers = (operand, BACKWARD) if leaf_kind(operand) in (GRADIENT, LOCAL_GRADIENT) else (operand,)
+            following = [(positions[one], bisect_left(positions[one], read_at)) for one in writers]
+            found.append(min(written[k] for written, k in following if k < len(written)))
+        return found

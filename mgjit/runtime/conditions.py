@@ -1,0 +1,251 @@
+"""Conditions, as Python source, for the arguments of a call that a kernel can take.
+
+1. `ConditionWriter.visit` writes the conditions for one argument by its node in the plan, part by part.  They may be
+   too strict but never too lax: a call that does not meet them takes the general path.
+2. With them it writes how the numbers and buffers of the argument are named in the source, to be packed or passed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from itertools import chain
+from types import CellType
+from typing import Any
+
+from ..call.containers import DataclassNode, MappingNode, SequenceNode
+from ..call.exact import PLAIN, exact_key, exact_keys
+from ..call.inputs import EXACT_INTEGERS, BufferNode, NumberNode, NumbersNode, is_not_all_ints
+from ..call.known import KnownNode, StaticNode, ValueNode
+from ..call.node import Node
+from .kernel import Kernel
+
+#: Lists up to this length are packed element by element.
+_FEW = 16
+#: Up to this many integers are checked one by one.
+_FEW_INTEGERS = 8
+#: CPython compares integers up to this one quickly; larger ones take the general path.
+_QUICK_INTEGERS = 2**30 - 1
+
+
+class Unsuitable(Exception):
+    """Calls with this structure must take the general path."""
+
+
+class ConditionWriter:
+    """Writes conditions for the arguments that a function is called with, and expressions of their numbers.
+
+    Attributes:
+        names: the objects that it uses, by their names in the source.
+        cells: the cells of variables that the step captures, by their names in the source.
+        conditions: what must hold, in order; some name a part of an argument.
+        unpackings: statements that unpack short lists.
+        numbers: expressions of the packed numbers, in the order of their places.
+        pointers: expressions of the buffers that are passed to C; "None" for those that are put into the block.
+        puts: slot and expression of the buffers that are put into the block.
+    """
+
+    def __init__(self, kernel: Kernel, parameters: list[str]) -> None:
+        self.kernel, self.parameters = kernel, parameters
+        self.conditions: list[str] = []
+        self.unpackings: list[str] = []
+        self.numbers: list[str] = []
+        self.pointers: list[str] = ["None"] * (len(kernel.plan.buffers) + (kernel.draws is not None))
+        self.puts: list[tuple[int, str]] = []
+        self._prefix = "_"
+        while any(name.startswith(self._prefix) for name in parameters):
+            self._prefix += "_"
+        self._locals = 0
+        self._name_of_id: dict[int, str] = {}
+        self.names: dict[str, Any] = {}
+        self.cells: dict[str, CellType] = {}
+        self._type, self._len = self.name_of(type), self.name_of(len)
+        self._counts = {check.input_index: check.count for check in reversed(kernel.checks)}
+
+    def own(self, name: str) -> str:
+        """A name that does not clash with a parameter."""
+        return self._prefix + name
+
+    def name_of(self, thing: Any) -> str:
+        """The global name of an object."""
+        name = self._name_of_id.get(id(thing))
+        if name is None:
+            name = self._name_of_id[id(thing)] = self.own(str(len(self._name_of_id)))
+            self.names[name] = thing  # which also keeps its id from being used again
+        return name
+
+    def variable_of(self, cell: CellType) -> str:
+        """The name of the variable in a cell."""
+        name = self.own(f"cell{len(self.cells)}")
+        self.cells[name] = cell
+        return name
+
+    def visit(self, node: Node, place: str) -> None:
+        """Write the conditions for an argument, or a part of one, that is found at `place`."""
+        for kind, write in _WRITERS.items():
+            if isinstance(node, kind):
+                write(self, node, place)
+                return
+        raise Unsuitable
+
+    def typed(self, place: str, kind: type) -> str:
+        """Require a type; returns a local name for the value."""
+        if place.isidentifier():
+            self.conditions.append(f"{self._type}({place}) is {self.name_of(kind)}")
+            return place
+        local = self._new_local()
+        self.conditions.append(f"{self._type}({local} := {place}) is {self.name_of(kind)}")
+        return local
+
+    def unshared(self, local: str, depth: int = 1) -> None:
+        """Require that the kernel does not change a container of an argument, nor lists in it, to a depth."""
+        changed = self.kernel.changed
+        if changed:
+            self.conditions.append(f"{self.name_of(id)}({local}) not in {self.name_of(changed)}")
+        if changed and depth > 1:
+            self.conditions.append(f"{self.name_of(_are_unshared)}({local}, {self.name_of(changed)}, {depth})")
+
+    def _new_local(self) -> str:
+        self._locals += 1
+        return self.own(f"part{self._locals}")
+
+    def number(self, node: NumberNode, place: str) -> None:
+        local = self.typed(place, int if node.integer else float)
+        if node.place in self._counts:
+            self._index(node.place, local, node.integer)
+        elif node.integer:
+            limit = min(node.limit, _QUICK_INTEGERS)
+            self.conditions += [f"{local} >= {-limit}", f"{local} <= {limit}"]  # a chain is slower
+        self.numbers.append(local)
+
+    def _index(self, index: int, place: str, integer: bool) -> None:
+        self.conditions += [f"{place} >= 0", f"{place} < {self._counts[index]}"]
+        if not integer:
+            self.conditions.append(f"{place} % 1 == 0")
+
+    def numbers_in_rows(self, node: NumbersNode, place: str) -> None:
+        size = math.prod(node.shape)
+        if node.integer and len(node.shape) == 1 and size <= _FEW_INTEGERS:
+            elements = [NumberNode(node.place + k, "", True) for k in range(size)]
+            for element in elements:
+                element.limit = node.limit
+            self.sequence(SequenceNode(node.kinds[0], [*elements]), place)
+            return
+        checked = [k for k in range(size) if node.place + k in self._counts] if self._counts else []
+        if len(node.shape) > 1 or node.integer or checked:
+            flat = self._new_local()
+            self.conditions.append(f"({flat} := {self.name_of(node.flatten)}({place})) is not None")
+            self.unshared(place, len(node.shape))
+            if checked:
+                copy = self._new_local()
+                self.conditions.append(f"({copy} := {self.name_of(tuple)}({flat}))")
+                flat = copy
+            for k in checked:
+                self._index(node.place + k, f"{flat}[{k}]", node.integer)
+            self.numbers.append(f"*{flat}")
+            return
+        local = self.typed(place, node.kinds[0])
+        self.unshared(local)
+        is_float = f"{self._type}({local}[0]) is {self.name_of(float)}"
+        self.conditions.append(f"({is_float} or {self.name_of(is_not_all_ints)}({local}))")
+        if size > _FEW:
+            self.conditions.append(f"{self._len}({local}) == {size}")
+            self.numbers.append(f"*{local}")
+            return
+        parts = [self._new_local() for _ in range(size)]
+        self.unpackings.append(f"{''.join(f'{part}, ' for part in parts)}= {local}")  # fails for another length
+        self.numbers += parts
+
+    def buffer(self, node: BufferNode, place: str) -> None:
+        checked = [k for k in range(node.size) if node.place + k in self._counts] if self._counts else []
+        if node.type is bytes:
+            local = self.typed(place, bytes)
+            self.conditions.append(f"{self._len}({local}) == {node.size}")
+            for k in checked:
+                self._index(node.place + k, f"{local}[{k}]", True)
+            self.pointers[node.region] = local
+            return
+        if checked or node.limit < EXACT_INTEGERS:
+            raise Unsuitable
+        if node.dtype is not None:
+            local = self.typed(place, node.type)
+            self.conditions.append(f"{local}.dtype is {self.name_of(node.dtype)}")
+            self.conditions.append(f"{local}.shape == {node.shape}")
+            self.conditions.append(f"{local}.strides == {node.strides()}")
+        else:
+            local = self._new_local()
+            self.conditions.append(f"({local} := {self.name_of(node.contiguous)}({place})) is not None")
+        self.puts.append((self.kernel.slot("input", node.region + 1), local))
+
+    def sequence(self, node: SequenceNode, place: str) -> None:
+        local = self.typed(place, node.kind)
+        self.unshared(local)
+        self.conditions.append(f"{self._len}({local}) == {len(node.parts)}")
+        for k, part in enumerate(node.parts):
+            self.visit(part, f"{local}[{k}]")
+
+    def mapping(self, node: MappingNode, place: str) -> None:
+        local = self.typed(place, dict)
+        self.unshared(local)
+        if all(type(key) is str for key in node.parts):
+            self.conditions.append(f"{self.name_of(list)}({local}) == {self.name_of(list(node.parts))}")
+        else:
+            self.conditions.append(f"{self.name_of(exact_keys)}({local}) == {self.name_of(node.keys)}")
+        for key, part in node.parts.items():
+            self.visit(part, f"{local}[{self.name_of(key)}]")
+
+    def dataclass(self, node: DataclassNode, place: str) -> None:
+        local = self.typed(place, node.kind)
+        self.unshared(local)
+        entries = getattr(node.example, "__dict__", None)
+        if entries is not None and len(entries) > len(dataclasses.fields(node.example)):  # to look into it takes time
+            self.conditions.append(f"{self._len}({local}.__dict__) == {len(entries)}")
+        if entries is not None and self.kernel.changed:
+            self.unshared(f"{local}.__dict__")
+        for name, part in node.parts.items():
+            self.visit(part, f"{local}.{name}")
+
+    def value(self, node: ValueNode, place: str) -> None:
+        if node.slot is not None:
+            raise Unsuitable
+        self.conditions.append(f"{place} is {self.name_of(node.value)}")
+
+    def known(self, node: KnownNode, place: str) -> None:
+        container, equals = self.name_of(node.container), self.name_of(node.equals)
+        if not place.isidentifier():
+            local = self._new_local()
+            self.conditions.append(f"(({local} := {place}) is {container} or {equals}({local}))")
+            return
+        self.conditions.append(f"({place} is {container} or {equals}({place}))")
+
+    def static(self, node: StaticNode, place: str) -> None:
+        if not node.by_value or node.argument is None or isinstance(node.argument, bool):
+            self.conditions.append(f"{place} is {self.name_of(node.argument)}")
+            return
+        if type(node.argument) not in PLAIN:
+            self.conditions.append(f"{self.name_of(exact_key)}({place}) == {self.name_of(node.exact)}")
+            return
+        local = self.typed(place, type(node.argument))
+        self.conditions.append(f"{local} == {self.name_of(node.argument)}")
+
+
+def _are_unshared(rows: Any, changed: frozenset[int], depth: int) -> bool:
+    for _ in range(depth - 1):
+        if not changed.isdisjoint(map(id, rows)):
+            return False
+        rows = list(chain.from_iterable(rows))
+    return True
+
+
+_WRITERS: dict[type, Callable[[ConditionWriter, Any, str], None]] = {
+    NumberNode: ConditionWriter.number,
+    NumbersNode: ConditionWriter.numbers_in_rows,
+    BufferNode: ConditionWriter.buffer,
+    SequenceNode: ConditionWriter.sequence,
+    MappingNode: ConditionWriter.mapping,
+    DataclassNode: ConditionWriter.dataclass,
+    ValueNode: ConditionWriter.value,
+    KnownNode: ConditionWriter.known,
+    StaticNode: ConditionWriter.static,
+}
