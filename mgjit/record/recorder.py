@@ -86,6 +86,8 @@ class Recorder:
         self.integer_results: list[int] = []
         #: Whether an int may be infinite or nan, where Python would have raised an error.
         self.has_undefined_integers = False
+        #: What has ended the trace, if a handler of the user's has taken it.
+        self.interrupted: BaseException | None = None
         #: Inside of how many conditions of which both sides are computed the step is.
         self.conditions = 0
 

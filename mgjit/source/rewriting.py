@@ -9,6 +9,7 @@ during a trace (source/installed.py).  What changes:
    traced numbers (source/semantics.py).
 4. The tests of `if` and `while` are passed to a function that raises an error with the text of the test if it is
    traced.
+5. The body of a `try` with handlers is watched, because what it records may not be able to raise (source/handlers.py).
 
 Code whose meaning this would change (a `yield`, `await`, `:=` or `super()` would end up in another function) stays as
 it is.  If the source of a function is not found, only names in its bytecode change (source/names.py).
@@ -18,6 +19,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
+import copy
 import functools
 import math
 from collections.abc import Iterable, Iterator
@@ -26,6 +29,7 @@ from typing import Any
 
 from ..world.code import codes
 from .branches import RETURNED, ReturnsAssigned, as_loop, assigned_names, is_generator, may_return, with_returns_last
+from .handlers import goes_on
 from .impure import names_in
 from .names import renamed
 from .semantics import REPLACEMENTS
@@ -63,6 +67,8 @@ def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
         for name in inner.co_names:
             meant = namespace.get(name, getattr(builtins, name, None))
             found.update(names_in(name, meant))
+            if meant is contextlib:
+                found[f"{name}.suppress"] = "suppress"
             if meant is math:
                 ours = {a for a, function in vars(math).items() if REPLACEMENTS.get(f"math_{a}", function) is function}
                 found.update({f"{name}.{attribute}": f"math_{attribute}" for attribute in ours})
@@ -213,6 +219,21 @@ class _Rewriter(ast.NodeTransformer):
             node.test = self._call("truth", node.test, node.test, ast.Constant(text), ast.Constant(kind))
         return node
 
+    # -- 5: handlers
+
+    def visit_Try(self, node: Any) -> Any:
+        handlers = [handler for handler in node.handlers if goes_on(handler)]
+        self.generic_visit(node)
+        if not handlers:
+            return node
+        anything = ast.Name("BaseException", ast.Load())
+        kinds = ast.Tuple([copy.deepcopy(handler.type) or anything for handler in handlers], ast.Load())
+        attempt = ast.withitem(self._call("attempt", node, _later(ast.copy_location(kinds, node))))
+        node.body = [ast.copy_location(ast.With([attempt], node.body), node)]
+        return node
+
+    visit_TryStar = visit_Try
+
     # -- 2: elements
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
@@ -288,7 +309,9 @@ def _is_plain_index(node: Any) -> bool:
     """Whether an index is a literal."""
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.operand, ast.Constant)
-    return isinstance(node, (ast.Constant, ast.Slice, ast.Tuple))
+    if isinstance(node, ast.Tuple):  # with a slice, it cannot be an argument
+        return all(map(_is_plain_index, node.elts)) or any(isinstance(part, ast.Slice) for part in node.elts)
+    return isinstance(node, (ast.Constant, ast.Slice))
 
 
 def _has_its_own_meaning(*nodes: Any) -> bool:

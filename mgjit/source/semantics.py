@@ -7,6 +7,7 @@ TraceError that says how to write it.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from ..errors import TraceError, user_location
 from ..record.leaks import TracedView, is_traced, is_traced_number
 from ..world.ownership import is_of_user
 from . import impure
+from .handlers import Attempt, Suppressing
 from .sides import sides_of
 
 _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
@@ -141,9 +143,23 @@ def truth(test: Any, text: str, statement: str) -> Any:
 
 def element(container: Any, index: Any) -> Any:
     """`container[index]`."""
-    if type(index) is int or not _is_traced_integer(index) or type(container) not in (list, tuple):
+    if type(index) is int or not (_is_traced_integer(index) or type(index) is tuple):
         return container[index]
-    return index._gatherer.element(container, index)
+    if type(index) is not tuple and type(container) in (list, tuple):
+        return index._gatherer.element(container, index)
+    return container[_fixed(container, index)]
+
+
+def _fixed(container: Any, index: Any) -> Any:
+    """An index into a numpy array, for each value of which the step is traced.
+
+    numpy asks an index for its number itself, but takes an exception as the answer that there is none.
+    """
+    if type(container).__module__.partition(".")[0] != "numpy":
+        return index
+    if type(index) is tuple:
+        return tuple(_fixed(container, part) for part in index)
+    return operator.index(index) if _is_traced_integer(index) else index
 
 
 def _is_traced_integer(index: Any) -> bool:
@@ -153,7 +169,7 @@ def _is_traced_integer(index: Any) -> bool:
 def assign_element(content: Any, container: Any, index: Any) -> None:
     """`container[index] = content`."""
     if type(index) is int or not _is_traced_integer(index) or type(container) is not list:
-        container[index] = content
+        container[_fixed(container, index)] = content
         return
     index._check_index(len(container))
     for k, old in enumerate(container):
@@ -338,7 +354,7 @@ _INSTEAD = {
 
 #: The functions that are replaced, by the name of the replacement.
 REPLACEMENTS: dict[str, Any] = {"max": max, "min": min, "float": float, "int": int, "round": round, "type": type}
-REPLACEMENTS["sorted"] = sorted
+REPLACEMENTS.update(sorted=sorted, suppress=contextlib.suppress)
 REPLACEMENTS.update(impure.ORIGINALS)
 REPLACEMENTS.update({f"math_{name}": original for name, original in vars(math).items() if callable(original)})
 
@@ -348,7 +364,7 @@ def _helpers() -> dict[str, Any]:
         **impure.HELPERS,
         "max": _extreme("max", max), "min": _extreme("min", min),
         "float": to_float, "int": to_integer, "round": rounded, "type": type_of,
-        "sorted": sorted_of,
+        "sorted": sorted_of, "attempt": Attempt, "suppress": Suppressing,
     }  # fmt: skip
     for function in (
         choose, both, either, negation, truth, sides, compared, element, assign_element, update_element,

@@ -32,7 +32,7 @@ from ..record import opcodes as ops
 from ..record.instrument import recorded
 from ..record.integers import IntegerLimit, integer_limit
 from ..record.leaks import PlainCall
-from ..record.progress import tracing_threads
+from ..record.progress import recorders, tracing_threads
 from ..record.recorder import Recorder
 from ..record.trace import Trace
 from ..record.values import traced_types
@@ -120,9 +120,16 @@ def trace_call(
         if heap is not None:
             heap.refuse_copies({name for name, old, new in changes if old != new}, plan)
 
+    def ran(arguments: Any) -> Any:
+        try:
+            return call(arguments)
+        finally:
+            if recorder.interrupted is not None:
+                raise recorder.interrupted from None
+
     def run() -> tuple[ResultTree, HeapPlan, Writes]:
         if heap is None:
-            result = describe_result(call(plan.traced(types.input_number)), recorder, types)
+            result = describe_result(ran(plan.traced(types.input_number)), recorder, types)
             return result, HeapPlan(), written()
         types.gatherer.is_known = heap.knows
         recorder.asked_for = lambda operand, also_arguments=True: heap.asked_for(operand, plan, also_arguments)
@@ -130,7 +137,7 @@ def trace_call(
         given = list(map(followed, plan.traced(types.input_number)))
         before = list(map(contents, given))
         try:
-            returned = call(given)
+            returned = ran(given)
             refuse_changes(before, given)
             containers = GivenContainers(plan.nodes, given)
             result = describe_result(returned, recorder, types, heap.knows, heap.number_of, containers.path)
@@ -164,14 +171,18 @@ def trace_call(
         return found
 
     def announced() -> tuple[ResultTree, HeapPlan, Writes]:
-        tracing_threads[me] = plan.precision
+        tracing_threads[me], recorders[me] = plan.precision, recorder
         return recorded(recorder, types, captured)
 
     def watched() -> tuple[ResultTree, HeapPlan, Writes]:
         return with_draws(drawing, location, () if survey is None else survey.generators, traced)
 
     def traced() -> tuple[ResultTree, HeapPlan, Writes]:
-        return with_cleanup(announced, lambda: tracing_threads.pop(me, None))
+        def leave() -> None:
+            tracing_threads.pop(me, None)
+            recorders.pop(me, None)
+
+        return with_cleanup(announced, leave)
 
     with _trace_lock:
         if slots is not None:
