@@ -66,9 +66,7 @@ PLACES = {
     "SimpleNamespace": "kept = types.SimpleNamespace(a=a, b=b)\ndef get(): return [kept.a, kept.b]",
     "class attribute": "class M: pair = [a, b]\ndef get(): return M.pair",
     "tuple in a class": "class M: pair = (a, b)\ndef get(): return M.pair",
-    "metaclass attribute": (
-        "class Meta(type): pair = [a, b]\nclass M(metaclass=Meta): pass\ndef get(): return M.pair"
-    ),
+    "metaclass attribute": ("class Meta(type): pair = [a, b]\nclass M(metaclass=Meta): pass\ndef get(): return M.pair"),
     "property over a deque": (
         "class M:\n    def __init__(s): s._d = collections.deque([a, b])\n    @property\n"
         "    def pair(s): return list(s._d)\nkept = M()\ndef get(): return kept.pair"

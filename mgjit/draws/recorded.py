@@ -24,7 +24,7 @@ from typing import Any
 
 from ..engine.value import Value
 from ..errors import RandomnessError, user_location
-from ..record.leaks import is_traced, is_traced_number
+from ..record.leaks import PlainCall, is_traced, is_traced_number
 from ..record.recorder import Recorder
 from ..record.values import TracedTypes
 from .plan import Draw, DrawPlan
@@ -150,6 +150,10 @@ class Drawing:
 
     # ---- choosing -------------------------------------------------------------------------------------
 
+    def is_from_outside(self, thing: Any) -> bool:
+        """Whether an object existed before the step."""
+        return bool(self._types.gatherer.is_known(thing))
+
     def pick(self, population: Any, index: Any) -> Any:
         """The element of a population at an index that was drawn from its range."""
         if type(index) is int:
@@ -259,6 +263,8 @@ def _shuffle(drawing: Drawing, generator: random.Random, population: Any, *other
         raise RandomnessError(
             f"{user_location()}: shuffle() with its own random function cannot be traced. Call shuffle(x)."
         )
+    if drawing.is_from_outside(population) and not all(isinstance(x, (int, float)) for x in population):
+        raise PlainCall(f"{user_location()}: the step shuffles a list from outside, whose elements are not numbers")
     count = len(population)
     found = drawing.indices(generator, "shuffle", (count,), {}, count, count, _permutation)
     before = list(population)

@@ -277,8 +277,10 @@ class Recorder:
         stride = positions[1] - positions[0] if len(positions) > 1 else 1
         if not self.is_table(elements):
             raise TraceError(
-                f"{user_location()}: mgjit.take needs a table of parameters, state or plain numbers that lie at equal "
-                "distances. Build the table outside of the step (rows of equal length, in order of first use)."
+                f"{user_location()}: a look-up by a traced index needs a table of parameters, state or plain numbers "
+                "that lie at equal distances. Build the table outside of the step (rows of equal length, in order of "
+                "first use). Among Values that are computed in the step, select with a sum of products with "
+                "mgjit.one_hot(index, n), also in the undecorated program, whose last bits may then be others."
             )
         layout = TableLayout(stride, len(elements))
         if layout not in self.layouts:

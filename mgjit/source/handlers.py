@@ -63,12 +63,12 @@ class Attempt:
                 reason = f"{user_location()}: the step handles {handled.__name__}, which compiled calls do not raise"
         elif isinstance(error, Exception) and self._handles(type(error)):
             reason = f"{user_location()}: the step handles an error of mgjit: {error}"
-        if reason:
-            error = PlainCall(reason)
+        plain = PlainCall(reason) if reason else None
+        error = plain or error
         if error is not None and _is_ours(error) and self._handles(type(error)):
             recorder.interrupted = recorder.interrupted or error
-        if reason:
-            raise error from None
+        if plain is not None:
+            raise plain from None
 
     def _lost(self) -> list[type[Exception]]:
         """The errors that may be raised in Python by what was recorded in the body."""

@@ -8,6 +8,7 @@ TraceError that says how to write it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -206,6 +207,23 @@ def _extreme(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def _quantifier(original: Callable[[Any], bool], decisive: bool) -> Callable[[Any], Any]:
+    """`any` or `all`, of which one element that is `decisive` decides."""
+
+    def function(iterable: Any) -> Any:
+        result: Any = not decisive
+        for item in iterable:
+            if not is_traced_number(item):
+                if original((item,)) is decisive:
+                    return decisive
+                continue
+            test = functools.partial(operator.ne, item, 0)
+            result = (either if decisive else both)(result, test) if is_traced(result) else test()
+        return result
+
+    return function
+
+
 def _keys(items: list[Any], key: Callable[[Any], Any] | None, name: str) -> list[Any]:
     """What decides about the order of items, which must be known.
 
@@ -354,7 +372,7 @@ _INSTEAD = {
 
 #: The functions that are replaced, by the name of the replacement.
 REPLACEMENTS: dict[str, Any] = {"max": max, "min": min, "float": float, "int": int, "round": round, "type": type}
-REPLACEMENTS.update(sorted=sorted, suppress=contextlib.suppress)
+REPLACEMENTS.update(sorted=sorted, any=any, all=all, suppress=contextlib.suppress)
 REPLACEMENTS.update(impure.ORIGINALS)
 REPLACEMENTS.update({f"math_{name}": original for name, original in vars(math).items() if callable(original)})
 
@@ -364,7 +382,8 @@ def _helpers() -> dict[str, Any]:
         **impure.HELPERS,
         "max": _extreme("max", max), "min": _extreme("min", min),
         "float": to_float, "int": to_integer, "round": rounded, "type": type_of,
-        "sorted": sorted_of, "attempt": Attempt, "suppress": Suppressing,
+        "sorted": sorted_of, "any": _quantifier(any, True), "all": _quantifier(all, False),
+        "attempt": Attempt, "suppress": Suppressing,
     }  # fmt: skip
     for function in (
         choose, both, either, negation, truth, sides, compared, element, assign_element, update_element,

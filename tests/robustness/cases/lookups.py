@@ -73,8 +73,10 @@ LOOKUPS = [
     Case(
         "mgjit.compile(lambda i: mgjit.take([w * 1.0, w * 2.0], i))(0)",
         "TraceError",
-        "user.py:1: mgjit.take needs a table of parameters, state or plain numbers that lie at equal "
-        "distances. Build the table outside of the step (rows of equal length, in order of first use).",
+        "user.py:1: a look-up by a traced index needs a table of parameters, state or plain numbers that lie "
+        "at equal distances. Build the table outside of the step (rows of equal length, in order of first use). "
+        "Among Values that are computed in the step, select with a sum of products with mgjit.one_hot(index, n), "
+        "also in the undecorated program, whose last bits may then be others.",
     ),
     Case(
         "mgjit.compile(lambda i: mgjit.one_hot(i, 3))(3)",

@@ -272,4 +272,156 @@ check(step(5.0))
         "TraceError",
         "both sides of a condition on a traced number are computed, and a function calls itself there without end. ...",
     ),
+    Trap(
+        "any and all of comparisons of traced numbers",
+        """\
+@mgjit.compile
+def step(xs, t):
+    few = any(x > t for x in xs), all([x > t for x in xs]), any([]), all([]), any([0.0, xs[0]]), all([1, xs[1]])
+    return few, 1.0 if any(x < 0 for x in xs) else 2.0, any([1, xs[0] > 9]), all([0, xs[0] > 9]), not all(xs)
+for i in range(7): check(step([0.1 * i - 0.3, -0.2, 0.3 - 0.1 * i], 0.0))
+check(step([math.nan, 0.0, -0.0], 0.0))
+""",
+    ),
+    Trap(
+        "an update that is left out where a gradient is not finite",
+        """\
+ps = [Node(0.2 * i + 0.1) for i in range(4)]
+@mgjit.compile
+def step(x):
+    loss = sum((p * p * x for p in ps), Node(0.0))
+    for p in ps: p.grad = 0.0
+    loss.backward()
+    ok = all(math.isfinite(p.grad) for p in ps) and math.isfinite(loss.data)
+    for p in ps: p.data -= 0.05 * p.grad if ok else 0.0
+    return loss.data, ok
+for x in (1.0, 2.0, math.inf, -1.0, math.nan, 3.0): check(step(x), [(p.data, p.grad) for p in ps])
+""",
+    ),
+    Trap(
+        "a handler of ZeroDivisionError around a division",
+        """\
+@mgjit.compile
+def step(a, b):
+    try:
+        return a / b
+    except ZeroDivisionError:
+        return 0.0
+for b in (2.0, 4.0, 0.0, 1.0): check(step(1.0, b))
+""",
+        "BackendWarning",
+        "step runs as plain Python: ...",
+    ),
+    Trap(
+        "a handler of ValueError around math.log",
+        """\
+ps = [Node(0.5)]
+@mgjit.compile
+def step(x):
+    try: l = math.log(x)
+    except ValueError: l = -100.0
+    ps[0].data -= 0.1 * l
+    return l
+for x in (1.0, 2.0, 0.0, -1.0, 3.0): check(step(x), ps[0].data)
+""",
+        "BackendWarning",
+        "step runs as plain Python: ...",
+    ),
+    Trap(
+        "contextlib.suppress around a division",
+        """\
+import contextlib
+@mgjit.compile
+def step(a, b):
+    r = -1.0
+    with contextlib.suppress(ZeroDivisionError): r = a / b
+    return r
+for b in (2.0, 4.0, 0.0, 1.0): check(step(1.0, b))
+""",
+        "BackendWarning",
+        "step runs as plain Python: ...",
+    ),
+    Trap(
+        "a handler of IndexError around a look-up",
+        """\
+t = [0.1, 0.2, 0.3]
+@mgjit.compile
+def step(i, x):
+    try: v = t[i]
+    except IndexError: v = 0.0
+    return v * x
+for i in (0, 1, 2, 1, 5, 0): check(step(i, 2.0))
+""",
+        "BackendWarning",
+        "step runs as plain Python: ...",
+    ),
+    Trap(
+        "a handler that raises another error",
+        """\
+@mgjit.compile
+def step(a, b):
+    try:
+        return a / b
+    except ZeroDivisionError as error:
+        raise RuntimeError("b is zero") from error
+for b in (2.0, 4.0, 0.5, 1.0): check(step(1.0, b))
+""",
+    ),
+    Trap(
+        "`except Exception` around an f-string of a traced number",
+        """\
+log = []
+@mgjit.compile
+def step(x):
+    try: log.append(f"{x:.3f}")
+    except Exception: log.append("?")
+    return x * 2
+for i in range(4): check(step(0.1 * i), list(log))
+""",
+        "BackendWarning",
+        "step runs as plain Python: ...",
+    ),
+    Trap(
+        "a bare except around a number that shapes the step",
+        """\
+d = {0: 1.5, 1: 2.5}
+@mgjit.compile
+def step(x, i):
+    try: s = sum([x] * i) * d[i % 2]
+    except: s = -1.0
+    return s
+for i in (1, 2, 3, 1): check(step(0.5, i))
+""",
+    ),
+    Trap(
+        "a number and an element of numpy arrays at ints that are arguments",
+        """\
+import numpy as np
+a, b = np.array([0.5, 1.5, 2.5]), np.arange(12.0).reshape(4, 3)
+@mgjit.compile
+def step(i, j, x):
+    return float(a[i]) * x, float(b[i, j]) + x, sum(float(v) * x for v in b[j])
+for i, j in ((0, 1), (2, 2), (0, 1), (1, -1)): check(step(i, j, 0.5)); a[i] += 1
+""",
+    ),
+    Trap(
+        "a shuffle of a list of samples from outside",
+        """\
+import random
+random.seed(2)
+samples = [([0.1 * i, 0.2], 1.0 * i) for i in range(4)]
+ws = [Node(0.1), Node(0.2)]
+@mgjit.compile
+def step(lr):
+    random.shuffle(samples)
+    for x, y in samples:
+        error = ws[0] * x[0] + ws[1] * x[1] + (-y)
+        for p in ws: p.grad = 0.0
+        (error * error).backward()
+        for p in ws: p.data -= lr * p.grad
+for i in range(4): check(step(0.1), [(p.data, p.grad) for p in ws], samples)
+""",
+        "BackendWarning",
+        "step runs as plain Python: ...",
+    ),
 ]
