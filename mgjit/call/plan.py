@@ -151,10 +151,6 @@ class ArgumentPlan:
         given = zip(self.names, self.nodes, arguments)
         return {name for name, node, argument in given if any(one in changed for one in node.containers(argument))}
 
-    def argument_values(self) -> list[Value]:
-        """All Values among the arguments that the plan was made for."""
-        return [node.value for node in self._all_nodes() if isinstance(node, ValueNode)]
-
     def _all_nodes(self) -> list[Node]:
         found = list(self.nodes)
         for node in found:  # grows during the iteration

@@ -56,7 +56,8 @@ def recorded(recorder: Recorder, types: TracedTypes, work: Callable[[], T]) -> T
         builtins.sum = original_sum
         types.close()
         for value in recorder.local_values:
-            set_class(value, leaked_class(type(value)))
+            kind: Any = type(value)
+            set_class(value, leaked_class(kind))
 
     return with_cleanup(record, stop)
 
