@@ -27,7 +27,7 @@ from ..record.leaks import PlainCall
 from ..record.mixed import TYPES
 from .buffers import Moved
 from .live import Home
-from .placewriter import EXACT, copying_functions
+from .placewriter import EXACT, copying_functions, lists_on_their_own
 
 
 @dataclass
@@ -143,8 +143,22 @@ class Copies:
         return [part.place for part in self._parts]
 
     def difference(self) -> str:
-        """The first number whose type has changed where that can be told, in words; empty when there is none."""
-        return next(filter(None, (part.changed_kind() for part in self._parts)), "")
+        """The first number whose type has changed where that can be told, in words; or two lists that have become one.
+
+        Empty when there is no difference.
+        """
+        return next(filter(None, (part.changed_kind() for part in self._parts)), "") or self._same_list()
+
+    def _same_list(self) -> str:
+        found: dict[int, Copied] = {}
+        for part in lists_on_their_own(self._parts):
+            try:
+                other = found.setdefault(id(part.place.read()), part)
+            except (LookupError, AttributeError, ValueError):
+                continue  # copying it will raise this error
+            if other is not part:
+                return f"{other.place.describe()} and {part.place.describe()} are one list now"
+        return ""
 
     def stay_exact(self, calls: int, integers: IntegerLimit) -> bool:
         """Whether ints cannot grow beyond the limit in so many calls that nobody looks at."""

@@ -57,6 +57,7 @@ def copying_functions(
         kept: gets an entry for each list whose bytes are kept.
     """
     writer = _Writer(buffer, parts, kept)
+    writer.distinct(lists_on_their_own(parts))
     short = [part for part in parts if part.size <= FEW and not part.mixed]
     writer.short(short)
     for part in parts:
@@ -65,6 +66,11 @@ def copying_functions(
         elif part.size > FEW:
             writer.long(part)
     return writer.functions()
+
+
+def lists_on_their_own(parts: Sequence[Copied]) -> list[Copied]:
+    """Lists in variables, attributes and entries, where another list may be put; rows of a table are guarded."""
+    return [part for part in parts if part.size and part.place.container is None]
 
 
 class _Writer:
@@ -94,6 +100,13 @@ class _Writer:
         text = _HEAD.format(fill="\n        ".join(self._fill.lines), show="\n    ".join(self._show.lines or ["pass"]))
         exec(compile(text, _FILE, "exec"), self.objects)  # noqa: S102 - names of objects, and nothing of the user's
         return self.objects["fill"], self.objects["show"]
+
+    def distinct(self, parts: Sequence[Copied]) -> None:
+        """Require that no two lists have become one."""
+        if len(parts) > 1 and any(part.assigned for part in parts):
+            identity = self.name_of(id)
+            found = [f"{identity}({self._fill.expression(part.place)})" for part in parts]
+            self._fill.require(f"{self.name_of(len)}({{{', '.join(found)}}}) == {len(parts)}")
 
     # ---- 2: single numbers and short lists ----------------------------------------------------------
 

@@ -469,7 +469,9 @@ class Heap:
                     "changes it, so that each call would be another step. Count outside of the step, and pass the "
                     "number as an argument; or use it in arithmetic only."
                 )
-        plan.fixed = self._fixed
+        places = [copied.place for copied, *_ in self._copied if copied.size]
+        lists = [(place, self._roles.identity(place)) for place in places]  # of several names, all must stay as they are
+        plan.fixed = [*self._fixed, *((place, found) for place, found in lists if id(found) in self._survey.shared)]
 
     def _record(self, stores: list[tuple[int, Any]]) -> None:
         """All stores at the end."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import re
+import threading
 import warnings
 import zlib
 from collections.abc import Callable, Collection, Iterable
@@ -140,6 +141,11 @@ class Guard:
                 self._column(facts, Column(spaces, itemgetter(name), name, paths, group.kind))
         if spaces:
             self._rarely.keys(spaces, paths)
+            # `thing.__dict__ = other`; and each thread has its own dict of a threading.local.
+            often = issubclass(group.kind, threading.local)
+            things = [thing for thing, own in zip(group.things, map(raw_attributes, group.things)) if own is not None]
+            dicts = Column(things, raw_attributes, "__dict__", paths, group.kind, spaces)
+            (self._often if often else self._rarely).column(dicts)
 
     def _column(self, facts: Facts, column: Column) -> None:
         if column.without(self._looked_after):
