@@ -470,8 +470,9 @@ class Heap:
                     "number as an argument; or use it in arithmetic only."
                 )
         places = [copied.place for copied, *_ in self._copied if copied.size]
-        lists = [(place, self._roles.identity(place)) for place in places]  # of several names, all must stay as they are
-        plan.fixed = [*self._fixed, *((place, found) for place, found in lists if id(found) in self._survey.shared)]
+        lists = [(place, self._roles.identity(place)) for place in places]
+        shared = [(place, found) for place, found in lists if id(found) in self._survey.shared]
+        plan.fixed = [*self._fixed, *shared]  # a list that other names mean as well must stay where it is
 
     def _record(self, stores: list[tuple[int, Any]]) -> None:
         """All stores at the end."""

@@ -124,15 +124,30 @@ def captured(function: FunctionType) -> Iterator[Place]:
             yield from module_entries(meant, found.names, name)
     for module, taken in imported(function):
         yield from module_entries(module, {*found.names, *taken}, module.__name__)
-    if not SEARCHING.isdisjoint(found.names):
-        words = {word for text in found.names for word in re.findall(r"\w+", text)}
-        for name in sorted((words - names) & namespace.keys()):
+    for name in searched(function):
+        if name not in names:
             yield Entry(namespace, name, f"the variable {name}")
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         if not is_empty(cell):
             yield Variable(cell, name)
     yield from (Root(default, "a default") for default in function.__defaults__ or ())
     yield from (Root(default, name) for name, default in (function.__kwdefaults__ or {}).items())
+
+
+def searched(function: FunctionType) -> list[str]:
+    """The global variables that a function may reach by `globals()`, `eval` or `exec`, judging by its strings.
+
+    They are named in a string, or their names begin or end as one does, as those of `globals()[f"w{k}"]`.
+    """
+    found = read(function.__code__)
+    if SEARCHING.isdisjoint(found.names):
+        return []
+    namespace = function.__globals__
+    words = {word for text in found.names for word in re.findall(r"\w+", text)}
+    texts = {text for inner in codes(function.__code__) for text in _strings(inner.co_consts) if text.isidentifier()}
+    ends = tuple(texts - {function.__name__, function.__qualname__})
+    named = {name for name in namespace if name in words or name.startswith(ends) or name.endswith(ends)}
+    return sorted(name for name in named if not name.startswith("__"))
 
 
 def module_entries(module: ModuleType, names: Iterable[str], text: str) -> Iterator[Place]:
@@ -143,16 +158,22 @@ def module_entries(module: ModuleType, names: Iterable[str], text: str) -> Itera
 
 def imported(function: FunctionType) -> Iterator[tuple[ModuleType, tuple[str, ...]]]:
     """The modules of the user's that `import` statements in a function name and that are loaded, with what is taken."""
+    for loaded, taken in import_names(function):
+        module = sys.modules.get(loaded)
+        if isinstance(module, ModuleType) and not is_module_of_python(module):
+            yield module, taken
+
+
+def import_names(function: FunctionType) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The full names of the modules that `import` statements in a function ask for, with what is taken from each."""
     for level, name, taken in read(function.__code__).imports:
         package = function.__globals__.get("__package__") or ""
         try:
             full = importlib.util.resolve_name("." * level + name, package) if level else name
         except (ImportError, ValueError):
             continue
-        for loaded in {full, full.partition(".")[0]}:
-            module = sys.modules.get(loaded)
-            if isinstance(module, ModuleType) and not is_module_of_python(module):
-                yield module, taken
+        for loaded in sorted({full, full.partition(".")[0]}):
+            yield loaded, taken
 
 
 def stored_variables(functions: Iterable[FunctionType]) -> list[Place]:

@@ -13,11 +13,13 @@ is no memory of the kernel's is noted (facts.py):
 from __future__ import annotations
 
 import functools
-import re
+import sys
 import threading
 import warnings
 import zlib
+from abc import ABCMeta, get_cache_token
 from collections.abc import Callable, Collection, Iterable
+from itertools import chain
 from operator import itemgetter
 from time import perf_counter
 from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
@@ -27,7 +29,7 @@ from ..errors import RetraceWarning, user_stacklevel
 from ..record.progress import tracing_threads
 from ..runtime.live import raw_attributes
 from .before import Group
-from .code import SEARCHING, read
+from .code import import_names, read, searched
 from .facts import Column, Facts, describe_difference, is_equal
 from .numeric import is_number
 from .places import Entry, Place, Variable
@@ -174,12 +176,19 @@ class Guard:
         for function in survey.functions:
             path = f"{function.__name__}'s code and defaults"
             self._rarely.parts(function, functools.partial(_of_function, function), path)
-            if not SEARCHING.isdisjoint(read(function.__code__).names):
-                words = {word for text in read(function.__code__).names for word in re.findall(r"\w+", text)}
-                for name in sorted(words & function.__globals__.keys()):
-                    if (id(function.__globals__), name) not in self._looked_after:
-                        self._rarely.entry(function.__globals__, name, name)
+            for name in searched(function):
+                if (id(function.__globals__), name) not in self._looked_after:
+                    self._rarely.entry(function.__globals__, name, name)
+            for name, _ in import_names(function):
+                if name in sys.modules:
+                    self._rarely.entry(sys.modules, name, f"sys.modules[{name!r}]")
+        for module, name in survey.user_modules():
+            self._rarely.keys([vars(module)], [name])
+        named = (content for _, content in survey.variables.values())
+        if any(isinstance(kind, ABCMeta) for kind in chain(survey.classes, named)):
+            self._rarely.answer(get_cache_token, "what is registered with abstract base classes")
         for kind, members in survey.classes.items():
+            self._rarely.parts(kind, functools.partial(_bases, kind), f"{kind.__name__}.__bases__")
             for name, member in members.items():
                 if (id(kind), name) not in self._looked_after:
                     is_data = not callable(member) and not hasattr(type(member), "__get__")
@@ -277,6 +286,10 @@ class Guard:
             f"(({left} := {left} - 1) >= 0 or {name_of(self._seem_same)}())",
         ]
         return list(dict.fromkeys(found))
+
+
+def _bases(kind: type) -> list[type]:
+    return list(kind.__bases__)
 
 
 def _is_told_by_identity(kind: Any) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import operator
 import random
 import re
+from abc import ABCMeta
 from collections import deque
 from collections.abc import Iterable, Iterator
 from types import FunctionType, MethodType, ModuleType
@@ -112,6 +113,10 @@ class Survey:
     def containers(self) -> Iterable[tuple[Shape, Any, Any, Place]]:
         """All containers, with how they are taken apart, what they held, and the place of each."""
         return self.before.containers
+
+    def user_modules(self) -> Iterable[tuple[ModuleType, str]]:
+        """The modules of the user's that the code names, with the names."""
+        return [(module, name) for module, name, _ in self._modules_named if not is_module_of_python(module)]
 
     def functions_with_attributes(self) -> list[FunctionType]:
         """The user's functions that have attributes."""
@@ -346,7 +351,9 @@ def _is_ours(kind: type) -> bool:
 
 @for_each_class
 def _is_called_by_library(kind: Any) -> bool:
-    """Whether methods of a class may be called by a base class that is not the user's, under names of its own."""
+    """Whether a class may be read by a base or metaclass that is not the user's, under names of its own."""
+    if type(kind) not in (type, ABCMeta) and not is_of_user(type(kind)):  # such as that of enums
+        return True
     return any(
         base.__flags__ & HEAP_TYPE and not is_of_user(base) and base.__module__ not in _CALLING_NOTHING
         for base in kind.__mro__

@@ -637,4 +637,53 @@ check(step(1.0))
         "",
         "",
     ),
+    Trap(
+        "Two lists become one, and two again",
+        """\
+T = types.SimpleNamespace(m=[0.5, 1.0], v=[0.25, 2.0])
+@mgjit.compile
+def step(x):
+    T.m[0] = T.m[0] * x
+    T.v[1] = T.v[1] + T.m[0]
+    return T.v[0] + T.m[1]
+for k in range(9):
+    check(step(1.5), T.m, T.v)
+    if k in (2, 6):
+        T.v = T.m
+    elif k == 4:
+        T.m = list(T.m)
+""",
+    ),
+    Trap(
+        "An object gets another `__dict__`",
+        """\
+class Options:
+    def __init__(self):
+        self.rate = 2.0
+options = Options()
+@mgjit.compile
+def step(x):
+    return w * x * options.rate
+check(step(1.0))
+saved = dict(options.__dict__)
+options.rate = 3.0
+check(step(1.0))
+options.__dict__ = saved
+check(step(1.0))
+options.rate = 5.0
+check(step(1.0))
+""",
+    ),
+    Trap(
+        "A variable under a computed name",
+        """\
+RATE_1, RATE_2 = 2.0, 3.0
+@mgjit.compile
+def step(x):
+    return w * x * sum(globals()[f"RATE_{k}"] for k in (1, 2))
+check(step(1.0))
+RATE_2 = 5.0
+check(step(1.0))
+""",
+    ),
 ]

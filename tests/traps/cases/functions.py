@@ -613,4 +613,71 @@ check(step(3.0))
         "",
         "",
     ),
+    Trap(
+        "`__bases__` are assigned",
+        """\
+class A:
+    def act(self, x):
+        return x * 2.0
+class B(A):
+    def act(self, x):
+        return x * 3.0
+class C(A):
+    pass
+c = C()
+@mgjit.compile
+def step(x):
+    return c.act(w * x)
+check(step(1.0))
+C.__bases__ = (B,)
+check(step(1.0))
+""",
+    ),
+    Trap(
+        "A class is registered with an abstract base class",
+        """\
+import abc
+class Base(abc.ABC):
+    pass
+class Own:
+    pass
+own = Own()
+@mgjit.compile
+def step(x):
+    return w * x * (2.0 if isinstance(own, Base) else 3.0)
+check(step(1.0))
+Base.register(Own)
+check(step(1.0))
+""",
+    ),
+    Trap(
+        "A module with `__getattr__` gets the name itself",
+        """\
+module = types.ModuleType("lazy")
+exec("def __getattr__(name): return 2.0", vars(module))
+@mgjit.compile
+def step(x):
+    return w * x * module.rate
+check(step(1.0))
+module.rate = 3.0
+check(step(1.0))
+""",
+    ),
+    Trap(
+        "A module that the step imports is replaced",
+        """\
+import sys
+def put(rate):
+    sys.modules["rates"] = types.ModuleType("rates")
+    sys.modules["rates"].rate = rate
+put(2.0)
+@mgjit.compile
+def step(x):
+    from rates import rate
+    return w * x * rate
+check(step(1.0))
+put(3.0)
+check(step(1.0))
+""",
+    ),
 ]

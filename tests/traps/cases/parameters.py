@@ -247,4 +247,68 @@ check(step(1.0))
         "",
         "",
     ),
+    Trap(
+        "Parameters in attributes of enum members",
+        """\
+class Kind(enum.Enum):
+    W = 1
+    B = 2
+Kind.W.p, Kind.B.p = mgjit.Value(0.5), mgjit.Value(0.25)
+@mgjit.compile
+def step(x):
+    loss = sum((kind.p * kind.p * x for kind in Kind), mgjit.Value(0.0))
+    for kind in Kind:
+        kind.p.grad = 0.0
+    loss.backward()
+    for kind in Kind:
+        kind.p.data -= 0.1 * kind.p.grad
+    return loss
+for k in range(5):
+    check(step(1.0), [kind.p.data for kind in Kind])
+    if k == 2:
+        Kind.W.p = mgjit.Value(2.0)
+""",
+    ),
+    Trap(
+        "A list of parameters that iterates in its own order",
+        """\
+class Params(list):
+    skip = 0
+    def __iter__(self):
+        return (self[k] for k in range(len(self)) if k != self.skip)
+ps = Params(mgjit.Value(0.25 * k) for k in range(4))
+@mgjit.compile
+def step(x):
+    loss = sum((p * p * x for p in ps), mgjit.Value(0.0))
+    for p in ps:
+        p.grad = 0.0
+    loss.backward()
+    for p in ps:
+        p.data -= 0.1 * p.grad
+    return loss
+for k in range(6):
+    check(step(1.0), [p.data for p in list.copy(ps)])
+    if k == 3:
+        ps.skip = 2
+""",
+    ),
+    Trap(
+        "Nodes of a class derived from Value that has attributes",
+        """\
+class Weight(mgjit.Value):
+    def __init__(self, data, name="w"):
+        super().__init__(data)
+        self.name = name
+weight = Weight(0.5)
+@mgjit.compile
+def step(x):
+    loss = Weight(0.25, "bias") + weight * x
+    weight.grad = 0.0
+    loss.backward()
+    weight.data -= 0.1 * weight.grad
+    return loss
+for k in range(4):
+    check(step(1.0 + k), weight.data, weight.grad)
+""",
+    ),
 ]

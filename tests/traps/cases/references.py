@@ -261,4 +261,24 @@ check(step(1.0))
         "",
         "",
     ),
+    Trap(
+        "threading.local in several threads",
+        """\
+import threading
+local = threading.local()
+local.rate = 2.0
+@mgjit.compile
+def step(x):
+    return (w * x * local.rate).data
+found = []
+def work(rate):
+    local.rate = rate
+    found.extend(step(1.0 + k) for k in range(3))
+for rate in (3.0, 5.0):
+    thread = threading.Thread(target=work, args=(rate,))
+    thread.start()
+    thread.join()
+    check(step(1.0), found)
+""",
+    ),
 ]
