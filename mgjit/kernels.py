@@ -166,9 +166,10 @@ class Kernels:
             reason = known.guard.difference()
             if not reason:
                 return known
-            self._knowledge.variable.update(known.guard.changed)  # a number that changes is no constant
         elif self.last is not None:
             reason = self.last.plan.first_difference(plan)
+        for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
+            self._knowledge.variable.update(kernel.guard.changed_numbers())
         self.plain.require_trace(plan.key)
         self._refuse_too_many(len(self._kernels) - (known is not None), reason)
         try:

@@ -21,7 +21,7 @@ from ..engine.state import State
 from ..engine.value import Value
 from ..lookup import has
 from ..record.counters import Counted
-from ..record.leaks import is_traced, leaked, refuse_hidden
+from ..record.leaks import PlainCall, holds_traced, is_traced, leaked, refuse_hidden
 from ..record.mixed import TYPES
 from ..record.recorder import Recorder
 from ..record.values import TracedTypes
@@ -246,6 +246,8 @@ def describe_result(
         return CompositeResult(_object(type(returned), list(fields)), list(map(describe, fields.values())))
     if not isinstance(returned, State):
         refuse_hidden(returned)
+        if holds_traced(returned, is_known):
+            raise PlainCall(f"the step returns a {type(returned).__name__} with traced values inside")
     return ConstantResult(returned)
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from types import FunctionType
+import gc
+from collections.abc import Callable, Collection, Sequence
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
 from ..engine.value import Value
 from ..errors import LeakError, TraceError, user_location
 from ..lookup import derived_unnoticed, has, variables
+
+#: So many objects that a step has made are searched for traced ones; more are taken for some.
+_MOST_SEARCHED = 100_000
 
 
 class Traced:
@@ -93,6 +97,31 @@ def leaked(*_: Any) -> NoReturn:
         f"{user_location()}: a value of an earlier trace is used here. Traced values live only while the step is "
         "being traced: return what is needed later, do not keep it in a list, an attribute or a global."
     )
+
+
+def holds_traced(thing: Any, knows: Callable[[Any], bool], made: Collection[int] = ()) -> bool:
+    """Whether something that a step has made is, or leads to, an object that lives only during a trace.
+
+    Args:
+        knows: whether an object existed before the step.
+        made: identities of the Values that the step has made.
+    """
+    pending, seen = [thing], set()
+    while pending:
+        part = pending.pop()
+        if is_traced(part) or isinstance(part, Symbol):
+            return True
+        if isinstance(part, Value):
+            if id(part) in made:
+                return True
+            continue
+        if id(part) in seen or knows(part) or isinstance(part, (type, ModuleType, FrameType)):
+            continue
+        seen.add(id(part))
+        if len(seen) > _MOST_SEARCHED:
+            return True
+        pending += gc.get_referents(part)
+    return False
 
 
 def refuse_hidden(result: Any) -> None:

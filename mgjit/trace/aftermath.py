@@ -8,13 +8,10 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Sequence
-from types import FrameType, ModuleType
 from typing import Any
 
-from ..engine.value import Value
-from ..record.leaks import NewStructure, Symbol, is_traced, is_traced_number
+from ..record.leaks import NewStructure, holds_traced, is_traced_number
 from ..record.recorder import Recorder
 from ..world.before import Change
 from ..world.numeric import is_number
@@ -23,8 +20,6 @@ from ..world.shapes import MISSING
 from ..world.survey import Survey
 from .knowledge import Again, Knowledge
 
-#: So many objects that a step has made are searched for traced ones; more are taken for some.
-_MOST_SEARCHED = 100_000
 #: So many places are named in a message.
 _MOST_NAMED = 4
 
@@ -51,13 +46,14 @@ def look_around(
     if loaded:
         raise NewStructure(f"the step loads the module {loaded[0]}")
     changes = survey.before.changes()
+    made = set(map(id, recorder.local_values))
     learned = [_learns(knowledge, change) for change in changes]
     if any(learned):
         raise Again
     for change in changes:
         for part in change.now if change.is_growth else [change.now]:
             is_kept = change.is_growth or (change.before is not MISSING and not _are_numbers(part))
-            if is_kept and _holds_traced(part, survey, recorder):
+            if is_kept and holds_traced(part, survey.knows, made):
                 raise leak(change.place, part)
     places = [*(change.place for change in changes), *advanced]
     if places:
@@ -79,27 +75,6 @@ def _learns(knowledge: Knowledge, change: Change) -> bool:
     is_new = not keys <= knowledge.variable
     knowledge.variable |= keys
     return is_new
-
-
-def _holds_traced(thing: Any, survey: Survey, recorder: Recorder) -> bool:
-    """Whether something that the step made is, or leads to, an object that lives only during a trace."""
-    pending, seen = [thing], set()
-    made = set(map(id, recorder.local_values))
-    while pending:
-        part = pending.pop()
-        if is_traced(part) or isinstance(part, Symbol):
-            return True
-        if isinstance(part, Value):  # which is traced if the step has made it
-            if id(part) in made:
-                return True
-            continue
-        if id(part) in seen or survey.knows(part) or isinstance(part, (type, ModuleType, FrameType)):
-            continue
-        seen.add(id(part))
-        if len(seen) > _MOST_SEARCHED:
-            return True
-        pending += gc.get_referents(part)
-    return False
 
 
 def _are_numbers(thing: Any) -> bool:

@@ -16,7 +16,7 @@ place of another is no difference, and is what the next comparison expects.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from itertools import compress, repeat
 from keyword import iskeyword
 from operator import eq, is_
@@ -144,8 +144,6 @@ class Facts:
         self._numbers: list[tuple[Any, list[Any], Path]] = []
         #: How many variables there are.
         self.variables = 0
-        #: Keys of the numbers that were found to have changed, if that was the difference.
-        self.changed: list[Any] = []
 
     # ---- noting -----------------------------------------------------------------------------------
 
@@ -267,27 +265,23 @@ class Facts:
         """The first thing that is not what it was, in words; empty when there is none."""
         if self.hold():
             return ""
-        self.changed = []
         return self._in_entries() or self._in_classes() or self._in_containers()
 
     def _in_entries(self) -> str:
         for k, (_, get, name, path) in enumerate(self._gets):
             now, meant = get(name, MISSING), self._meant[k]
             if now is not meant and not is_equal(now, meant):
-                self._note_change((id(self._gets[k][0]), name), meant)
                 return describe_difference(spelled(path), meant, now)
             self._meant[k] = now
         for k, (cell, meant, path) in enumerate(self._cells):
             now = cell_content(cell)
             if now is not meant and not is_equal(now, meant):
-                self._note_change((id(cell), path), meant)
                 return describe_difference(spelled(path), meant, now)
             self._cells[k] = cell, now, path
         for column in self._columns:
             index = column.first_difference()
             if index >= 0:
                 meant, now = column.noted[index], column.content(column.holders[index])
-                self._note_change(column.key, meant)
                 return describe_difference(spelled(column.path(index)), meant, now)
         for k, (namespace, path) in enumerate(self._keys):
             new = [
@@ -300,10 +294,27 @@ class Facts:
             self._key_copies[k] = list(namespace)
         return ""
 
-    def _note_change(self, key: Any, meant: Any) -> None:
-        """A number that has changed need not be a constant."""
-        if type(meant) is float:
-            self.changed = [key]
+    def changed_numbers(self) -> Iterator[Any]:
+        """Keys of all floats, and of lists of numbers, that are not what they were: they need not be constants."""
+        for (holder, get, name, _), meant in zip(self._gets, self._meant):
+            if type(meant) is float and not is_equal(get(name, MISSING), meant):
+                yield id(holder), name
+        for cell, meant, name in self._cells:
+            if type(meant) is float and not is_equal(cell_content(cell), meant):
+                yield id(cell), name
+        for column in self._columns:
+            if any(type(old) is float and not is_equal(new, old) for new, old in zip(column.now(), column.noted)):
+                yield column.key
+        for numbers, elements, _ in self._numbers:
+            if not _are_same(numbers, elements):
+                yield "list", id(numbers)
+        for (container, read, _), copied in zip(self._parts, self._part_copies):
+            if type(container) is list and all(type(part) in (int, float) for part in container):
+                if not _same(read(), copied):
+                    yield "list", id(container)
+            elif isinstance(container, dict) and len(now := read()) == len(copied):
+                pairs = zip(container, now[len(container) :], copied[len(container) :])
+                yield from ((id(container), n) for n, a, b in pairs if type(b) is float and not is_equal(a, b))
 
     def _in_classes(self) -> str:
         for k, thing in enumerate(self._objects):
@@ -319,18 +330,11 @@ class Facts:
                 return _describe_parts(spelled(self._row_paths[k]), self._row_copies[k], list(container))
         for k, (numbers, elements, path) in enumerate(self._numbers):
             if len(numbers) != len(elements) or not all(map(is_equal, numbers, elements)):
-                self.changed = [("list", id(numbers))]
                 return f"the numbers in the captured {spelled(path)} have changed (pass them as an argument)"
             self._numbers[k] = numbers, list(numbers), path
-        for k, (container, read, path) in enumerate(self._parts):
+        for k, (_, read, path) in enumerate(self._parts):
             now, copied = read(), self._part_copies[k]
             if len(now) != len(copied) or not all(map(is_equal, now, copied)):
-                if type(container) is list and all(type(part) in (int, float) for part in container):
-                    self.changed = [("list", id(container))]
-                elif type(container) is dict and len(now) == len(copied):
-                    names = list(container)
-                    pairs = zip(names, now[len(names) :], copied[len(names) :])
-                    self.changed = [(id(container), n) for n, a, b in pairs if type(b) is float and not is_equal(a, b)]
                 return _describe_parts(spelled(path), copied, now)
             self._part_copies[k] = now
         for ask, noted, path in self._answers:

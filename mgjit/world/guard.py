@@ -3,7 +3,7 @@
 A compiled call works on the objects, functions and numbers of the trace.  Everything that the survey has met and that
 is no memory of the kernel's is noted (facts.py):
 
-1. At each call: variables, and data of which there is little, such as attributes of single objects and short lists.
+1. At each call: variables, and data of which there is little, such as numbers in single objects and short lists.
 2. Now and then: what takes longer to compare than a step takes to run, such as methods, modules and long lists of
    parameters.  It is compared at each call at first, and then so often that it takes a small part of the time.  What is
    noticed late is said in a warning.  Where calls follow each other so quickly that to look at the clock would take a
@@ -22,9 +22,10 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import chain
 from operator import itemgetter
 from time import perf_counter
-from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from ..engine.nn import Module
 from ..errors import RetraceWarning, user_stacklevel
 from ..record.progress import tracing_threads
 from ..runtime.live import raw_attributes
@@ -68,8 +69,6 @@ class Guard:
         self._places: list[tuple[Place, Any]] = []
         self._others: list[Callable[[], str]] = []
         self._looked_after = looked_after
-        #: Keys of the numbers that were found to have changed, if that was the difference: they are no constants.
-        self.changed: list[Any] = []
         #: Whether the step cannot be used again as it was traced.
         self.expired = False
         self._spent, self._compared, self._next, self._skipped = 0.0, 0, 0.0, False
@@ -93,11 +92,13 @@ class Guard:
 
     def _note_variables(self, survey: Survey) -> None:
         many = len(survey.variables) > _MANY_VARIABLES
+        step = survey.functions[:1]
+        own = {id(step[0].__globals__), *map(id, step[0].__closure__ or ())} if step else set()
         for place, content in survey.variables.values():
             if place.key in self._looked_after:
                 continue
-            is_code = isinstance(content, (ModuleType, BuiltinFunctionType)) or (
-                many and isinstance(content, (FunctionType, type))
+            is_code = isinstance(content, (ModuleType, BuiltinFunctionType, MethodType)) or (
+                (many or place.key[0] not in own) and isinstance(content, (FunctionType, type))
             )
             facts = self._rarely if is_code else self._often
             if isinstance(place, Variable):
@@ -126,21 +127,21 @@ class Guard:
 
     def _note_objects(self, survey: Survey) -> None:
         for group in survey.groups.values():
-            facts = self._often if len(group.things) < _FEW_OBJECTS and self._has_room() else self._rarely
-            self._note_group(group, facts, survey)
+            is_ours = group.kind.__module__ == Module.__module__  # whose layers nobody changes number by number
+            self._note_group(group, len(group.things) < _FEW_OBJECTS and not is_ours, survey)
             self._rarely.classes_of(group.things, group.kind)
 
-    def _note_group(self, group: Group, facts: Facts, survey: Survey) -> None:
+    def _note_group(self, group: Group, is_single: bool, survey: Survey) -> None:
         every = survey.all_names or not group.is_user()
         paths = [(place.describe, "") for place in group.places]
         for slot, contents in group.slots:
             if every or slot.name in survey.names:
-                self._column(facts, Column(group.things, slot.read, slot.name, paths, group.kind, contents))
+                self._column(is_single, Column(group.things, slot.read, slot.name, paths, group.kind, contents))
         owners = [(own, path) for own, path in zip(map(raw_attributes, group.things), paths) if own is not None]
         spaces, paths = [own for own, _ in owners], [path for _, path in owners]
         for name in dict.fromkeys(name for own in spaces for name in own):
             if every or name in survey.names:
-                self._column(facts, Column(spaces, itemgetter(name), name, paths, group.kind))
+                self._column(is_single, Column(spaces, itemgetter(name), name, paths, group.kind))
         if spaces:
             self._rarely.keys(spaces, paths)
             # `thing.__dict__ = other`; and each thread has its own dict of a threading.local.
@@ -149,9 +150,10 @@ class Guard:
             dicts = Column(things, raw_attributes, "__dict__", paths, group.kind, spaces)
             (self._often if often else self._rarely).column(dicts)
 
-    def _column(self, facts: Facts, column: Column) -> None:
+    def _column(self, is_single: bool, column: Column) -> None:
         if column.without(self._looked_after):
-            facts.column(column)
+            often = is_single and self._has_room() and all(map(_is_data, column.noted))
+            (self._often if often else self._rarely).column(column)
 
     def _note_containers(self, survey: Survey) -> None:
         for shape, thing, copied, place in survey.containers():
@@ -191,8 +193,7 @@ class Guard:
             self._rarely.parts(kind, functools.partial(_bases, kind), f"{kind.__name__}.__bases__")
             for name, member in members.items():
                 if (id(kind), name) not in self._looked_after:
-                    is_data = not callable(member) and not hasattr(type(member), "__get__")
-                    facts = self._often if is_data and self._has_room() else self._rarely
+                    facts = self._often if _is_data(member) and self._has_room() else self._rarely
                     facts.entry(vars(kind), name, f"{kind.__name__}.{name}", kind)
             self._rarely.keys([vars(kind)], [kind.__name__])
         for function in survey.functions_with_attributes():
@@ -208,12 +209,10 @@ class Guard:
 
     def difference(self) -> str:
         """The first captured thing that is not what it was, in words; empty when there is none, or it is not time."""
-        self.changed = []
         if self.expired:
             return "numbers that were None or ints before the first call are floats now"
         found = self._often.difference()
         if found:
-            self.changed = self._often.changed
             return found
         for place, meant in self._places:
             now = _lying_at(place)
@@ -225,7 +224,6 @@ class Guard:
         if self._seem_same():
             return ""
         found = self._rarely.difference()
-        self.changed = self._rarely.changed
         if found and self._skipped:
             warnings.warn(
                 f"{found}. Calls shortly before this one have not noticed, because to compare all that the step "
@@ -234,6 +232,10 @@ class Guard:
                 stacklevel=user_stacklevel(),
             )
         return found
+
+    def changed_numbers(self) -> list[Any]:
+        """Keys of the numbers that are not what they were: in the next trace they are no constants."""
+        return [*self._often.changed_numbers(), *self._rarely.changed_numbers()]
 
     def look_at_everything(self) -> None:
         """Let the next comparison include what is otherwise compared from time to time."""
@@ -290,6 +292,10 @@ class Guard:
 
 def _bases(kind: type) -> list[type]:
     return list(kind.__bases__)
+
+
+def _is_data(content: Any) -> bool:
+    return isinstance(content, (int, float, str, type(None)))
 
 
 def _is_told_by_identity(kind: Any) -> bool:
