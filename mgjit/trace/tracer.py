@@ -124,8 +124,9 @@ def trace_call(
         try:
             return call(arguments)
         finally:
-            if recorder.interrupted is not None:
-                raise recorder.interrupted from None
+            taken, recorder.interrupted = recorder.interrupted, None
+            if taken is not None:
+                raise taken.with_traceback(None) from None
 
     def run() -> tuple[ResultTree, HeapPlan, Writes]:
         if heap is None:

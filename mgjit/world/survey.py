@@ -92,6 +92,7 @@ class Survey:
         self.names: dict[str, None] = dict.fromkeys(("__call__",))
         self.modules: dict[int, dict[str, Any]] = {}
         self.before = Before(self.names, self.groups)
+        self._first_places: dict[int, Any] = {}  # of lists
         self._kept: list[Any] = []  # so that no id is used again
         self._code: list[Any] = []
         self._data: list[tuple[Place, Any]] = []
@@ -234,7 +235,8 @@ class Survey:
         if leads_nowhere(kind):
             return
         if id(thing) in self.known:
-            self.shared.add(id(thing))
+            if kind is not list or self._first_places.get(id(thing)) != place.key:  # and not the same cell once more
+                self.shared.add(id(thing))
             if is_bound_draw(thing) and is_writable(place):
                 self.draws.append(place)
             return
@@ -270,6 +272,7 @@ class Survey:
         if shape is not None:
             if kind is list:
                 self.lists.append((place, thing))
+                self._first_places[id(thing)] = place.key
             elif kind is dict:
                 self.dicts.append((place, thing))
             self.before.note_container(shape, thing, place)

@@ -686,4 +686,22 @@ RATE_2 = 5.0
 check(step(1.0))
 """,
     ),
+    Trap(
+        "a list in a closure that several functions share is replaced",
+        """\
+def make():
+    velocity = [0.0] * 3
+    def update(x):
+        nonlocal velocity
+        velocity = [0.5 * v + x for v in velocity]
+        return sum(velocity)
+    update.peek = lambda: velocity
+    return update
+update = make()
+@mgjit.compile
+def step(x):
+    return update(x)
+for i in range(5): check(step(0.1 * i), update.peek())
+""",
+    ),
 ]
