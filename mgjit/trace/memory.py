@@ -37,7 +37,6 @@ from ..record.leaks import PlainCall, is_traced
 from ..record.recorder import Recorder
 from ..record.trace import FOREIGN_BASE
 from ..record.values import TracedTypes
-from ..record.visible import visible_types
 from ..runtime.copies import Copied
 from ..runtime.live import Field, Home, Parameter
 from ..source.impure import Iterators
@@ -46,6 +45,7 @@ from ..world.places import Attribute, Place
 from ..world.roles import MANY, Roles, assign_roles
 from ..world.shapes import content_of
 from ..world.survey import Survey
+from . import number_kinds
 from .aftermath import look_around
 from .knowledge import Again, HeapPlan, Knowledge
 
@@ -63,8 +63,8 @@ class Heap:
         self._knowledge, self._location = knowledge, location
         self._survey = survey
         self._roles: Roles = assign_roles(survey, knowledge.variable)
-        self._fields: list[tuple[Field, Any, Any, Any, int]] = []  # field, object, content, traced number, leaf
-        self._copied: list[tuple[Copied, list[Any], list[Any], int]] = []  # contents, traced numbers, leaf of the first
+        self._fields: list[number_kinds.EnteredField] = []
+        self._copied: list[number_kinds.EnteredCopy] = []
         self._parameters: list[Parameter] = []
         self._state: State | None = None
         self._fixed: list[tuple[Place, Any]] = []
@@ -102,11 +102,6 @@ class Heap:
     def knows(self, thing: Any) -> bool:
         """Whether an object with numbers existed before the step."""
         return self._survey.knows(thing)
-
-    @property
-    def known(self) -> set[int]:
-        """The identities of the objects that existed before the step and that it can reach."""
-        return self._survey.known
 
     @property
     def draws(self) -> list[Place]:
@@ -303,7 +298,7 @@ class Heap:
         """
         self._put_back_draws()
         plan = HeapPlan(self._state, backward=self._describe_backward())
-        self._note_moved_integers()
+        number_kinds.note_moved_integers(self._fields, self._copied, self._recorder, self._types)
         as_integers = self._recorder.leaves_used_as_integers()
         stores: list[tuple[int, Any]] = []
         for f, thing, content, number, leaf in self._fields:
@@ -321,7 +316,8 @@ class Heap:
         if len(set(map(id, new))) < len(new):
             raise PlainCall("two names become one new list")
         self._look_at_fixed(plan)
-        self._see_types(stores)
+        for place in number_kinds.see(self._copied, stores, self._recorder, self._types, self._plan):
+            self._make_mixed(place)
         self._put_back_numbers()
         self._types.gatherer.close()  # which has put something in front of what _backward has put there
         self._backward.restore()
@@ -351,7 +347,7 @@ class Heap:
         if copied.size and not copied.replaced and not copied.mixed and len(changed) < copied.size:
             copied.positions = tuple(k for k, _ in changed)
         given = {k for k, old in enumerate(contents) if isinstance(old, int)}
-        copied.given_integers = frozenset(copied.offset + k for k in given if self._is_integer(now[k]))
+        copied.given_integers = frozenset(copied.offset + k for k in given if isinstance(now[k], int))
         if copied.mixed:
             copied.given_integers = frozenset()
             code_of, first = self._types.mixed.code, leaf - copied.count
@@ -359,11 +355,11 @@ class Heap:
         elif any(hasattr(type(x), "_kind") or isinstance(x, bool) for _, x in changed):
             self._make_mixed(copied.place)
         if copied.assigned and not copied.mixed:
-            copied.integers = frozenset(copied.offset + k for k, new in enumerate(now) if self._is_integer(new))
+            copied.integers = frozenset(copied.offset + k for k, new in enumerate(now) if isinstance(new, int))
         stores += [(leaf - k, self._number(new, copied.place)) for k, new in changed]
         as_integers = self._recorder.used_as_integers
         plan.valid_once |= any(
-            isinstance(contents[k], int) and not self._is_integer(new) and leaf - k in as_integers for k, new in changed
+            isinstance(contents[k], int) and not isinstance(new, int) and leaf - k in as_integers for k, new in changed
         )
 
     def _make_mixed(self, place: Place) -> NoReturn:
@@ -375,57 +371,15 @@ class Heap:
         self._knowledge.mixed.add(place.key)
         raise Again
 
-    def _see_types(self, stores: list[tuple[int, Any]]) -> None:
-        """Where an int in place of a float would be seen, a float must be; or ints and floats take turns there."""
-        kinds = {
-            leaf - k: None if copied.mixed else int if isinstance(content, int) else float
-            for copied, contents, _, leaf in self._copied
-            for k, content in enumerate(contents)
-        }
-        recorder = self._recorder
-        if not any(kind is float for kind in kinds.values()):
-            return
-
-        def may_be_integer(leaf: int) -> bool:
-            if ops.leaf_kind(leaf) == ops.INPUT:
-                return self._plan.bound_of_input(ops.leaf_index(leaf)) != 0
-            return leaf in kinds
-
-        number_operand = self._types.number_operand
-        seen = [*recorder.returned, *(number_operand(number) for leaf, number in stores if leaf in kinds)]
-        visible = visible_types(recorder, seen, may_be_integer)
-        for copied, contents, _, leaf in self._copied:
-            found = {k for k in range(len(contents)) if leaf - k in visible and kinds[leaf - k] is float}
-            copied.given_floats = frozenset(copied.offset + k for k in found)
-            if found and copied.assigned and copied.given_floats & copied.integers:
-                self._make_mixed(copied.place)
-            given = {copied.offset + k for k in range(len(contents)) if kinds[leaf - k] is int and leaf - k in visible}
-            if copied.assigned and given - copied.integers:
-                self._make_mixed(copied.place)
-
     def bound_of(self, leaf: int) -> int | None:
         """How large the int in a leaf can be; 0 where there is none, None where its limit decides."""
         if not self._bounds:
-            self._bounds = {leaf: abs(x) for _, _, x, _, leaf in self._fields if isinstance(x, int)}
-            for copied, contents, _, start in self._copied:
-                are_limited = [copied.mixed or isinstance(x, int) for x in contents]
-                self._bounds.update((start - k, None) for k, is_limited in enumerate(are_limited) if is_limited)
+            self._bounds = number_kinds.bounds(self._fields, self._copied)
         return self._bounds.get(leaf, 0)
 
     def limit_integers(self, integers: IntegerLimit) -> None:
         """Note how large the ints may be that are copied in."""
-        for copied, contents, _, leaf in self._copied:
-            if not integers.leaves.isdisjoint(range(leaf - len(contents) + 1, leaf + 1)):
-                copied.limit = min(copied.limit, integers.limit)
-
-    def _note_moved_integers(self) -> None:
-        """An int that is assigned to another place, as it is, makes that an int: `self.before = self.now`."""
-        now = [(f.read(thing), number) for f, thing, _, number, _ in self._fields]
-        for copied, _, numbers, _ in self._copied:
-            content = copied.place.read()
-            now += zip(content if copied.size and type(content) is list else [content], numbers)
-        moved = [new for new, number in now if new is not number and is_traced(new) and isinstance(new, int)]
-        self._recorder.used_as_integers.update(map(self._types.number_operand, moved))
+        number_kinds.limit(self._copied, integers)
 
     def _number(self, content: Any, place: Place) -> Any:
         if type(content) is Counted:
@@ -453,9 +407,6 @@ class Heap:
             "is being traced, and a compiled call assigns nothing but numbers, where numbers were before: return the "
             "number and keep it outside of the step, or put a number there at first."
         )
-
-    def _is_integer(self, content: Any) -> bool:
-        return isinstance(content, int)
 
     def _look_at_fixed(self, plan: HeapPlan) -> None:
         for place, before in self._fixed:

@@ -1,0 +1,90 @@
+"""Ints and floats among the numbers around a trace: which of them can be seen, and how large ints may be.
+
+A kernel's memory holds floats.  That is exact for ints up to a limit, and cannot be told from outside as long as an int
+is given back as an int.  So for each copied number it is found out
+
+1. whether its kind can be seen at all, in a result or in the user's objects (record/visible.py): then the number must
+   have the same kind in every call, or is one of two kinds at run time (record/mixed.py);
+2. how large an int may be for all that is computed from it to be exact (record/integers.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..call.plan import ArgumentPlan
+from ..record import opcodes as ops
+from ..record.integers import IntegerLimit
+from ..record.leaks import is_traced
+from ..record.recorder import Recorder
+from ..record.values import TracedTypes
+from ..record.visible import visible_types
+from ..runtime.copies import Copied
+from ..runtime.live import Field
+from ..world.places import Place
+
+#: A field in the kernel's memory: how it is read, its object, what was there, the traced number, and its leaf.
+EnteredField = tuple[Field, Any, Any, Any, int]
+#: A copied number or list: what was there, the traced numbers, and the leaf of the first.
+EnteredCopy = tuple[Copied, list[Any], list[Any], int]
+
+
+def see(
+    copies: Sequence[EnteredCopy],
+    stores: Sequence[tuple[int, Any]],
+    recorder: Recorder,
+    types: TracedTypes,
+    plan: ArgumentPlan,
+) -> Iterator[Place]:
+    """Note where an int in place of a float would be seen; yields places where ints and floats take turns."""
+    kinds = {
+        leaf - k: None if copied.mixed else int if isinstance(content, int) else float
+        for copied, contents, _, leaf in copies
+        for k, content in enumerate(contents)
+    }
+    if not any(kind is float for kind in kinds.values()):
+        return
+
+    def may_be_integer(leaf: int) -> bool:
+        if ops.leaf_kind(leaf) == ops.INPUT:
+            return plan.bound_of_input(ops.leaf_index(leaf)) != 0
+        return leaf in kinds
+
+    seen = [*recorder.returned, *(types.number_operand(number) for leaf, number in stores if leaf in kinds)]
+    visible = visible_types(recorder, seen, may_be_integer)
+    for copied, contents, _, leaf in copies:
+        floats, integers = (
+            {copied.offset + k for k in range(len(contents)) if leaf - k in visible and kinds[leaf - k] is kind}
+            for kind in (float, int)
+        )
+        copied.given_floats = frozenset(floats)
+        if copied.assigned and (floats & copied.integers or integers - copied.integers):
+            yield copied.place
+
+
+def bounds(fields: Sequence[EnteredField], copies: Sequence[EnteredCopy]) -> dict[int, int | None]:
+    """By leaf, how large the int in it can be; None where its limit decides.  Leaves without an int are left out."""
+    found: dict[int, int | None] = {leaf: abs(x) for _, _, x, _, leaf in fields if isinstance(x, int)}
+    for copied, contents, _, start in copies:
+        found.update((start - k, None) for k, x in enumerate(contents) if copied.mixed or isinstance(x, int))
+    return found
+
+
+def limit(copies: Sequence[EnteredCopy], integers: IntegerLimit) -> None:
+    """Note how large the ints may be that are copied in."""
+    for copied, contents, _, leaf in copies:
+        if not integers.leaves.isdisjoint(range(leaf - len(contents) + 1, leaf + 1)):
+            copied.limit = min(copied.limit, integers.limit)
+
+
+def note_moved_integers(
+    fields: Sequence[EnteredField], copies: Sequence[EnteredCopy], recorder: Recorder, types: TracedTypes
+) -> None:
+    """An int that is assigned to another place, as it is, makes that an int: `self.before = self.now`."""
+    now = [(f.read(thing), number) for f, thing, _, number, _ in fields]
+    for copied, _, numbers, _ in copies:
+        content = copied.place.read()
+        now += zip(content if copied.size and type(content) is list else [content], numbers)
+    moved = [new for new, number in now if new is not number and is_traced(new) and isinstance(new, int)]
+    recorder.used_as_integers.update(map(types.number_operand, moved))
