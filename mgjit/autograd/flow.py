@@ -201,6 +201,7 @@ class _Gradient(_Symbol):
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: Any) -> Any:
+        Symbol.divisions += 1
         if is_traced_number(divisor) or isinstance(divisor, (int, float)):
             return _Contribution(self, divisor, divides=True)
         return self.refuse()

@@ -48,9 +48,14 @@ class TracedView(Traced):
 
 
 class Symbol:
-    """Base of what stands for a number that is not recorded, such as a gradient that is only observed."""
+    """Base of what stands for a number that is not recorded, such as a gradient that is only observed.
+
+    Attributes:
+        divisions: how many there have been of such numbers, in all.
+    """
 
     __slots__ = ()
+    divisions = 0
 
     def refuse(self, *_: Any) -> NoReturn:
         """Called when the number itself is needed."""

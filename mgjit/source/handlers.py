@@ -7,6 +7,7 @@ traced, a handler may catch what is not meant for it.  The body of each `try` th
    the call runs as plain Python.
 2. If a handler is about to take an error of mgjit, such as a TraceError, the call runs as plain Python as well.
 3. A bare `except:` takes even that.  Then the end of the trace is what raises it.
+4. A `finally` that returns, or ends a turn of a loop, takes everything as well.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 from ..errors import user_location
 from ..record import opcodes as ops
-from ..record.leaks import PlainCall
+from ..record.leaks import PlainCall, Symbol
 from ..record.progress import current_recorder
 
 #: What may raise one of these in Python: an operation on numbers, or a backward pass, which is made of them.
@@ -36,6 +37,19 @@ def goes_on(handler: ast.ExceptHandler) -> bool:
     return is_left or not isinstance(handler.body[-1], ast.Raise)
 
 
+def takes_all(last: list[ast.stmt]) -> bool:
+    """Whether the statements of a `finally` leave it, and with that any exception behind."""
+    pending: list[tuple[ast.AST, bool]] = [(statement, False) for statement in last]
+    while pending:
+        part, in_loop = pending.pop()
+        if isinstance(part, ast.Return) or (isinstance(part, (ast.Break, ast.Continue)) and not in_loop):
+            return True
+        if not isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            inside = in_loop or isinstance(part, (ast.For, ast.While))
+            pending += [(child, inside) for child in ast.iter_child_nodes(part)]
+    return False
+
+
 class Attempt:
     """A context around the body of a `try`.
 
@@ -49,6 +63,7 @@ class Attempt:
     def __enter__(self) -> None:
         if self._recorder is not None:
             self._records, self._checks = len(self._recorder.op), len(self._recorder.checks)
+            self._divisions = Symbol.divisions
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None = None
@@ -75,7 +90,7 @@ class Attempt:
         assert self._recorder is not None
         codes = {code & (ops.NUMBER - 1) for code in set(self._recorder.op[self._records :])}
         lost: list[type[Exception]] = [IndexError] if len(self._recorder.checks) > self._checks else []
-        return [*lost, *_ERRORS] if codes & _MAY_RAISE else lost
+        return [*lost, *_ERRORS] if codes & _MAY_RAISE or Symbol.divisions > self._divisions else lost
 
     def _handles(self, error: type[BaseException]) -> bool:
         """Whether a handler takes this."""

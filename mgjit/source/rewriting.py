@@ -29,7 +29,7 @@ from typing import Any
 
 from ..world.code import codes
 from .branches import RETURNED, ReturnsAssigned, as_loop, assigned_names, is_generator, may_return, with_returns_last
-from .handlers import goes_on
+from .handlers import goes_on, takes_all
 from .impure import names_in
 from .names import renamed
 from .semantics import REPLACEMENTS
@@ -223,14 +223,23 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Try(self, node: Any) -> Any:
         handlers = [handler for handler in node.handlers if goes_on(handler)]
+        leaves = takes_all(node.finalbody)
         self.generic_visit(node)
-        if not handlers:
-            return node
-        anything = ast.Name("BaseException", ast.Load())
-        kinds = ast.Tuple([copy.deepcopy(handler.type) or anything for handler in handlers], ast.Load())
-        attempt = ast.withitem(self._call("attempt", node, _later(ast.copy_location(kinds, node))))
-        node.body = [ast.copy_location(ast.With([attempt], node.body), node)]
+        if handlers:
+            node.body = self._watched(node, node.body, [copy.deepcopy(handler.type) for handler in handlers])
+        if leaves:
+            inner = copy.copy(node)
+            inner.finalbody = []
+            node.body = self._watched(node, [inner] if node.handlers else node.body, [None])
+            node.handlers, node.orelse = [], []
         return node
+
+    def _watched(self, place: Any, body: list[Any], kinds: list[Any]) -> list[Any]:
+        """Statements whose exceptions of these kinds are handled around them; None stands for all."""
+        anything = ast.copy_location(ast.Name("BaseException", ast.Load()), place)
+        classes = ast.copy_location(ast.Tuple([kind or anything for kind in kinds], ast.Load()), place)
+        attempt = ast.withitem(self._call("attempt", place, _later(classes)))
+        return [ast.copy_location(ast.With([attempt], body), place)]
 
     visit_TryStar = visit_Try
 

@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 import mgjit
-from mgjit.source.handlers import Attempt, goes_on
+from mgjit.source.handlers import Attempt, goes_on, takes_all
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,44 @@ def test_a_handler_that_only_raises_does_not_go_on(body: str, expected: bool) ->
     tree = ast.parse(f"def f():\n  try: x\n  except E:\n    {body}")
     handler = next(node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler))
     assert goes_on(handler) is expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("return 1", True),
+        ("if x: return", True),
+        ("continue", True),
+        ("pass", False),
+        ("def g(): return 1", False),
+        ("while x: break", False),
+        ("for y in x:\n     if y: return", True),
+    ],
+)
+def test_a_finally_that_is_left_takes_all_exceptions(body: str, expected: bool) -> None:
+    tree = ast.parse(
+        f"for x in y:\n  try: x\n  finally:\n    {body}"
+        if "return" not in body
+        else f"def f():\n  try: x\n  finally:\n    {body}"
+    )
+    statement = next(node for node in ast.walk(tree) if isinstance(node, ast.Try))
+    assert takes_all(statement.finalbody) is expected
+
+
+def test_a_finally_that_returns_does_not_take_the_end_of_a_trace() -> None:
+    @mgjit.compile
+    def step(x: float, n: int) -> float:
+        total = 0.0
+        try:
+            total = sum([x] * n)
+        except KeyError:
+            total = 1.0
+        else:
+            total = total + 1.0
+        finally:
+            return total * 2.0  # noqa: B012 - as people write it
+
+    assert [step(0.5, n) for n in (1, 2, 3, 1)] == [3.0, 4.0, 5.0, 3.0]
 
 
 def test_outside_of_a_trace_nothing_is_watched() -> None:

@@ -424,4 +424,38 @@ for i in range(4): check(step(0.1), [(p.data, p.grad) for p in ws], samples)
         "BackendWarning",
         "step runs as plain Python: ...",
     ),
+    Trap(
+        "a handler of ZeroDivisionError inside of backward()",
+        """\
+class Q:
+    def __init__(s,v,c=(),op=None): s.v=v;s.g=0.0;s.c=c;s.op=op
+    def __mul__(s,o): return Q(s.v*o.v,(s,o),"m")
+    def __add__(s,o): return Q(s.v+o.v,(s,o),"a")
+    def sqrt(s): return Q(math.sqrt(s.v),(s,),"s")
+    def backward(s):
+        t=[];seen=set()
+        def go(n):
+            if id(n) in seen: return
+            seen.add(id(n)); [go(c) for c in n.c]; t.append(n)
+        go(s); s.g=1.0
+        for n in reversed(t):
+            if n.op=="m": a,b=n.c; a.g+=b.v*n.g; b.g+=a.v*n.g
+            elif n.op=="a":
+                for c in n.c: c.g+=n.g
+            elif n.op=="s":
+                try: n.c[0].g+=n.g/(2*n.v)
+                except ZeroDivisionError: n.c[0].g+=0.0
+ps=[Q(.5),Q(1.5)]
+@mgjit.compile
+def step(x):
+    l=(ps[0]*ps[0]*Q(x)).sqrt()+ps[1]*Q(x)
+    for p in ps: p.g=0.0
+    l.backward()
+    for p in ps: p.v-=.01*p.g
+    return l.v
+for x in (1.0,2.0,3.0,0.0,1.0): check(step(x),[(p.v,p.g) for p in ps])
+""",
+        "BackendWarning",
+        "step runs as plain Python: ...",
+    ),
 ]
