@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mgjit.runtime import fastcall
+from mgjit.runtime.ffi import PYPY
 from mgjit.toolchain import build
 from tests import remains, strict_c
 
@@ -88,7 +89,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def nothing_traced_remains(request: pytest.FixtureRequest, little_to_collect: None) -> Iterator[None]:
     """After the tests of a module, nothing is alive that stands for a number or object of some trace."""
     yield
-    if request.node.get_closest_marker("keeps_traced"):
+    # On PyPy an object may stay alive for a while though nothing that can be found refers to it.
+    if PYPY or request.node.get_closest_marker("keeps_traced"):
         return
     for thing in remains.living_traced()[:1]:
         pytest.fail(f"{request.node.name} has left behind: {remains.path_to(thing)}", pytrace=False)
