@@ -13,6 +13,7 @@ import inspect
 import warnings
 from array import array
 from collections.abc import Callable, Hashable, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -284,7 +285,7 @@ class Kernels:
 
         while True:
             try:
-                return between_traces(traced)
+                return copy_context().run(between_traces, traced)  # what it sets of context variables is forgotten
             except Again:
                 if not self._knowledge.fixed_arguments <= plan.fixed:
                     raise

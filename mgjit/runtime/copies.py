@@ -27,7 +27,7 @@ from ..record.leaks import PlainCall
 from ..record.mixed import TYPES
 from .buffers import Moved
 from .live import Home
-from .placewriter import EXACT, copying_functions, lists_on_their_own
+from .placewriter import EXACT, are_plain, copying_functions, lists_on_their_own
 
 
 @dataclass
@@ -86,13 +86,15 @@ class Copied:
         return content if self.size else (content,)
 
     def changed_kind(self) -> str:
-        """The first number that is no int any more, or no float where that can be told, in words; empty if none is."""
-        if not self.given_integers and not self.given_floats:
-            return ""
+        """The first number that is none any more, or no int, or no float where that can be told, in words; or empty."""
         try:
             numbers = self.read()
-        except (ArgumentError, LookupError, AttributeError, ValueError):
+        except ArgumentError:
+            return f"{self.place.describe()} was a list of {self.size} numbers, and is not any more"
+        except (LookupError, AttributeError, ValueError):
             return ""  # copying it will raise this error
+        if not are_plain(numbers):
+            return f"{self.place.describe()} was {'a list of numbers' if self.size else 'a number'}, is something else"
         for given, was, now in ((self.given_integers, "an int", float), (self.given_floats, "a float", int)):
             found = [numbers[k - self.offset] for k in sorted(given)]
             other = next((number for number in found if type(number) is now), None)

@@ -20,6 +20,7 @@ from typing import Any, Callable
 
 from ..errors import ArgumentError, user_location
 from ..lookup import derived_unnoticed
+from ..record.leaks import PlainCall, is_traced
 
 
 class Home:
@@ -67,6 +68,14 @@ class Parameter:
         return [*made, functools.partial(set_class, self.owner, cls)]
 
 
+_deletions: list[str] = []
+
+
+def deletions() -> int:
+    """How many attributes have been deleted whose numbers lived in a kernel's memory."""
+    return len(_deletions)
+
+
 class Field:
     """How the objects of a class store an attribute, bypassing any property of that name.
 
@@ -82,6 +91,15 @@ class Field:
     def key(self, thing: Any) -> tuple[int, str]:
         """Identity key of an object's field: the id of what holds it, and the name."""
         return id(thing if self.is_slot else raw_attributes(thing)), self.name
+
+    def delete(self, thing: Any) -> None:
+        """Let an object have no such attribute; AttributeError or KeyError where it has none."""
+        if type(self.read(thing)) is Home:
+            _deletions.append(self.name)
+        if self.is_slot:
+            slot(type(thing), self.name).__delete__(thing)
+        else:
+            del raw_attributes(thing)[self.name]
 
     def move(self, thing: Any, home: Home) -> functools.partial[Any]:
         """A call of a C function that puts a home into the field."""
@@ -216,12 +234,20 @@ def _property(field: Field) -> property:
         try:
             raw.array[raw.index] = number
         except TypeError:
+            if is_traced(number):  # others of these objects have no such number
+                raise PlainCall(f"only some objects have {type(self).__name__}.{name}") from None
             raise ArgumentError(
                 f"{user_location()}: {type(self).__name__}.{name} lives in the memory of a compiled step and holds a "
                 f"number, not {type(number).__name__} {number!r:.40}. Assign a number, such as 0.0."
             ) from None
 
-    return property(get, set_)
+    def delete(self: Any) -> None:
+        try:
+            field.delete(self)
+        except KeyError:
+            raise AttributeError(name) from None
+
+    return property(get, set_, delete)
 
 
 class LiveAttributes(dict):  # type: ignore[type-arg]
@@ -245,7 +271,7 @@ class LiveAttributes(dict):  # type: ignore[type-arg]
 
     def __delitem__(self, name: Any) -> None:
         super().__delitem__(name)
-        del raw_attributes(self._owner)[name]
+        entry_of(type(self._owner), name).delete(self._owner)
 
     def __ior__(self, others: Any) -> Any:  # type: ignore[misc]
         self.update(others)

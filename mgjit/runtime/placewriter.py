@@ -20,7 +20,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..record.mixed import TYPES
+from ..world.numeric import is_number_type
 from .ffi import PYPY
+from .live import Home
 
 if TYPE_CHECKING:
     from .copies import Copied
@@ -141,17 +143,19 @@ class _Writer:
     def _given(self, part: Copied) -> list[str]:
         """Expressions that read the numbers from their places."""
         expression = self._fill.expression(part.place)
-        if not part.size and not part.given_integers and not part.given_floats:
-            return [expression]
         names = [_number(k) for k in part.offsets]
         if part.size:
             expression = self._fill.checked(expression, list)
             self._fill.lines.append(f"{', '.join(names)}, = {expression}")
+            if not part.given_integers and not part.given_floats:
+                self._fill.require(f"{self.name_of(are_plain)}({expression})")
         else:
             self._fill.lines.append(f"{names[0]} = {expression}")
         integers, floats = ([_number(k) for k in sorted(given)] for given in (part.given_integers, part.given_floats))
         self._fill.require(*(f"type({n}) is int and {-part.limit} <= {n} <= {part.limit}" for n in integers))
         self._fill.require(*(f"type({n}) is float" for n in floats))
+        if not part.size and not integers and not floats:
+            self._fill.require(f"type({names[0]}) is float or {self.name_of(are_plain)}(({names[0]},))")
         return names
 
     # ---- 3: long lists ------------------------------------------------------------------------------
@@ -285,6 +289,11 @@ def _families(places: Iterable[Any]) -> dict[Any, int]:
             lengths[inner.container.key] = inner.siblings
             inner = inner.container
     return {key: lengths[key] for key, names in found.items() if len(names) == lengths[key]}
+
+
+def are_plain(numbers: Iterable[Any]) -> bool:
+    """Whether these are numbers, or homes of numbers; what can be converted to one may compute in another way."""
+    return all(is_number_type(kind) or kind is bool or kind is Home for kind in set(map(type, numbers)))
 
 
 def _number(offset: int) -> str:

@@ -28,7 +28,7 @@ from typing import Any
 from ..engine.nn import Module
 from ..errors import RetraceWarning, user_stacklevel
 from ..record.progress import tracing_threads
-from ..runtime.live import raw_attributes
+from ..runtime.live import deletions, raw_attributes
 from .before import Group
 from .code import import_names, read, searched
 from .facts import Column, Facts, describe_difference, is_equal
@@ -126,6 +126,7 @@ class Guard:
                 self._rarely.cell(cell, MISSING, name)
 
     def _note_objects(self, survey: Survey) -> None:
+        self._rarely.answer(deletions, "deleted attributes")
         for group in survey.groups.values():
             is_ours = group.kind.__module__ == Module.__module__  # whose layers nobody changes number by number
             self._note_group(group, len(group.things) < _FEW_OBJECTS and not is_ours, survey)

@@ -704,4 +704,57 @@ def step(x):
 for i in range(5): check(step(0.1 * i), update.peek())
 """,
     ),
+    Trap(
+        "A list of numbers gets another length, is None, and a list again",
+        """\
+T = types.SimpleNamespace(m=[0.5, 1.5])
+@mgjit.compile
+def step(x):
+    if T.m is None:
+        T.m = [1.0, 1.0]
+    for k in range(len(T.m)):
+        T.m[k] = T.m[k] * x
+    return sum(T.m)
+for k in range(8):
+    check(step(2.0), T.m)
+    if k == 2:
+        T.m = [1.0, 2.0, 3.0]
+    elif k == 4:
+        T.m = None
+""",
+    ),
+    Trap(
+        "A number becomes something else that converts to one",
+        """\
+from fractions import Fraction
+T = types.SimpleNamespace(m=0.5)
+@mgjit.compile
+def step(x):
+    T.m = T.m * 2 + 1
+    return T.m * x
+for k in range(5):
+    check(step(2.0), T.m)
+    if k == 2:
+        T.m = Fraction(1, 3)
+""",
+    ),
+    Trap(
+        "A number becomes a Value, and a number again",
+        """\
+T = types.SimpleNamespace(b=0.5)
+@mgjit.compile
+def step(x):
+    loss = w * x + T.b
+    w.grad = 0.0
+    loss.backward()
+    w.data -= 0.1 * w.grad
+    return loss
+for k in range(6):
+    check(step(1.0), w.data)
+    if k == 2:
+        T.b = mgjit.Value(2.0)
+    elif k == 4:
+        T.b = 1
+""",
+    ),
 ]

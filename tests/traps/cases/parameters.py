@@ -311,4 +311,29 @@ for k in range(4):
     check(step(1.0 + k), weight.data, weight.grad)
 """,
     ),
+    Trap(
+        "A moment that was made by `hasattr` is deleted",
+        """\
+class Node:
+    def __init__(self, data):
+        self.data = data
+ps = [Node(0.5 + k) for k in range(20)]
+@mgjit.compile
+def step(x):
+    for p in ps:
+        if not hasattr(p, "m"):
+            p.m = 0.0
+        p.m = 0.9 * p.m + p.data * x
+        p.data -= 0.01 * p.m
+    return ps[0].data
+for k in range(6):
+    check(step(1.0 + k), [(p.data, p.m) for p in ps])
+    if k == 3:
+        for p in ps:
+            del p.m
+        check([hasattr(p, "m") for p in ps], [sorted(vars(p)) for p in ps])
+""",
+        "SideEffectWarning",
+        "step runs as plain Python: the step changes Node.m besides ...",
+    ),
 ]

@@ -281,4 +281,19 @@ for rate in (3.0, 5.0):
     check(step(1.0), found)
 """,
     ),
+    Trap(
+        "A ContextVar that the step counts",
+        """\
+import contextvars
+var = contextvars.ContextVar("n", default=0)
+@mgjit.compile
+def step(x):
+    var.set(var.get() + 1)
+    return w.data * x * var.get()
+for k in range(4):
+    check(step(1.0 + k), var.get())
+""",
+        "SideEffectWarning",
+        "step runs as plain Python: the step changes the variable var besides ...",
+    ),
 ]

@@ -1,0 +1,195 @@
+"""Play situations, undecorated and compiled, in processes of their own, and compare all that they observe.
+
+1. A situation is a script of a file of this folder, below a line `#### its name`.  It hands what can be observed to
+   `check(...)`; `P(ps)` is the data and gradients of nodes, `w` a Value, and `Node` a class of a user's own.
+2. In `places.txt` a script says how parameters are kept; `reach:` is an expression of all of them, `change:` a
+   statement that is run between two calls.  The step around them is the same for all, for each kind of class.
+   Where another outcome than "right" is expected, its name has ` -> ` and that outcome behind it: an error that says
+   what to write instead, or a difference that docs/reference.md lists.
+3. `verdict` is "right", the name of an error or warning of mgjit, or says what differs or was left behind.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import re
+import sys
+import tempfile
+import traceback
+import types
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+_NODE = '''\
+class Node:
+    def __init__(self, data, children=(), grads=()):
+        self.data, self.grad, self._children, self._grads = data, 0.0, children, grads
+    def __add__(self, other):
+        other = other if isinstance(other, Node) else Node(other)
+        return Node(self.data + other.data, (self, other), (1.0, 1.0))
+    def __mul__(self, other):
+        other = other if isinstance(other, Node) else Node(other)
+        return Node(self.data * other.data, (self, other), (other.data, self.data))
+    __radd__, __rmul__ = __add__, __mul__
+    def backward(self):
+        order, seen = [], set()
+        def visit(node):
+            if node not in seen:
+                seen.add(node)
+                for child in node._children:
+                    visit(child)
+                order.append(node)
+        visit(self)
+        self.grad = 1.0
+        for node in reversed(order):
+            for child, grad in zip(node._children, node._grads):
+                child.grad += grad * node.grad
+'''
+_PRELUDE = f"""\
+import collections, contextlib, copy, abc, dataclasses, enum, functools, gc, itertools, math, operator, os, pickle
+import sys, threading, types, typing, weakref
+import mgjit
+from mgjit import Value, nn
+compile = mgjit.compile
+w = Value(2.0)
+def P(ps): return [(p.data, p.grad) for p in ps]
+{_NODE}"""
+#: How `make(data)` makes a parameter.
+KINDS = {
+    "imported": f"open('nodes.py', 'w').write({_NODE!r})\nimport nodes\nmake = nodes.Node\n",
+    "exec": f"space = {{'__name__': 'made'}}\nexec({_NODE!r}, space)\nmake = space['Node']\n",
+    "Value": "make = Value\n",
+    "derived": "class Weight(Value):\n    def __init__(self, data):\n        super().__init__(data)\n"
+    "        self.name = 'w'\nmake = Weight\n",
+    "dataclass": _NODE.replace("class Node:", "@dataclasses.dataclass(eq=False)\nclass Node:")
+    .replace("    def __init__(self, data, children=(), grads=()):\n", "")
+    .replace(
+        "        self.data, self.grad, self._children, self._grads = data, 0.0, children, grads\n",
+        "    data: float\n    _children: tuple = ()\n    _grads: tuple = ()\n    grad: float = 0.0\n",
+    )
+    + "make = Node\n",
+}
+_PLACE = """\
+def params(n): return [make(0.25 * i + 0.125) for i in range(n)]
+{setup}
+@mgjit.compile
+def step(x, lr):
+    loss = make(0.5)
+    for i, p in enumerate({reach}): loss = loss + p * p * (x + i)
+    for p in {reach}: p.grad = 0.0
+    loss.backward()
+    for p in {reach}: p.data -= lr * p.grad
+    return loss
+for call in range(8):
+    check(step(1.0 + call, 0.01), P({reach}))
+    if call == 3: {change}
+    if call == 5: [p for p in {reach}][0].data = 3.5
+"""
+
+
+def situations(name: str) -> Iterator[tuple[str, str, str]]:
+    """The situations of a file: name, script, and the outcome that is expected: `#### name -> outcome`."""
+    parts = re.split(r"^#### *(.*)$", (FOLDER / name).read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    for title, text in zip(parts[::2], parts[1::2]):
+        title, _, expected = title.partition(" -> ")
+        reach = re.search(r"^reach: (.*)$", text, re.MULTILINE)
+        change = re.search(r"^change: (.*)$", text, re.MULTILINE)
+        if reach is None or change is None:
+            yield title, text, expected or "right"
+            continue
+        setup = re.sub(r"^(reach|change): .*\n", "", text, flags=re.MULTILINE)
+        script = _PLACE.format(setup=setup, reach=reach[1], change=change[1])
+        for kind, code in KINDS.items():
+            yield f"{title}, {kind}", code + script, expected or "right"
+
+
+def verdict(script: str) -> str:
+    """What comes of a situation."""
+    plain, compiled = (_played(script, is_plain) for is_plain in (True, False))
+    if compiled["left"]:
+        return f"left behind in {compiled['left']}"
+    if compiled["error"].startswith("mgjit."):
+        is_same = compiled["seen"] == plain["seen"][: len(compiled["seen"])]
+        return re.split(r"[.:]", compiled["error"])[2] if is_same else "other numbers before an error"
+    if compiled["error"] != plain["error"]:
+        return f"{compiled['error']} instead of {plain['error'] or 'no error'}"
+    if compiled["seen"] == plain["seen"]:
+        return "right"
+    found = [k for k, (one, other) in enumerate(zip(plain["seen"], compiled["seen"])) if one != other]
+    return f"other numbers at check {found[0] if found else 'in all'}"
+
+
+def _played(script: str, is_plain: bool) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        child = os.fork()
+        if not child:
+            try:
+                os.chdir(folder)
+                os.environ["MGJIT_DISABLE"] = str(int(is_plain))
+                Path("found.json").write_text(json.dumps(_observed(script)), encoding="utf-8")
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        found: dict[str, Any] = json.loads((Path(folder) / "found.json").read_text(encoding="utf-8"))
+        return found
+
+
+def _observed(script: str) -> dict[str, Any]:
+    seen: list[Any] = []
+    module = types.ModuleType("user")
+    sys.modules["user"] = module
+    sys.path.insert(0, os.getcwd())
+    module.__dict__.update(check=lambda *things: seen.extend(_bits(thing) for thing in things), __file__="user.py")
+    text, error = _PRELUDE + script, ""
+    Path("user.py").write_text(text, encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            exec(compile(text, os.path.abspath("user.py"), "exec"), vars(module))
+        except Exception as problem:
+            error = f"{type(problem).__module__}.{type(problem).__name__}: {problem}"
+    return {"seen": seen, "error": error, "left": _left_behind(vars(module))}
+
+
+def _bits(thing: Any) -> Any:
+    """What can be observed of a thing, so that two are equal if and only if their bits are."""
+    import mgjit
+
+    if isinstance(thing, mgjit.Value) or (type(thing).__name__ in ("Node", "Weight") and hasattr(thing, "data")):
+        return _bits(thing.data)
+    if isinstance(thing, float):
+        return "nan" if thing != thing else thing.hex()
+    if isinstance(thing, (list, tuple)):
+        return [type(thing).__name__, *map(_bits, thing)]
+    if isinstance(thing, dict):
+        return [type(thing).__name__, *([repr(name), _bits(content)] for name, content in thing.items())]
+    return [type(thing).__name__, repr(thing)]
+
+
+def _left_behind(variables: dict[str, Any]) -> str:
+    """Where an object of a trace is, among all that a program can reach from its variables; empty if nowhere."""
+    from mgjit.record.leaks import is_traced
+
+    seen: set[int] = set()
+    pending: list[tuple[Any, str]] = [(thing, name) for name, thing in variables.items()]
+    while pending:
+        thing, path = pending.pop()
+        if is_traced(thing):
+            return path
+        is_atom = isinstance(thing, (types.ModuleType, types.CodeType, types.FrameType, str, bytes, int, float))
+        kind = thing if isinstance(thing, type) else type(thing)
+        if is_atom or id(thing) in seen or kind.__module__.partition(".")[0] == "mgjit":
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, type) and thing.__module__ not in ("user", "nodes", "made"):
+            continue
+        inside = thing.items() if type(thing) is dict else enumerate(gc.get_referents(thing))
+        pending += [(part, f"{path}[{name!r:.30}]") for name, part in inside if part is not sys.modules]
+    return ""
