@@ -95,8 +95,8 @@ for call in range(8):
 def situations(name: str) -> Iterator[tuple[str, str, str]]:
     """The situations of a file: name, script, and the outcome that is expected: `#### name -> outcome`."""
     parts = re.split(r"^#### *(.*)$", (FOLDER / name).read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
-    for title, text in zip(parts[::2], parts[1::2]):
-        title, _, expected = title.partition(" -> ")
+    for heading, text in zip(parts[::2], parts[1::2]):
+        title, _, expected = heading.partition(" -> ")
         reach = re.search(r"^reach: (.*)$", text, re.MULTILINE)
         change = re.search(r"^change: (.*)$", text, re.MULTILINE)
         if reach is None or change is None:
@@ -152,7 +152,7 @@ def _observed(script: str) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            exec(compile(text, os.path.abspath("user.py"), "exec"), vars(module))
+            exec(compile(text, os.path.abspath("user.py"), "exec"), vars(module))  # noqa: S102 - scripts of this folder
         except Exception as problem:
             error = f"{type(problem).__module__}.{type(problem).__name__}: {problem}"
     return {"seen": seen, "error": error, "left": _left_behind(vars(module))}
