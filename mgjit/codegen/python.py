@@ -13,7 +13,7 @@ from typing import Any, Callable
 
 from ..engine import arithmetic
 from ..engine.library import FUNCTIONS as LIBRARY
-from ..engine.library import library_function
+from ..engine.library import is_available, library_function
 from ..engine.precision import FLOAT64, float32
 from ..ir.operations import EXACT
 from ..ir.program import Array, Block, Loop, Program
@@ -49,7 +49,7 @@ def load_python(source: str) -> dict[str, Callable[[Any], None]]:
         name: getattr(arithmetic, name)
         for name in ("divide", "power", "power_of_float32", "exp", "log", "tanh", "sqrt", "maximum", "minimum")
     }
-    names.update({name: library_function(name) for name in LIBRARY})
+    names.update({name: library_function(name) for name in LIBRARY if is_available(name)})
     names["new_single"] = lambda: array("f", (0.0,))  # a new one per call, because threads may run the same code
     names["float32"] = float32
     names["infinity"] = float("inf")

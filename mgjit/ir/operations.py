@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 from ..engine import arithmetic
 from ..engine.library import FUNCTIONS as LIBRARY
-from ..engine.library import library_function
+from ..engine.library import is_available, library_function
 from ..engine.precision import FLOAT64, Precision
 
 
@@ -45,7 +45,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "select": _select,
     "link": _link,
     "link_divided": _link,
-    **{name: library_function(name) for name in LIBRARY},
+    **{name: library_function(name) for name in LIBRARY if is_available(name)},
 }
 
 #: Operations whose result is an operand, its negative, 0 or 1, so that there is nothing to round.
