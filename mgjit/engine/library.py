@@ -55,12 +55,12 @@ _WHOLE: dict[str, Callable[[float], float]] = {
 _COMPARED = 300
 
 
-@functools.cache
 def is_available(name: str) -> bool:
     """Whether this version of Python has a function: `exp2` and `cbrt` came with 3.11."""
     return name in _WHOLE or hasattr(math, name)
 
 
+@functools.cache
 def library_function(name: str) -> Callable[..., float]:
     """A function of the C library on plain numbers, which never raises."""
     if name in _WHOLE:
