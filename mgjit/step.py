@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar
 
 from . import settings
-from .call.columns import read_columns
+from .call.columns import bound_arguments, read_columns
 from .call.plan import bind
 from .call.results import collect_results
 from .call.rows import pack_rows
@@ -264,9 +264,10 @@ class CompiledStep(Generic[P, R]):
                     self._kernels.forget(kernel)
 
     def _run(self, arguments: Sequence[Any], report: Callable[[int], Any]) -> Any:
-        """Run one row as a separate call."""
+        """Run one row, which has an argument for each parameter, as a separate call."""
+        bound = bound_arguments(self._signature, arguments)
         try:
-            result = self._perform("step", arguments, {})
+            result = self._perform("step", bound.args, bound.kwargs)
         except PlainCall as plain:
             result = self._call_plain(plain, lambda: self._kernels.undecorated(arguments))
         report(1)

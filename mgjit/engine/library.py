@@ -10,7 +10,6 @@ Functions that CPython always implements itself (`hypot`, `gamma`, `lgamma`, `fs
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
 import random
@@ -91,6 +90,8 @@ def _whole(original: Callable[[float], float]) -> Callable[[float], float]:
 @functools.cache
 def is_exact(name: str) -> bool:
     """Whether the C library and the interpreter agree on a function, on many operands."""
+    import ctypes  # which PyPy takes long to load
+
     from ..toolchain.build import mapped_libm
 
     if not hasattr(math, name) and name not in _WHOLE:
