@@ -11,6 +11,7 @@ import contextlib
 import functools
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -340,6 +341,11 @@ def _product(items: Sequence[Any], *, start: Any = 1) -> Any:
     return start
 
 
+def _to_degrees(x: Any) -> Any:
+    """PyPy divides where CPython multiplies: the last bit is another one."""
+    return x / (math.pi / 180.0) if sys.implementation.name == "pypy" else x * (180.0 / math.pi)
+
+
 _MATHEMATICS: dict[str, Callable[..., Any]] = {
     "exp": lambda x: x.exp(),
     "log": _logarithm,
@@ -347,7 +353,7 @@ _MATHEMATICS: dict[str, Callable[..., Any]] = {
     "tanh": lambda x: x.tanh(),
     "fabs": lambda x: abs(to_float(x)),
     "pow": lambda x, y: to_float(x) ** to_float(y),
-    "degrees": lambda x: x * (180.0 / math.pi),
+    "degrees": _to_degrees,
     "radians": lambda x: x * (math.pi / 180.0),
     "isclose": _is_close,
     "isnan": lambda x: x != x,

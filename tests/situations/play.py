@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-_NODE = '''\
+_NODE = """\
 class Node:
     def __init__(self, data, children=(), grads=()):
         self.data, self.grad, self._children, self._grads = data, 0.0, children, grads
@@ -49,7 +49,7 @@ class Node:
         for node in reversed(order):
             for child, grad in zip(node._children, node._grads):
                 child.grad += grad * node.grad
-'''
+"""
 _PRELUDE = f"""\
 import collections, contextlib, copy, abc, dataclasses, enum, functools, gc, itertools, math, operator, os, pickle
 import sys, threading, types, typing, weakref
