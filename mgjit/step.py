@@ -14,6 +14,7 @@ import copy
 import functools
 import inspect
 import sys
+import threading
 import warnings
 from array import array
 from collections.abc import Sequence
@@ -356,9 +357,11 @@ class CompiledStep(Generic[P, R]):
             return method
         if is_tracing():  # which adds nothing to the user's objects
             return method
-        if entry in own:  # of the instance that this one is a copy of
-            own[entry] = method
-        return own.setdefault(entry, method)
+        with _KEEPING:
+            kept: Any = own.get(entry)
+            if kept is None or kept._function.__self__ is not instance:  # it is of the one that this is a copy of
+                own[entry] = kept = method
+        return kept
 
     def _entry(self, own: dict[Any, Any]) -> str:
         """The name under which an instance keeps its step; no attribute has a blank.
@@ -402,6 +405,8 @@ class CompiledStep(Generic[P, R]):
 
 #: Stands for the `__dict__` of an instance that has none.
 _NOTHING: dict[str, Any] = {}
+#: Held while a step is kept: of threads that ask at once, all get the same one.
+_KEEPING = threading.RLock()
 
 
 def _method_of(step: Any, instance: Any) -> Any:
