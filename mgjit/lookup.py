@@ -32,6 +32,17 @@ def variables(thing: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def module_of(thing: Any) -> str:
+    """The module that a class or function names, which may be anything at all in what other compilers have made."""
+    name = thing.__module__
+    return name if isinstance(name, str) else ""
+
+
+def package_of(thing: Any) -> str:
+    """The package of that module."""
+    return module_of(thing).partition(".")[0]
+
+
 def receiver(thing: Any) -> Any:
     """The object that a bound method (of Python or C) is bound to; None for anything else."""
     return thing.__self__ if issubclass(type(thing), _BOUND) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from mgjit.lookup import derived_unnoticed, entries, has, receiver, variables
+from mgjit.lookup import derived_unnoticed, entries, has, module_of, package_of, receiver, variables
 
 
 class Meta(type):
@@ -88,3 +88,14 @@ def test_03_the_users_code_hears_nothing_of_derived_classes() -> None:
         pass
 
     assert heard[3:] == ["Another", "another"]
+
+
+def test_06_what_a_class_names_its_module() -> None:
+    """Classes made by other compilers may name anything; Python's own name a text."""
+
+    class Odd:
+        __module__ = property(lambda self: "never")  # type: ignore[assignment]
+
+    assert (module_of(Odd), package_of(Odd)) == ("", "")
+    assert (module_of(Slotted), package_of(random.Random)) == (__name__, "random")
+    assert package_of(test_06_what_a_class_names_its_module) == __name__.partition(".")[0]

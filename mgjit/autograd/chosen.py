@@ -20,6 +20,7 @@ from typing import Any
 from ..errors import TraceError, user_location
 from ..lookup import has
 from ..record.leaks import is_traced_number
+from ..runtime.live import original_class
 from ..world.ownership import is_of_user
 from ..world.shapes import attributes
 from .chosen_rows import Row
@@ -78,7 +79,7 @@ class Gatherer:
                 return self._row(candidates, index)
         elif has(first, "_lifted"):  # Values of mgjit
             return index._take(candidates)
-        elif len(set(map(_original, kinds))) == 1 and is_of_user(type(first)):
+        elif len(set(map(original_class, kinds))) == 1 and is_of_user(type(first)):
             return self._object(candidates, index)
         raise TraceError(
             f"{user_location()}: which of {len(candidates)} objects is meant depends on a traced number, and they are "
@@ -97,7 +98,7 @@ class Gatherer:
         if known is None:
             self._allow(candidates)
             made: Any = object.__new__(
-                _gathered_class(_original(type(candidates[0])), attributes(_single(candidates)[0]))
+                _gathered_class(original_class(type(candidates[0])), attributes(_single(candidates)[0]))
             )
             object.__setattr__(made, "_mgjit_choice", (self, candidates, index))
             self._kept.append(candidates)
@@ -108,7 +109,7 @@ class Gatherer:
         """Objects can be gathered that are from before the trace, in no graph, or of one that is understood."""
         if all(map(self.is_known, _single(candidates))) or _differ_in_numbers(candidates):
             return
-        kind = _original(type(candidates[0]))
+        kind = original_class(type(candidates[0]))
         if any(map(is_gathered, candidates)):
             raise TraceError(
                 f"{user_location()}: a traced index chooses among nodes of a graph ({kind.__name__}) that another one "
@@ -198,10 +199,6 @@ def _is_like(a: Any, b: Any) -> bool:
 
 def _is_number(content: Any) -> bool:
     return is_traced_number(content) or isinstance(content, (int, float))
-
-
-def _original(kind: type) -> type:
-    return getattr(kind, "_mgjit_original", kind)
 
 
 def _single(candidates: list[Any]) -> list[Any]:

@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import math
 import sys
+from typing import Any
+
+_IS_PYPY = sys.implementation.name == "pypy"
 
 #: PyPy computes `x ** 2.0` as `x * x`; CPython calls the C library's `pow`, which rarely differs in the last bit.
 #: Compiled code does what the interpreter does that it runs under.
-SQUARE_IS_PRODUCT = sys.implementation.name == "pypy"
+SQUARE_IS_PRODUCT = _IS_PYPY
 
 _INFINITY = math.inf
+
+
+def to_degrees(x: Any) -> Any:
+    """`math.degrees` of any kind of number: PyPy divides where CPython multiplies, and the last bit is another one."""
+    return x / (math.pi / 180.0) if _IS_PYPY else x * (180.0 / math.pi)
 
 
 def divide(x: float, y: float) -> float:

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from ..errors import user_location
+from ..lookup import package_of
 from ..record import opcodes as ops
 from ..record.leaks import PlainCall, Symbol
 from ..record.progress import current_recorder
@@ -120,4 +121,4 @@ def _flat(kind: Any) -> tuple[Any, ...]:
 
 
 def _is_ours(error: BaseException) -> bool:
-    return type(error).__module__.partition(".")[0] == "mgjit"
+    return package_of(type(error)) == "mgjit"

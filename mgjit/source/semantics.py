@@ -11,14 +11,16 @@ import contextlib
 import functools
 import math
 import operator
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from ..engine.arithmetic import to_degrees
 from ..engine.library import FUNCTIONS as LIBRARY
 from ..errors import TraceError, user_location
+from ..lookup import package_of
 from ..record.leaks import TracedView, is_traced, is_traced_number
+from ..runtime.live import original_class
 from ..world.ownership import is_of_user
 from . import impure
 from .handlers import Attempt, Suppressing
@@ -157,7 +159,7 @@ def _fixed(container: Any, index: Any) -> Any:
 
     numpy asks an index for its number itself, but takes an exception as the answer that there is none.
     """
-    if type(container).__module__.partition(".")[0] != "numpy":
+    if package_of(type(container)) != "numpy":
         return index
     if type(index) is tuple:
         return tuple(_fixed(container, part) for part in index)
@@ -275,7 +277,7 @@ def type_of(thing: Any) -> Any:
     """`type(x)`."""
     if is_traced(thing):
         return thing.__class__
-    return getattr(type(thing), "_mgjit_original", type(thing))  # of parameters that live in a kernel's memory
+    return original_class(type(thing))  # of parameters that live in a kernel's memory
 
 
 def _has_traced(argument: Any) -> bool:
@@ -341,11 +343,6 @@ def _product(items: Sequence[Any], *, start: Any = 1) -> Any:
     return start
 
 
-def _to_degrees(x: Any) -> Any:
-    """PyPy divides where CPython multiplies: the last bit is another one."""
-    return x / (math.pi / 180.0) if sys.implementation.name == "pypy" else x * (180.0 / math.pi)
-
-
 _MATHEMATICS: dict[str, Callable[..., Any]] = {
     "exp": lambda x: x.exp(),
     "log": _logarithm,
@@ -353,7 +350,7 @@ _MATHEMATICS: dict[str, Callable[..., Any]] = {
     "tanh": lambda x: x.tanh(),
     "fabs": lambda x: abs(to_float(x)),
     "pow": lambda x, y: to_float(x) ** to_float(y),
-    "degrees": _to_degrees,
+    "degrees": to_degrees,
     "radians": lambda x: x * (math.pi / 180.0),
     "isclose": _is_close,
     "isnan": lambda x: x != x,

@@ -21,6 +21,7 @@ from types import CellType, FrameType, FunctionType
 from typing import Any
 
 from ..errors import LeakError
+from ..lookup import package_of
 from ..runtime.ffi import PYPY
 
 
@@ -109,5 +110,4 @@ def _take_out_of_list(parts: list[Any], thing: Any, number: Any) -> None:
 
 def _is_ours(holder: Any) -> bool:
     """Whether something belongs to the recording itself."""
-    module: Any = holder.__module__ if isinstance(holder, FunctionType) else type(holder).__module__
-    return isinstance(module, str) and module.partition(".")[0] == "mgjit"
+    return package_of(holder if isinstance(holder, FunctionType) else type(holder)) == "mgjit"

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 from ..engine.value import Value
 from ..lookup import has
-from ..world.shapes import attributes
-from .holders import ATOMS, MISSING, Holder
+from ..runtime.live import original_class
+from ..world.shapes import MISSING, attributes
+from .holders import ATOMS, Holder
 
 
 class Difference(NamedTuple):
@@ -118,7 +119,7 @@ def _outline(thing: Any) -> Any:
 
 
 def _kind(thing: Any) -> type:
-    return getattr(type(thing), "_mgjit_original", type(thing))
+    return original_class(type(thing))
 
 
 def _atom(thing: Any) -> Any:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -49,7 +50,7 @@ class Seen:
             return self._given[id(result)][0]
         parts = result.values() if type(result) is dict else result if isinstance(result, (list, tuple)) else ()
         found = list(map(self.as_given, parts))
-        if all(map(_is, parts, found)):
+        if all(map(operator.is_, parts, found)):
             return result
         if type(result) is dict:
             return dict(zip(result, found))
@@ -81,15 +82,11 @@ class Seen:
 
     def _rebuilt(self, given: Any, parts: Iterable[Any], make: Callable[[list[Any]], Any]) -> Any:
         own, parts = given.values() if isinstance(given, dict) else given, list(parts)
-        return given if all(map(_is, own, parts)) else self._instead_of(given, make(parts))
+        return given if all(map(operator.is_, own, parts)) else self._instead_of(given, make(parts))
 
     def _instead_of(self, given: Any, seen: Any) -> Any:
         self._given[id(seen)] = given, seen
         return seen
-
-
-def _is(one: Any, other: Any) -> bool:
-    return one is other
 
 
 def as_returned(result: Any) -> Any:

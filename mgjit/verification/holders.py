@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..call.inputs import ELEMENT_FORMATS
 from ..draws.plan import restore_state, state_of
 from ..engine.value import Value
 from ..runtime.buffers import ParameterStorage
+from ..world.shapes import MISSING
 
 #: Types that hold nothing else, and can be compared directly.
 ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None)})
-#: The formats of buffers whose elements are plain numbers.
-_FORMATS = frozenset("bBhHiIlLqQfd?")
-#: Stands for an entry that does not exist.
-MISSING = object()
 #: The path to a thing: the path to where it was found, and its name there.
 Path = tuple[Any, str]
 
@@ -64,7 +63,7 @@ class Elements(Holder):
 
     def write(self, contents: Any) -> None:
         now = self.read()
-        if len(now) == len(contents) and all(map(_is, now, contents)):
+        if len(now) == len(contents) and all(map(operator.is_, now, contents)):
             return
         if isinstance(self.thing, list):
             list.__setitem__(self.thing, slice(None), contents)
@@ -229,7 +228,9 @@ class Buffer(Holder):
     def is_possible(thing: Any) -> bool:
         """Whether a buffer holds plain numbers and can be written."""
         with memoryview(thing) as view:
-            return not view.readonly and view.format in _FORMATS and (view.c_contiguous or hasattr(thing, "dtype"))
+            return (
+                not view.readonly and view.format in ELEMENT_FORMATS and (view.c_contiguous or hasattr(thing, "dtype"))
+            )
 
     def entries(self, contents: Any) -> Mapping[Any, Any]:
         with memoryview(self.thing) as view:
@@ -300,7 +301,7 @@ class Copy(Holder):
 
     def write(self, contents: Any) -> None:
         content, numbers = contents
-        if type(content) is list and not (len(content) == len(numbers) and all(map(_is, content, numbers))):
+        if type(content) is list and not (len(content) == len(numbers) and all(map(operator.is_, content, numbers))):
             content[:] = numbers
         if self.thing.read() is not content:
             self.thing.write(content)
@@ -338,7 +339,3 @@ def _content(member: Any, thing: Any) -> Any:
         return member.__get__(thing)
     except AttributeError:
         return MISSING
-
-
-def _is(one: Any, other: Any) -> bool:
-    return one is other

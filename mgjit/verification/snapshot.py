@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 from ..engine.nn import Module
 from ..engine.state import State
 from ..engine.value import Value
-from ..lookup import receiver
+from ..lookup import package_of, receiver
 from ..runtime.buffers import ParameterStorage
-from ..runtime.live import Home
+from ..runtime.live import Home, original_class
 from ..world.code import codes
 from ..world.ownership import is_module_of_user, is_of_user
 from .holders import (
@@ -203,7 +203,7 @@ class Snapshot:
 
     def _function(self, function: FunctionType, path: Path) -> Found:
         code = getattr(function, "__code__", None)
-        if not hasattr(code, "co_names") or (function.__module__ or "").partition(".")[0] == "mgjit":
+        if not hasattr(code, "co_names") or package_of(function) == "mgjit":
             return
         if hasattr(function, "__wrapped__"):
             yield function.__wrapped__, ""
@@ -228,7 +228,7 @@ class Snapshot:
             yield from self._held(Names(namespace, (None, prefix), names))
 
     def _class(self, cls: type, path: Path) -> Found:
-        original = getattr(cls, "_mgjit_original", cls)
+        original = original_class(cls)
         for base in original.__mro__:
             if self._is_of_user(base):
                 self.classes.add(base)
@@ -304,7 +304,7 @@ class Snapshot:
     def _is_of_user(self, kind: type) -> bool:
         known = self._are_of_user.get(kind)
         if known is None:
-            known = self._are_of_user[kind] = is_of_user(getattr(kind, "_mgjit_original", kind))
+            known = self._are_of_user[kind] = is_of_user(original_class(kind))
         return known
 
 

@@ -22,10 +22,9 @@ from ..engine.nn import Module
 from ..runtime.live import Field, entry_of, original_class, raw_attributes
 from ..runtime.live import slot as member_of
 from .code import SEARCHING
-from .ownership import is_module_of_user, is_of_user
+from .ownership import is_module_of_user, is_of_user, library_bases
 from .places import Attribute, ClassAttribute, Element, Entry, FunctionDefaults, Place, Root, Variable
 from .shapes import (
-    HEAP_TYPE,
     MISSING,
     Shape,
     buffer_bytes,
@@ -319,10 +318,7 @@ _entry_field = functools.lru_cache(maxsize=8192)(entry_of)
 @for_each_class
 def has_library_base(kind: Any) -> bool:
     """Whether a class of the user's is derived from one of a library, written in Python, that has attributes."""
-    return any(
-        base.__flags__ & HEAP_TYPE and not is_of_user(base) and base.__module__ not in _WITHOUT_ATTRIBUTES
-        for base in original_class(kind).__mro__
-    )
+    return any(base.__module__ not in _WITHOUT_ATTRIBUTES for base in library_bases(original_class(kind)))
 
 
 #: Modules with base classes that read no attributes.

@@ -102,6 +102,11 @@ def is_in_library(filename: str) -> bool:
 # ---- 1: functions ---------------------------------------------------------------------------------------------
 
 
+def library_bases(kind: type) -> Iterator[type]:
+    """The classes among the bases of a class that a library has made when it was imported."""
+    return (base for base in kind.__mro__ if base.__flags__ & _HEAP_TYPE and not is_of_user(base))
+
+
 def _owner(function: FunctionType) -> bool | None:
     """Whether a function is the user's; None when nothing says so but the module that its code was generated for."""
     code, names = function.__code__, function.__globals__

@@ -51,7 +51,6 @@ _ATOMS = frozenset({
 })  # fmt: skip
 MISSING: Any = object()
 #: The flag of classes that are made by a class statement, or look like it.
-HEAP_TYPE = 1 << 9
 
 Contents = Iterable[tuple[Place, Any]]
 

@@ -12,6 +12,7 @@ Which of the places hold numbers that the step may change is decided by roles.py
 
 from __future__ import annotations
 
+import builtins
 import operator
 import random
 import re
@@ -22,14 +23,13 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ..engine.nn import Module
-from ..lookup import is_bound_draw
+from ..lookup import is_bound_draw, module_of, package_of
 from ..runtime.live import raw_attributes
 from .before import Before, Group, is_user_kind, named_by_user
 from .code import COMPUTED, captured, read
-from .ownership import is_module_of_python, is_of_user
+from .ownership import is_module_of_python, is_of_user, library_bases
 from .places import Attribute, ClassAttribute, Element, Entry, Place, Root, Variable
 from .shapes import (
-    HEAP_TYPE,
     MISSING,
     OPAQUE,
     PROXIES,
@@ -87,7 +87,7 @@ class Survey:
         self.generators: list[Any] = []
         self.iterators: list[tuple[Place, Any]] = []
         self.buffers: list[tuple[Any, Place]] = []
-        self.known: set[int] = set()
+        self.known: set[int] = {id(vars(builtins))}  # in which Python's own names lie; the guard looks after those
         self.shared: set[int] = set()
         self.names: dict[str, None] = dict.fromkeys(("__call__",))
         self.modules: dict[int, dict[str, Any]] = {}
@@ -254,7 +254,7 @@ class Survey:
                 self._kept.append(thing)
                 return  # what it holds is its state
         if shape is OPAQUE and _is_outside(kind):
-            if _is_ours(kind):
+            if package_of(kind) == "mgjit":
                 self._see_step(place, raw_attributes(thing) or {})
             return
         self.known.add(id(thing))
@@ -344,12 +344,7 @@ class Survey:
 @for_each_class
 def _is_outside(kind: Any) -> bool:
     """Whether objects of a class of a library are not looked into."""
-    module = kind.__module__ if isinstance(kind.__module__, str) else ""
-    return not is_user_kind(kind) and module.partition(".")[0] in _OUTSIDE
-
-
-def _is_ours(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] == "mgjit"
+    return not is_user_kind(kind) and package_of(kind) in _OUTSIDE
 
 
 @for_each_class
@@ -357,10 +352,7 @@ def _is_called_by_library(kind: Any) -> bool:
     """Whether a class may be read by a base or metaclass that is not the user's, under names of its own."""
     if type(kind) not in (type, ABCMeta) and not is_of_user(type(kind)):  # such as that of enums
         return True
-    return any(
-        base.__flags__ & HEAP_TYPE and not is_of_user(base) and base.__module__ not in _CALLING_NOTHING
-        for base in kind.__mro__
-    )
+    return any(base.__module__ not in _CALLING_NOTHING for base in library_bases(kind))
 
 
 #: Modules with bases that call no method of a derived class by a name of their own.
@@ -377,7 +369,7 @@ _METHODS = (FunctionType, staticmethod, classmethod, property)
 
 def _is_generator(kind: type) -> bool:
     """Whether objects of a class draw random numbers."""
-    return issubclass(kind, random.Random) or (kind.__module__ or "").startswith("numpy.random")
+    return issubclass(kind, random.Random) or module_of(kind).startswith("numpy.random")
 
 
 def is_writable(place: Place) -> bool:

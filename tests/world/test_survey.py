@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import collections
 import gc
 import random
@@ -168,3 +169,15 @@ def test_05_long_lists_of_numbers_are_not_walked_into() -> None:
     survey = Survey(lambda x: x * len(numbers))
     assert survey.knows(numbers)
     assert not any(survey.knows(number) for number in numbers)
+
+
+def test_06_the_names_of_python_itself_are_no_data() -> None:
+    """A namespace that is used as a dict names them, too; `sum` is another function while a trace is made."""
+    space: dict[str, Any] = {"w": [1.0]}
+    exec("def step(x): return x * names['w'][0]", space)  # noqa: S102 - code of this file
+    space["names"] = space
+    assert "__builtins__" in space
+    survey = Survey(space["step"])
+    held = [thing for _, thing, _, _ in survey.containers()]
+    assert any(thing is space for thing in held)
+    assert not any(thing is vars(builtins) for thing in held)
