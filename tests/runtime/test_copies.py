@@ -135,7 +135,7 @@ def test_03_changes_between_calls(change: Callable[[Any], Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (lambda m: m.long.__setitem__(5, "a"), TypeError, "can't multiply sequence by non-int of type 'float'"),
+        (lambda m: m.long.__setitem__(5, "a"), TypeError, "can't multiply sequence|unsupported operand type"),  # PyPy
         (lambda m: setattr(m, "rate", None), TypeError, "unsupported operand type"),
     ],
 )

@@ -168,10 +168,10 @@ def test_06_code_of_other_packages() -> None:
 
 
 def test_07_no_class_stops_the_question() -> None:
-    """Every class and function of this process."""
-    for thing in gc.get_objects():
-        if isinstance(thing, (type, types.FunctionType)):  # `list[int]` as well, before Python 3.11
-            assert is_of_user(thing) in (True, False)
+    """Classes and functions of this process, a few thousand of all that there are."""
+    found = [thing for thing in gc.get_objects() if isinstance(thing, (type, types.FunctionType))]
+    for thing in found[:: 1 + len(found) // 5_000]:  # `list[int]` is among them, before Python 3.11
+        assert is_of_user(thing) in (True, False)
 
 
 def test_08_steps_with_numpy_in_reach() -> None:
