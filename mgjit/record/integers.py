@@ -11,8 +11,9 @@ Python's ints are unbounded; float64 holds all ints only up to 2**53.  So the re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Union
 
 from ..engine.precision import FLOAT64
 from . import opcodes as ops
@@ -24,6 +25,9 @@ _COMPARISONS = frozenset(code | ops.NUMBER for code in (ops.LESS, ops.LESS_EQUAL
 _ROUNDED = frozenset(ops.LIBRARY_CODES[name] for name in ("floor", "ceil", "trunc", "rint"))
 #: How many bisection steps the search for the limit takes.
 _HALVINGS = 6
+
+#: A bound, or how one follows from the limit and other formulas, and the numbers of those.
+_Formula = tuple[Union[int, Callable[..., int]], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -66,39 +70,49 @@ def integer_limit(recorder: Recorder, bound_of_leaf: Callable[[int], int | None]
         for _ in range(_HALVINGS):
             middle = (limit + too_large) // 2
             limit, too_large = (middle, too_large) if fits(middle) else (limit, middle)
-    assigned = bounds.assigned()
-    growth = max((bounds.of(limit)[operand] - limit for operand in assigned), default=0)
-    least = max((bounds.of(0)[operand] for operand in assigned), default=0)
+    growth = max((bound - limit for bound in bounds.assigned(limit)), default=0)
+    least = max(bounds.assigned(0), default=0)
     return IntegerLimit(limit, frozenset(bounds.leaves), max(growth, 0), least)
 
 
 class _Bounds:
-    """The bounds of the results, for a limit."""
+    """The bounds of the results, for a limit.
+
+    Results that are computed in the same way have the same bound, and steps compute many of those (`step + 1` for each
+    parameter): each way is a formula, an operation and the numbers of the formulas that it takes.
+    """
 
     def __init__(self, recorder: Recorder, bound_of_leaf: Callable[[int], int | None]) -> None:
         self._recorder, self._bound_of_leaf = recorder, bound_of_leaf
-        self._results = sorted(set(recorder.integer_results))
-        self._known: dict[int, Mapping[int, int]] = {}
+        self._numbers: dict[_Formula, int] = {}
+        self._number_of: dict[int, int] = {}  # by operand, results first to last
+        self._known: dict[int, list[int]] = {}
         self.leaves: set[int] = set()
+        for result in sorted(set(recorder.integer_results)):
+            self._number_of[result] = self._result(result)
+        self._results = set(self._number_of.values())
+        self._assigned = {self._operand(operand) for operand in self._operands_assigned()}
 
     def largest(self, limit: int) -> int:
-        """The largest bound of any result."""
-        return max(self.of(limit).values(), default=0)
+        """The largest bound of any result, or of what is assigned to leaves to which the limit applies."""
+        bounds = self._of(limit)
+        return max([bounds[number] for number in self._results | self._assigned], default=0)
 
-    def of(self, limit: int) -> Mapping[int, int]:
-        """The bounds, by operand."""
+    def assigned(self, limit: int) -> list[int]:
+        """The bounds of what is assigned to leaves to which the limit applies."""
+        bounds = self._of(limit)
+        return [bounds[number] for number in self._assigned]
+
+    def _of(self, limit: int) -> list[int]:
+        """The bounds, by number of the formula."""
         known = self._known.get(limit)
         if known is None:
-            bounds: dict[int, int] = {}
-            for result in self._results:
-                bounds[result] = self._of_result(result, bounds, limit)
-            for operand in self.assigned():
-                bounds[operand] = self._of_operand(operand, bounds, limit)
-            known = self._known[limit] = bounds
+            known = self._known[limit] = []
+            for combine, parts in self._numbers:
+                known.append(combine(limit, *[known[part] for part in parts]) if callable(combine) else combine)
         return known
 
-    def assigned(self) -> list[int]:
-        """The operands that are assigned to leaves to which the limit applies."""
+    def _operands_assigned(self) -> list[int]:
         recorder = self._recorder
         return [
             recorder.b[position]
@@ -106,41 +120,64 @@ class _Bounds:
             if target in self.leaves and ops.leaf_kind(target) == ops.STATE
         ]
 
-    def _of_result(self, result: int, bounds: dict[int, int], limit: int) -> int:
+    def _formula(self, combine: int | Callable[..., int], *parts: int) -> int:
+        return self._numbers.setdefault((combine, parts), len(self._numbers))
+
+    def _result(self, result: int) -> int:
         if result < 0:
-            return self._of_operand(result, bounds, limit)
+            return self._operand(result)
         recorder = self._recorder
         code = recorder.op[result] & ~ops.NUMBER
         if code >= ops.TAKE:
             layout = recorder.layouts[code - ops.TAKE]
             elements = [recorder.a[result] - layout.stride * k for k in range(layout.count)]
-            return max(self._of_operand(element, bounds, limit) for element in elements)
+            return self._formula(_largest, *map(self._operand, elements))
         if code in _ROUNDED:
-            return EXACT
-        a = self._of_operand(recorder.a[result], bounds, limit)
-        b = self._of_operand(recorder.b[result], bounds, limit) if recorder.b[result] != ops.NO_OPERAND else 0
+            return self._formula(EXACT)
+        a = self._operand(recorder.a[result])
+        b = self._operand(recorder.b[result]) if recorder.b[result] != ops.NO_OPERAND else self._formula(0)
         if code in (ops.ADD, ops.SUBTRACT):
-            return a + b
+            return self._formula(_sum, a, b)
         if code == ops.LIBRARY_CODES["fmod"]:
             return b
-        return a * b if code == ops.MULTIPLY else max(a, b)
+        return self._formula(_product if code == ops.MULTIPLY else _largest, a, b)
 
-    def _of_operand(self, operand: int, bounds: dict[int, int], limit: int) -> int:
+    def _operand(self, operand: int) -> int:
+        known = self._number_of.get(operand)
+        if known is None:
+            known = self._number_of[operand] = self._other(operand)
+        return known
+
+    def _other(self, operand: int) -> int:
+        """The formula of an operand that is no result."""
         recorder = self._recorder
-        known = bounds.get(operand)
-        if known is not None:
-            return known
         among = recorder.known_integers.get(operand)
         if among is not None:
-            return max(abs(among[0]), abs(among[-1])) if len(among) else 0
+            return self._formula(max(abs(among[0]), abs(among[-1])) if len(among) else 0)
         if operand >= 0:  # what is no int here is none when the step runs, if the result is one
-            return 1 if recorder.op[operand] in _COMPARISONS else 0
+            return self._formula(1 if recorder.op[operand] in _COMPARISONS else 0)
         if ops.leaf_kind(operand) == ops.CONSTANT:
             number = abs(recorder.constants[ops.leaf_index(operand)])
-            return int(number) if number - number == 0.0 else 0
+            return self._formula(int(number) if number - number == 0.0 else 0)
         operand = recorder.read_at_last(operand)
         of_leaf = self._bound_of_leaf(operand)
         if of_leaf is not None:
-            return of_leaf
+            return self._formula(of_leaf)
         self.leaves.add(operand)
-        return limit
+        return self._formula(_limit)
+
+
+def _limit(limit: int) -> int:
+    return limit
+
+
+def _sum(_: int, a: int, b: int) -> int:
+    return a + b
+
+
+def _product(_: int, a: int, b: int) -> int:
+    return a * b
+
+
+def _largest(_: int, *parts: int) -> int:
+    return max(parts)

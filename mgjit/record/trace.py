@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +45,8 @@ BOUND_BASE = 1 << 25
 #: Only until the trace is finished: the kind of operands that become copies.
 LATE = 31
 assert LATE << 26 | INDEX_MASK < 1 << 31
+#: The operands of that kind are this one and those below.
+_FIRST_LATE = leaf(LATE, 0)
 #: How many unused indices between parameters are tolerated as holes in the storage.
 _TOLERATED_HOLES = 1000
 
@@ -121,11 +125,11 @@ class Finishing:
             places[source] = place
 
         def moved(column: array[int]) -> array[int]:
-            found = [column[source] for source in sources]
+            found = map(column.__getitem__, sources)
             return array("i", [places[operand] if operand >= 0 else operand for operand in found])
 
         self._adjoint_reads = [(places[record], at) for record, at in self._adjoint_reads]
-        return array("i", [op[source] for source in sources]), moved(a), moved(b), c if c is None else moved(c)
+        return array("i", map(op.__getitem__, sources)), moved(a), moved(b), c if c is None else moved(c)
 
     def _without_holes(
         self, a: array[int], b: array[int], c: array[int] | None
@@ -154,36 +158,41 @@ class Finishing:
         places = sorted({(position, operand) for position, (operand, _) in zip(next_write, self._late)})
         cuts = [position for position, _ in places]
         new_position = {place: place[0] + number for number, place in enumerate(places)}
+        copies = [new_position[position, operand] for position, (operand, _) in zip(next_write, self._late)]
+        ends = [*cuts, len(op)]
+        moved = list(range(ends[0]))  # by position
+        for number, (cut, end) in enumerate(zip(cuts, ends[1:]), 1):
+            moved += range(cut + number, end + number)
 
-        def moved(operand: int) -> int:
-            if operand >= 0:
-                return operand + bisect_left(cuts, operand + 1)
-            if leaf_kind(operand) == LATE:
-                number = leaf_index(operand)
-                return new_position[next_write[number], self._late[number][0]]
-            return operand
+        def operands(column: array[int]) -> array[int]:
+            return array("i", [
+                moved[x] if x >= 0 else x if x > _FIRST_LATE else copies[leaf_index(x)] for x in column
+            ])  # fmt: skip
 
-        columns: list[list[int]] = [[], [], [], []]
-        sources = [op, a, b, c if c is not None else array("i", [NO_OPERAND]) * len(a)]
-        pending = 0
-        for position in range(len(op)):
-            while pending < len(places) and places[pending][0] == position:
-                for column, item in zip(columns, (COPY | NUMBER, places[pending][1], NO_OPERAND, NO_OPERAND)):
-                    column.append(item)
-                pending += 1
-            columns[0].append(op[position])
-            for column, source in zip(columns[1:], sources[1:]):
-                column.append(moved(source[position]))
-        self._adjoint_reads = [(moved(r), at + bisect_left(cuts, at + 1)) for r, at in self._adjoint_reads]
-        done = [array("i", column) for column in columns]
-        return done[0], done[1], done[2], done[3] if c is not None else None
+        def with_copies(column: array[int], inserted: Iterable[int]) -> array[int]:
+            found = column[: ends[0]]
+            for item, cut, end in zip(inserted, cuts, ends[1:]):
+                found.append(item)
+                found += column[cut:end]
+            return found
+
+        self._adjoint_reads = [
+            (moved[r] if r >= 0 else r, at + bisect_left(cuts, at + 1)) for r, at in self._adjoint_reads
+        ]
+        return (
+            with_copies(op, repeat(COPY | NUMBER)),
+            with_copies(operands(a), (operand for _, operand in places)),
+            with_copies(operands(b), repeat(NO_OPERAND)),
+            None if c is None else with_copies(operands(c), repeat(NO_OPERAND)),
+        )
 
     def _next_writes(self) -> list[int]:
         """For each late read, the first record after it that changes what is read."""
+        op, a = self._recorder.op, self._recorder.a
         positions: dict[int, list[int]] = {operand: [] for operand in (BACKWARD, *self._recorder.read_late())}
-        for position, code in enumerate(self._recorder.op):
-            written = self._recorder.a[position] if code == STORE else code
-            if code in (STORE, BACKWARD) and written in positions:
+        for position in [k for k, code in enumerate(op) if code == STORE or code == BACKWARD]:  # noqa: PLR1714
+            written = a[position] if op[position] == STORE else BACKWARD
+            if written in positions:
                 positions[written].append(position)
         found = []
         for operand, read_at in self._late:
