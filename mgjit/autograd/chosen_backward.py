@@ -18,6 +18,8 @@ choices no longer matter, the pass can be symbolic (autograd/symbolic.py): `back
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from ..errors import TraceError, user_location
@@ -43,7 +45,7 @@ def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> 
     """
     search = _searched(style, root)
     choosing = search.choosing()
-    edges = [edge for node in reversed(search.order) if id(node) not in choosing for edge in style.edges_of(node)]
+    edges = style.edges_of([node for node in reversed(search.order) if id(node) not in choosing])
     if not choosing:
         root.grad = 0
         return Flow(root, edges, seed=style.seed)
@@ -56,13 +58,15 @@ def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> 
 
 def _searched(style: GraphStyle, root: Any) -> _Search:
     search = _Search(style)
-    depth_first(root, style.operands_of, search.enter, search.order.append)
+    depth_first(root, search.operands_of, search.enter, search.order.append)
     return search
 
 
 class _Search:
     def __init__(self, style: GraphStyle) -> None:
         self._style = style
+        #: The operands of a node; empty for a leaf.
+        self.operands_of: Callable[[Any], Sequence[Any]] = attrgetter(style.operands)
         self.order: list[Any] = []
         #: For each conditional node, the traced test whether it is the chosen one, which was visited before.
         self.not_if: dict[int, Any] = {}
@@ -74,7 +78,7 @@ class _Search:
             self._entered.add(id(node))
             return True  # a leaf contributes nothing
         gatherer, candidates, index = choice_of(node)
-        if not self._style.operands_of(node):
+        if not self.operands_of(node):
             return True  # a parameter contributes nothing, so its order does not matter
         visited = [id(candidate) in self._entered for candidate in candidates]
         if all(visited) and not any(id(candidate) in self.not_if for candidate in candidates):
@@ -104,9 +108,8 @@ class _Search:
         """The nodes that are chosen, may be chosen, or depend on such nodes."""
         found: set[int] = set()
         for node in self.order:
-            operands = self._style.operands_of(node)
-            is_chosen = id(node) in self.not_if or (is_gathered(node) and operands)
-            if is_chosen or any(id(operand) in found for operand in operands):
+            operands = self.operands_of(node)
+            if not found.isdisjoint(map(id, operands)) or id(node) in self.not_if or (operands and is_gathered(node)):
                 found.add(id(node))
         return found
 
@@ -114,9 +117,11 @@ class _Search:
         """Raise NoFlow unless each gradient first receives all contributions that depend on choices."""
         later: set[int] = set()
         for node in reversed(self.order):
-            for operand in self._style.operands_of(node):
-                targets = map(id, choice_of(operand)[1] if is_gathered(operand) else [operand])
-                if id(node) not in choosing:
-                    later.update(targets)
-                elif not later.isdisjoint(targets):
-                    raise NoFlow("what a traced index has chosen adds to a gradient that others have added to before")
+            operands = self.operands_of(node)
+            targets = [id(operand) for operand in operands]
+            if any(map(is_gathered, operands)):
+                targets += [id(one) for operand in operands if is_gathered(operand) for one in choice_of(operand)[1]]
+            if id(node) not in choosing:
+                later.update(targets)
+            elif not later.isdisjoint(targets):
+                raise NoFlow("what a traced index has chosen adds to a gradient that others have added to before")

@@ -7,6 +7,7 @@ for `x ** n`, for example, `n * x ** (n - 1)` does, but `x ** n * n / x` does no
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..record import opcodes as ops
 from ..record.recorder import Recorder
@@ -18,6 +19,24 @@ _FIRST = frozenset({ops.POWER, ops.EXP, ops.LOG, ops.TANH, ops.NEGATE})
 _COMMUTATIVE = frozenset({ops.ADD, ops.MULTIPLY})
 
 
+class Edge:
+    """Where a gradient goes.
+
+    Attributes:
+        target: the node.
+        operand: its data.
+        factor: what the gradient is multiplied with or divided by.
+        divides: whether it is divided.
+        sender: the record that contributes it; None if the contribution is not needed.
+    """
+
+    __slots__ = ("divides", "factor", "operand", "sender", "target")
+
+    def __init__(self, target: Any, operand: int, factor: int, divides: bool) -> None:
+        self.target, self.operand, self.factor, self.divides = target, operand, factor, divides
+        self.sender: int | None = None
+
+
 class Derivatives:
     """Compares factors with derivatives, in one trace.
 
@@ -27,51 +46,67 @@ class Derivatives:
 
     def __init__(self, recorder: Recorder, crossed: set[int]) -> None:
         self._recorder, self._crossed = recorder, crossed
+        self._one = recorder.constant_before(1.0)
+        self._both = (recorder.a, recorder.b)
 
-    def columns(self, record: int, edges: Sequence[tuple[int, int, bool]]) -> list[list[int]] | None:
+    def columns(self, record: int, edges: Sequence[Edge]) -> Sequence[list[int]] | None:
         """For each edge, the column of its operand; None if the edges are not the derivatives of the operation.
 
         Args:
             record: an operation on plain numbers; others never fit.
-            edges: for each, the operand, the factor, and whether the gradient is divided by it.
+            edges: one or more.
         """
         recorder = self._recorder
         if record < 0 or not recorder.op[record] & ops.NUMBER:
             return None
         code = recorder.op[record] - ops.NUMBER
+        if len(edges) == 2 and self._are_in_order(code, recorder.a[record], recorder.b[record], *edges):
+            return self._both
         selected = self._selected_by_relu(record) if code == ops.SELECT else None
         if selected is not None:
-            (operand, factor, divides), *others = edges
-            if others or divides or operand != selected or not self._is_of_relu(record, selected, factor):
+            edge = edges[0]
+            if len(edges) > 1 or edge.divides or edge.operand != selected:
+                return None
+            if not self._is_of_relu(record, selected, edge.factor):
                 return None
             recorder.op[record], recorder.a[record], recorder.b[record] = ops.RELU, selected, ops.NO_OPERAND
             del recorder.third[record]
             return [recorder.a]
         free = [recorder.a, recorder.b] if code in _BOTH else [recorder.a] if code in _FIRST else []
         columns = []
-        for operand, factor, divides in edges:
-            fitting = [
-                column
-                for column in free
-                if column[record] == operand
-                and divides == (code == ops.LOG)
-                and self._fits(code, record, column, factor)
-            ]
-            if not fitting:
+        for edge in edges:
+            for column in free:
+                if (
+                    column[record] == edge.operand
+                    and edge.divides == (code == ops.LOG)
+                    and self._fits(code, record, column, edge.factor)
+                ):
+                    break
+            else:
                 return None
-            columns.append(fitting[0])
-            free = [column for column in free if column is not fitting[0]]
-        if any(self._is_crossed(column[record]) for column in free):
-            return None  # a gradient would flow where there is no edge
-        if code == ops.SUBTRACT and columns and columns[0] is recorder.b and edges[0][0] == edges[-1][0]:
+            columns.append(column)
+            free = [other for other in free if other is not column]
+        for column in free:
+            if self._is_crossed(column[record]):
+                return None  # a gradient would flow where there is no edge
+        if code == ops.SUBTRACT and columns and columns[0] is recorder.b and edges[0].operand == edges[-1].operand:
             return None  # for `x - x`, the contribution of the first operand must come first
         return columns
+
+    def _are_in_order(self, code: int, a: int, b: int, first: Edge, second: Edge) -> bool:
+        """Whether two edges are those of a sum or product of a and b, in the most usual form."""
+        if code == ops.MULTIPLY:
+            factors = first.factor == b and second.factor == a
+        else:
+            factors = code == ops.ADD and first.factor == self._one == second.factor
+        return factors and first.operand == a and second.operand == b and not first.divides and not second.divides
 
     def take(self, record: int) -> None:
         """Make a record one through which gradients flow."""
         recorder = self._recorder
-        before, exponent = recorder.op[record], recorder.b[record]
+        before = recorder.op[record]
         recorder.op[record] = before & ~ops.NUMBER
+        exponent = recorder.b[record] if before == ops.POWER | ops.NUMBER else ops.NO_OPERAND
         if (before, exponent) in recorder.power_lines:
             recorder.power_lines.setdefault((recorder.op[record], exponent), recorder.power_lines[before, exponent])
 

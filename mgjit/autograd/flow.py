@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..interruption import with_cleanup
 from ..record.leaks import Symbol, is_traced_number
@@ -42,13 +42,8 @@ class NoFlow(BaseException):
         NoFlow.count += 1
 
 
-class Edge(NamedTuple):
-    """`target.gradient += factor * source.gradient`, or `source.gradient / factor`."""
-
-    source: Any
-    target: Any
-    factor: Any
-    divides: bool = False
+#: `target.gradient += factor * source.gradient`, or `source.gradient / factor`: source, target, factor, divides.
+Edge = tuple[Any, Any, Any, bool]
 
 
 @dataclass
@@ -68,41 +63,58 @@ class Flow:
     zeroed: dict[int, Any] = field(default_factory=dict)
     seed: Any = None
     returned: Any = None
-    _assigned: dict[int, int] = field(default_factory=dict)
+    _current: dict[int, _Gradient] = field(default_factory=dict)  # the symbols of gradients as they are now, by node
     _got: set[int] = field(default_factory=set)
     _gave: set[int] = field(default_factory=set)
 
     def read(self, node: Any) -> Any:
         """The symbol for the gradient of a node."""
-        return _Gradient(node, self._assigned.get(id(node), 0))
+        known = self._current.get(id(node))
+        if known is None:
+            known = self._current[id(node)] = _Gradient(node)
+        return known
 
     def assign(self, node: Any, content: Any) -> None:
         """Record an assignment to the gradient of a node."""
         if type(content) is _Sum:
-            self._require_current(content.gradients())
-            for edge in content.edges_into(node):
-                self._add(edge)
+            gradient, terms = content.gradient, content.terms
+            self._require_current(gradient)
+            for term in terms:
+                self._require_current(term if type(term) is _Gradient else term.gradient)
+            if gradient.node is not node and len(terms) == 1 and type(terms[0]) is _Gradient:
+                gradient, terms = terms[0], (gradient,)  # a + b is b + a
+            if gradient.node is not node:
+                raise NoFlow("it assigns the gradient of another node")
+            for term in terms:
+                self._add(node, term)
         elif type(content) is _Gradient and content.node is node:
-            self._require_current([content])
+            self._require_current(content)
         elif _is_number(content, 0.0) and id(node) not in self._got and (node is not self.root or self.seed is None):
             self.zeroed[id(node)] = node
         elif node is self.root and _is_number(content, 1.0) and self.seed is None and not self.edges:
             self.seed = content
         else:
             raise NoFlow("it assigns gradients something else than sums of gradients times numbers")
-        self._assigned[id(node)] = self._assigned.get(id(node), 0) + 1
+        self._current.pop(id(node), None)
 
-    def _require_current(self, gradients: Iterable[_Gradient]) -> None:
-        if any(self._assigned.get(id(gradient.node), 0) != gradient.age for gradient in gradients):
+    def _require_current(self, gradient: _Gradient) -> None:
+        if self._current.get(id(gradient.node)) is not gradient:
             raise NoFlow("it uses what a gradient was before something was added to it")
 
-    def _add(self, edge: Edge) -> None:
-        if id(edge.target) in self._gave or edge.target is self.root or edge.target is edge.source:
+    def _add(self, target: Any, term: _Gradient | _Contribution) -> None:
+        edge: Edge
+        if type(term) is _Contribution:
+            source = term.gradient.node
+            edge = (source, target, term.factor, term.divides)
+        else:
+            source = term.node  # type: ignore[union-attr]
+            edge = (source, target, 1.0, False)
+        if id(target) in self._gave or target is self.root or target is source:
             raise NoFlow("it uses a gradient before all contributions to it are there")
-        if edge.source is not self.root and id(edge.source) not in self._got:
+        if id(source) not in self._got and source is not self.root:
             raise NoFlow("it uses the gradients of nodes that the root does not depend on")
-        self._got.add(id(edge.target))
-        self._gave.add(id(edge.source))
+        self._got.add(id(target))
+        self._gave.add(id(source))
         self.edges.append(edge)
 
 
@@ -186,12 +198,12 @@ class _Symbol(Symbol):
 
 
 class _Gradient(_Symbol):
-    """The gradient of a node after `age` assignments to it."""
+    """The gradient of a node, from one assignment to the next."""
 
-    __slots__ = ("age", "node")
+    __slots__ = ("node",)
 
-    def __init__(self, node: Any, age: int) -> None:
-        self.node, self.age = node, age
+    def __init__(self, node: Any) -> None:
+        self.node = node
 
     def __mul__(self, factor: Any) -> Any:
         if is_traced_number(factor) or isinstance(factor, (int, float)):
@@ -210,10 +222,10 @@ class _Gradient(_Symbol):
         return _Contribution(self, -1.0)
 
     def __add__(self, other: Any) -> Any:
-        return _Sum(self, (other,)) if isinstance(other, (_Gradient, _Contribution)) else self.refuse()
+        return _Sum(self, (other,)) if type(other) in _TERMS else self.refuse()
 
     def __sub__(self, other: Any) -> Any:
-        return self + -other if isinstance(other, (_Gradient, _Contribution)) else self.refuse()
+        return self + -other if type(other) in _TERMS else self.refuse()
 
 
 class _Contribution(_Symbol):
@@ -228,7 +240,10 @@ class _Contribution(_Symbol):
         return _Contribution(self.gradient, -self.factor, self.divides)
 
     def __add__(self, other: Any) -> Any:
-        return _Sum(other, (self,)) if isinstance(other, _Gradient) else self.refuse()
+        return _Sum(other, (self,)) if type(other) is _Gradient else self.refuse()
+
+
+_TERMS = (_Gradient, _Contribution)
 
 
 class _Sum(_Symbol):
@@ -240,34 +255,10 @@ class _Sum(_Symbol):
         self.gradient, self.terms = gradient, terms
 
     def __add__(self, other: Any) -> Any:
-        if isinstance(other, (_Gradient, _Contribution)):
-            return _Sum(self.gradient, (*self.terms, other))
-        return self.refuse()
+        return _Sum(self.gradient, (*self.terms, other)) if type(other) in _TERMS else self.refuse()
 
     def __sub__(self, other: Any) -> Any:
-        return self + -other if isinstance(other, (_Gradient, _Contribution)) else self.refuse()
-
-    def gradients(self) -> list[_Gradient]:
-        """The gradients in the sum."""
-        return [self.gradient, *(_gradient_of(term) for term in self.terms)]
-
-    def edges_into(self, node: Any) -> list[Edge]:
-        """The edges that assigning this to the gradient of a node makes."""
-        gradient, terms = self.gradient, self.terms
-        if gradient.node is not node and len(terms) == 1 and type(terms[0]) is _Gradient:
-            gradient, terms = terms[0], (gradient,)  # a + b is b + a
-        if gradient.node is not node:
-            raise NoFlow("it assigns the gradient of another node")
-        return [
-            Edge(term.gradient.node, node, term.factor, term.divides)
-            if type(term) is _Contribution
-            else Edge(term.node, node, 1.0)
-            for term in terms
-        ]
-
-
-def _gradient_of(term: Any) -> _Gradient:
-    return term if type(term) is _Gradient else term.gradient
+        return self + -other if type(other) in _TERMS else self.refuse()
 
 
 def _is_number(content: Any, number: float) -> bool:

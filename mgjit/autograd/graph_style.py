@@ -8,8 +8,9 @@ observed (autograd/flow.py), and must match edge by edge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..world.shapes import attributes
@@ -36,10 +37,14 @@ class GraphStyle:
         """The operands of a node; empty for a leaf."""
         return getattr(node, self.operands)  # type: ignore[no-any-return]
 
-    def edges_of(self, node: Any) -> list[Edge]:
-        """What a node contributes to the gradients of its operands."""
-        derivatives = getattr(node, self.derivatives)
-        return [Edge(node, operand, factor) for operand, factor in zip(self.operands_of(node), derivatives)]
+    def edges_of(self, nodes: Iterable[Any]) -> list[Edge]:
+        """What nodes contribute to the gradients of their operands, one after the other."""
+        operands_of, derivatives_of = attrgetter(self.operands), attrgetter(self.derivatives)
+        return [
+            (node, operand, factor, False)
+            for node in nodes
+            for operand, factor in zip(operands_of(node), derivatives_of(node))
+        ]
 
 
 def style_of(known: NodeClass) -> GraphStyle | None:
@@ -57,13 +62,13 @@ def _is_all(known: NodeClass, style: GraphStyle) -> bool:
     flow = observe(root, [known], root.backward)
     order: list[Any] = []
     depth_first(root, style.operands_of, lambda node: True, order.append)
-    expected = [edge for node in reversed(order) for edge in style.edges_of(node)]
+    expected = style.edges_of(reversed(order))
     same = len(flow.edges) == len(expected) and all(map(_are_alike, flow.edges, expected))
     return same and not flow.zeroed and flow.returned is None
 
 
 def _are_alike(a: Edge, b: Edge) -> bool:
-    return a.source is b.source and a.target is b.target and repr(a.factor) == repr(b.factor) and not a.divides
+    return a[0] is b[0] and a[1] is b[1] and repr(a[2:]) == repr(b[2:])
 
 
 def _guessed(kind: Any) -> GraphStyle | None:

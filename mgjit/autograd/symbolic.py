@@ -17,7 +17,8 @@ recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Sequence
+from math import copysign
 from typing import Any
 
 from ..record import opcodes as ops
@@ -25,30 +26,15 @@ from ..record.leaks import is_traced_number
 from ..record.recorder import Recorder
 from ..record.values import TracedTypes
 from .chosen import choice_of, is_gathered
-from .derivatives import Derivatives
+from .derivatives import Derivatives, Edge
 from .flow import Flow, NoFlow
 from .node_class import NodeClass, node_class
 from .order import Arrangement
 
 #: Up to this many contributions to a gradient of zero may come in any order, because a + b equals b + a.
 _COMMUTATIVE = 2
-
-
-class Edge:
-    """Where a gradient goes.
-
-    Attributes:
-        target: the node.
-        factor: what the gradient is multiplied with or divided by.
-        divides: whether it is divided.
-        sender: the record that contributes it; None if the contribution is not needed.
-    """
-
-    __slots__ = ("divides", "factor", "sender", "target")
-
-    def __init__(self, target: Node, factor: int, divides: bool) -> None:
-        self.target, self.factor, self.divides = target, factor, divides
-        self.sender: int | None = None
+#: Factors of sums and differences.
+_ONES = (1.0, -1.0)
 
 
 class Node:
@@ -68,13 +54,14 @@ class Node:
 
     __slots__ = ("candidates", "edges", "has_gradient", "is_parameter", "known", "operand", "senders", "thing", "value")
 
-    def __init__(self, thing: Any, known: NodeClass, operand: int, is_parameter: bool) -> None:
-        self.thing, self.known, self.operand, self.is_parameter = thing, known, operand, is_parameter
+    def __init__(
+        self, thing: Any, known: NodeClass, operand: int, is_parameter: bool, candidates: Sequence[Node] = ()
+    ) -> None:
+        self.thing, self.known, self.candidates = thing, known, candidates
+        self.operand = self.value = operand
+        self.is_parameter = self.has_gradient = is_parameter
         self.edges: list[Edge] = []
-        self.has_gradient = is_parameter
-        self.value = operand
         self.senders: list[int] = []
-        self.candidates: list[Node] = []
 
 
 class SymbolicBackward:
@@ -100,6 +87,7 @@ class SymbolicBackward:
     ) -> None:
         self._recorder, self._types = recorder, types
         self._memory_of, self._is_lasting, self._refuse = memory_of, is_lasting, refuse
+        self._number: Any = types.number
         self._known: dict[type, NodeClass] = {}
         self._look_ups: set[int] = set()
         self.reached: set[int] = set()
@@ -115,30 +103,32 @@ class SymbolicBackward:
         Raises:
             NoFlow: it cannot be recorded as one.
         """
-        nodes, edges = self._nodes(flow)
-        stores, seeds = self._initial_gradients(nodes.values(), flow)
-        self._used |= convert(self._recorder, nodes.values(), self._used)
+        nodes, edges, root = self._nodes(flow)
+        stores, seeds = self._initial_gradients(nodes, flow)
+        self._used |= convert(self._recorder, nodes, self._used)
         for edge in edges:
-            for target in edge.target.candidates or [edge.target]:
-                if edge.sender is not None:
-                    target.senders.append(edge.sender)
+            sender, target = edge.sender, edge.target
+            if sender is not None:
+                for one in target.candidates or (target,):
+                    one.senders.append(sender)
         arrangement = Arrangement(self._recorder, first_record)
         seeded = {id(node) for node, _ in seeds}
         zero_at_first = {leaf for leaf, operand in stores if self._recorder.is_zero(operand)}
-        for node in nodes.values():
-            if node.is_parameter:
-                is_zero = self._recorder.gradient_leaf(node.value) in zero_at_first
-            else:
-                is_zero = id(node) not in seeded
-            if node.known.is_ordered and len(node.senders) > (_COMMUTATIVE if is_zero else 1):
-                arrangement.keep_order(node.senders[::-1])
+        for node in nodes:
+            senders = node.senders
+            if len(senders) > 1 and node.known.is_ordered:
+                if node.is_parameter:
+                    is_zero = self._recorder.gradient_leaf(node.value) in zero_at_first
+                else:
+                    is_zero = id(node) not in seeded
+                if len(senders) > (_COMMUTATIVE if is_zero else 1):
+                    arrangement.keep_order(senders[::-1])
         arrangement.apply()
         self._recorder.store_all(stores)
-        root = nodes.get(id(flow.root))
         start = root.value if root is not None else self._seeded(seeds)
         if start is not None and (root is None or root.has_gradient):
             self._recorder.backward(start)
-        self._show_gradients(nodes.values(), flow)
+        self._show_gradients(nodes, flow)
 
     def _seeded(self, seeds: list[tuple[Node, int]]) -> int | None:
         """A root from which the pass gives each seeded node its gradient: the sum of the products."""
@@ -150,54 +140,68 @@ class SymbolicBackward:
 
     # ---- 1: nodes ---------------------------------------------------------------------------------
 
-    def _nodes(self, flow: Flow) -> tuple[dict[int, Node], list[Edge]]:
-        """All nodes by identity, operands before what is computed from them; and all edges in order."""
+    def _nodes(self, flow: Flow) -> tuple[list[Node], list[Edge], Node | None]:
+        """All nodes, operands before what is computed from them; all edges in order; and the root."""
         nodes: dict[int, Node] = {}
         edges: list[Edge] = []
-        operand_of = self._types.number_operand
-
-        def node_of(thing: Any) -> Node:
-            node = nodes.get(id(thing))
-            if node is None:
-                node = nodes[id(thing)] = self._node(thing)
-            return node
-
-        if flow.root is not None:
-            node_of(flow.root)
+        sources: list[Node] = []
+        find, new = nodes.get, self._node
+        root = None if flow.root is None else nodes.setdefault(id(flow.root), new(flow.root))
+        number, operand_of = self._number, self._types.number_operand
+        constants: dict[float, int] = {}  # the operands of factors: ones, mostly
         for source, target, factor, divides in flow.edges:
-            if is_gathered(target):
-                candidates = [node_of(candidate) for candidate in choice_of(target)[1]]
-                node = nodes[-1 - len(edges)] = self._looked_up(target, node_of(source), candidates)
+            node = find(id(target))
+            if node is None:
+                if is_gathered(target):
+                    node = nodes[-1 - len(edges)] = self._looked_up(target, source, nodes)
+                else:
+                    node = nodes[id(target)] = new(target)
+            if type(factor) is number:
+                operand = factor._leaf
+            elif type(factor) in (int, float) and factor in _ONES:
+                operand = constants.get(factor) or constants.setdefault(factor, operand_of(factor))
             else:
-                node = node_of(target)
-            edges.append(Edge(node, operand_of(factor), divides))
-            node_of(source).edges.append(edges[-1])
+                operand = operand_of(factor)
+            edge = Edge(node, node.operand, operand, divides)
+            edges.append(edge)
+            origin = find(id(source))
+            if origin is None:
+                origin = nodes[id(source)] = new(source)
+            if not origin.edges:
+                sources.append(origin)
+            origin.edges.append(edge)
         for thing in flow.zeroed.values():
-            node_of(thing)
-        sources = dict.fromkeys(id(edge.source) for edge in flow.edges)
-        leaves = {key: node for key, node in nodes.items() if not node.edges}
-        ordered = {**leaves, **{key: nodes[key] for key in reversed(sources)}}
-        for node in ordered.values():
+            if id(thing) not in nodes:
+                nodes[id(thing)] = new(thing)
+        leaves = [node for node in nodes.values() if not node.edges]
+        sources.reverse()
+        for node in sources:
+            if node.is_parameter:
+                raise NoFlow("it goes on through a graph from before the step")
+            node.edges = [edge for edge in node.edges if edge.target.has_gradient]
             if node.edges:
-                if node.is_parameter:
-                    raise NoFlow("it goes on through a graph from before the step")
-                node.edges = [edge for edge in node.edges if edge.target.has_gradient]
-                node.has_gradient |= bool(node.edges)
-        return ordered, edges
+                node.has_gradient = True
+        return leaves + sources, edges, root
 
-    def _looked_up(self, thing: Any, source: Node, candidates: list[Node]) -> Node:
-        """A parameter chosen by a traced index, as an operand of `source`: each operand has its own look-up."""
+    def _looked_up(self, thing: Any, user: Any, nodes: dict[int, Node]) -> Node:
+        """A parameter chosen by a traced index, as an operand of `user`: each operand has its own look-up."""
+        _, chosen_from, index = choice_of(thing)
+        candidates = []
+        for part in [*chosen_from, user]:
+            if id(part) not in nodes:
+                nodes[id(part)] = self._node(part)
+            candidates.append(nodes[id(part)])
+        source = candidates.pop()
         if not all(candidate.is_parameter for candidate in candidates):
             raise NoFlow("a traced index chooses among what is no parameter")
-        record = self._recorder.look_up_before(source.operand, candidates[0].operand, choice_of(thing)[2]._leaf)
+        record = self._recorder.look_up_before(source.operand, candidates[0].operand, index._leaf)
         if record is None:
             raise NoFlow("a traced index chooses among parameters that do not lie at equal distances")
         if record in self._look_ups:
             raise NoFlow("the data of a parameter that a traced index has chosen is read once and used twice")
         self._look_ups.add(record)
-        node = Node(thing, candidates[0].known, record, False)
+        node = Node(thing, candidates[0].known, record, False, candidates)
         node.has_gradient = True
-        node.candidates = candidates
         return node
 
     def _node(self, thing: Any) -> Node:
@@ -207,10 +211,13 @@ class SymbolicBackward:
             data = known.data.read(thing)
         except (AttributeError, KeyError):
             raise NoFlow(f"a {kind.__name__} has no {known.data.name}") from None
-        if not is_traced_number(data) and not isinstance(data, (int, float)):
+        if type(data) is self._number:
+            operand: int = data._leaf
+        elif is_traced_number(data) or isinstance(data, (int, float)):
+            operand = self._types.number_operand(data)
+        else:
             raise NoFlow(f"{known.data.name} of a {kind.__name__} is no number")
-        operand = self._types.number_operand(data)
-        memory = self._memory_of(thing)
+        memory = self._memory_of(thing) if operand < 0 else None
         is_parameter = memory is not None and memory[0] == operand
         if not is_parameter and self._is_lasting(thing):
             raise NoFlow(f"{known.data.name} of a {kind.__name__} from outside of the step has been assigned")
@@ -226,26 +233,31 @@ class SymbolicBackward:
     # ---- 4: gradients before the pass ----------------------------------------------------------------
 
     def _initial_gradients(
-        self, nodes: Iterable[Node], flow: Flow
+        self, nodes: Sequence[Node], flow: Flow
     ) -> tuple[list[tuple[int, int]], list[tuple[Node, int]]]:
         """The stores that set the initial gradients of parameters, and the initial gradients of computed nodes."""
         stores, seeds = [], []
+        operand_of, zeroed, has_zero = self._types.number_operand, flow.zeroed, False
         for node in nodes:
             if node.candidates:
                 continue
-            gradient = 0 if id(node.thing) in flow.zeroed else node.known.gradient.read(node.thing)
+            gradient = 0 if id(node.thing) in zeroed else node.known.gradient.read(node.thing)
             if gradient is None:
                 raise NoFlow("a gradient is None before")
             if node.is_parameter:
                 leaf = self._recorder.gradient_leaf(node.operand)
                 self.reached.add(leaf)
                 if not self._is_in_place(gradient, leaf, node.thing):
-                    stores.append((leaf, self._types.number_operand(gradient)))
-            elif not self._recorder.is_zero(self._types.number_operand(gradient)):
+                    stores.append((leaf, operand_of(gradient)))
+            elif has_zero and type(gradient) in (int, float) and gradient == 0 and copysign(1.0, gradient) > 0.0:
+                pass  # as the first one was found to be
+            elif self._recorder.is_zero(operand_of(gradient)):
+                has_zero = True
+            else:
                 if flow.root is not None:
                     raise NoFlow("the gradient of a computed node is not zero before, as after an earlier backward()")
                 if node.has_gradient:
-                    seeds.append((node, self._types.number_operand(gradient)))
+                    seeds.append((node, operand_of(gradient)))
         stores.sort(reverse=True)  # in the order in which parameters lie, whose leaves count downwards
         return stores, seeds
 
@@ -258,36 +270,38 @@ class SymbolicBackward:
 
     # ---- 6: gradients after the pass -----------------------------------------------------------------
 
-    def _show_gradients(self, nodes: Iterable[Node], flow: Flow) -> None:
+    def _show_gradients(self, nodes: Sequence[Node], flow: Flow) -> None:
         at = len(self._recorder.op)
-        for node in nodes:
+        known: dict[int, int] = {}
+
+        def read(number: int, value: int) -> int:
+            if number not in known:
+                known[number] = self._recorder.adjoint(value, at)
+            return known[number]
+
+        def refuse() -> int:
+            return self._refuse("the step uses the gradient of a number that is no parameter")  # type: ignore[no-any-return]
+
+        # What is shown does not refer to its object, so that graphs without cycles are freed at once.
+        when_used, unknown = self._types.number_when_used, self._types.number_when_used(refuse)
+        for number, node in enumerate(nodes):
             if node.candidates:
                 continue
             if node.thing is flow.root:
                 gradient = flow.seed
             elif node.is_parameter:
                 gradient = self._types.leaf_number(self._recorder.gradient_leaf(node.value))
+            elif node.has_gradient:
+                gradient = when_used(read, number, node.value)
             else:
-                gradient = self._types.number_when_used(self._gradient(node.value, node.has_gradient, at))
+                gradient = unknown
             node.known.gradient.write(node.thing, gradient)
-
-    def _gradient(self, value: int, is_known: bool, at: int) -> Callable[[], int]:
-        known: list[int] = []
-
-        def operand() -> int:
-            if not is_known:
-                self._refuse("the step uses the gradient of a number that is no parameter")
-            if not known:
-                known.append(self._recorder.adjoint(value, at))
-            return known[0]
-
-        return operand  # does not refer to the object, so that graphs without cycles are freed at once
 
 
 # ---- 2, 3: records that gradients cross ----------------------------------------------------------------------
 
 
-def convert(recorder: Recorder, nodes: Iterable[Node], used: Container[int] = ()) -> set[int]:
+def convert(recorder: Recorder, nodes: Sequence[Node], used: Container[int] = ()) -> set[int]:
     """Convert the records of nodes so that gradients flow through them, and note which records contribute to what.
 
     Args:
@@ -298,35 +312,38 @@ def convert(recorder: Recorder, nodes: Iterable[Node], used: Container[int] = ()
         The operands of the records through which gradients now flow.
     """
     given = [node for node in nodes if node.has_gradient and node.edges]
-    crossed = {node.operand for node in nodes if node.has_gradient}
-    converted: dict[int, Node] = {}
-    derivatives = Derivatives(recorder, crossed)
-    columns: dict[Node, list[list[int]]] = {}
+    derivatives = Derivatives(recorder, {node.operand for node in nodes if node.has_gradient})
+    converted: set[int] = set()
+    columns: list[Sequence[list[int]] | None] = []
     for node in given:
-        if node.operand not in converted and node.operand not in used:
-            found = derivatives.columns(node.operand, [(e.target.operand, e.factor, e.divides) for e in node.edges])
+        record, found = node.operand, None
+        if record not in converted and record not in used:
+            found = derivatives.columns(record, node.edges)
             if found is not None:
-                converted[node.operand] = node
-                columns[node] = found
+                converted.add(record)
+        columns.append(found)
     for node in nodes:
         if node.candidates:
             derivatives.take(node.operand)
-    earlier = {node.operand for node in given if node.operand >= 0 and recorder.op[node.operand] < ops.NUMBER}
-    for node in given:
-        if node in columns:
-            _convert(derivatives, node, columns[node])
-        else:
-            is_crossed = node.operand in converted or node.operand in earlier
-            _link(recorder, node, is_crossed or ops.leaf_kind(node.operand) == ops.PARAMETER)
-    linked = {node.operand for node in given if node not in columns}
-    return linked.union(*((recorder.a[record], recorder.b[record]) for record in converted))
+    linked = set()
+    for node, found in zip(given, columns):
+        record = node.operand
+        if found is not None:
+            _convert(derivatives, node, found)
+            continue
+        linked.add(record)
+        is_crossed = record in converted or (record >= 0 and recorder.op[record] < ops.NUMBER)
+        _link(recorder, node, is_crossed or ops.leaf_kind(record) == ops.PARAMETER)
+    return linked.union(map(recorder.a.__getitem__, converted), map(recorder.b.__getitem__, converted))
 
 
-def _convert(derivatives: Derivatives, node: Node, columns: list[list[int]]) -> None:
+def _convert(derivatives: Derivatives, node: Node, columns: Sequence[list[int]]) -> None:
+    record = node.operand
     for edge, column in zip(node.edges, columns):
-        edge.sender = edge.target.value if edge.target.candidates else node.operand
-        column[node.operand] = edge.target.value
-    derivatives.take(node.operand)
+        target = edge.target
+        edge.sender = target.value if target.candidates else record
+        column[record] = target.value
+    derivatives.take(record)
 
 
 def _link(recorder: Recorder, node: Node, is_crossed: bool) -> None:

@@ -20,7 +20,7 @@ from ..errors import TraceError, described, is_describing, user_location
 from ..lookup import has
 from . import opcodes as ops
 from .counters import Counted
-from .leaks import Traced, is_traced, leaked
+from .leaks import Symbol, Traced, is_traced, leaked
 from .mixed import MixedTypes, Numbers, mixed_types
 from .recorder import Recorder
 from .rounding import rounding_methods
@@ -38,7 +38,7 @@ class NumberTypes(NamedTuple):
     integer_from_operand: Callable[[int], Any]
     boolean_from_operand: Callable[[int], Any]
     from_memory: Callable[[int], Any]
-    when_used: Callable[[Callable[[], int]], Any]
+    when_used: Callable[..., Any]
     is_current: Callable[[Any, int], bool]
     mixed: MixedTypes
     close: Callable[[], None]
@@ -187,10 +187,11 @@ def number_types(recorder: Recorder) -> NumberTypes:
     class NumberWhenUsed(TracedNumber):
         """A number that is recorded only when it is used, because nearly all of its kind never are."""
 
-        __slots__ = ("_operand",)
-        _operand: Callable[[], int]
+        __slots__ = ("_arguments", "_operand")
+        _operand: Callable[..., int]
+        _arguments: tuple[int, ...]
 
-        _leaf = property(lambda self: self._operand())
+        _leaf = property(lambda self: self._operand(*self._arguments))
 
     class IntegerNumber(TracedNumber):
         """A number that is an int in Python, such as an element of a byte buffer.  Never -0.0."""
@@ -254,9 +255,9 @@ def number_types(recorder: Recorder) -> NumberTypes:
         number._read_at = len(records)
         return number
 
-    def when_used(operand: Callable[[], int]) -> Any:
+    def when_used(operand: Callable[..., int], *arguments: int) -> Any:
         number: Any = new(NumberWhenUsed)
-        number._operand = operand
+        number._operand, number._arguments = operand, arguments
         return number
 
     def is_current(number: Any, operand: int) -> bool:
@@ -329,6 +330,8 @@ def number_types(recorder: Recorder) -> NumberTypes:
                     number = new(TracedNumber)
                     number._leaf = recorder.emit(code, operand, self._leaf)
                     return number
+            elif issubclass(kind, Symbol):
+                return NotImplemented
             elif isinstance(other, (list, tuple, str, bytes)):
                 return self.__index__()  # repeating a sequence
             elif isinstance(other, Value) or not is_number(other):

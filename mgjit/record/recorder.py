@@ -114,6 +114,10 @@ class Recorder:
             self._constant_leaves[key] = operand
         return operand
 
+    def constant_before(self, number: float) -> int | None:
+        """The leaf of a constant other than zero and nan; None if there has been none."""
+        return self._constant_leaves.get(number)
+
     def parameter(self, value: Value) -> int:
         """Register a Value that existed before the trace (or lives in a storage); returns its leaf."""
         if value._backward is not None:

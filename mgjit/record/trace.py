@@ -47,6 +47,8 @@ LATE = 31
 assert LATE << 26 | INDEX_MASK < 1 << 31
 #: The operands of that kind are this one and those below.
 _FIRST_LATE = leaf(LATE, 0)
+#: Records that change memory.
+_WRITES = frozenset({STORE, BACKWARD})
 #: How many unused indices between parameters are tolerated as holes in the storage.
 _TOLERATED_HOLES = 1000
 
@@ -190,7 +192,7 @@ class Finishing:
         """For each late read, the first record after it that changes what is read."""
         op, a = self._recorder.op, self._recorder.a
         positions: dict[int, list[int]] = {operand: [] for operand in (BACKWARD, *self._recorder.read_late())}
-        for position in [k for k, code in enumerate(op) if code == STORE or code == BACKWARD]:  # noqa: PLR1714
+        for position in [k for k, code in enumerate(op) if code in _WRITES]:
             written = a[position] if op[position] == STORE else BACKWARD
             if written in positions:
                 positions[written].append(position)

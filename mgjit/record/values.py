@@ -31,7 +31,7 @@ class TracedTypes(NamedTuple):
     lift: Callable[[Any], int]
     number_operand: Callable[[Any], int]
     leaf_number: Callable[..., Any]
-    number_when_used: Callable[[Callable[[], int]], Any]
+    number_when_used: Callable[..., Any]
     is_current: Callable[[Any, int], bool]
     mixed: MixedTypes
     input_number: Callable[..., Any]

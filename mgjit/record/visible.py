@@ -44,24 +44,31 @@ def visible_types(recorder: Recorder, seen: Iterable[int], may_be_integer: Calla
             return [recorder.a[record] - layout.stride * k for k in range(layout.count)]
         return []
 
+    op, a, b, get = recorder.op, recorder.a, recorder.b, known.get
     found, pending = set(), list(seen)
     while pending:  # depth first: an operand stays until what it is made of is known
         operand = pending[-1]
         if operand in known:
             pending.pop()
-            continue
-        if operand < 0:
+        elif operand < 0:
             known[operand] = of_leaf(operand)
-            continue
-        operands = parts(operand)
-        unknown = [part for part in operands if part not in known]
-        if recorder.op[operand] in _OF_BOTH and any(known.get(part) is False for part in operands):
-            known[operand] = False
-        elif unknown:
-            pending.append(unknown[-1])  # the shorter side of sums
+        elif op[operand] in _OF_BOTH:
+            first, second = a[operand], b[operand]
+            if get(first) is False or get(second) is False:
+                known[operand] = False
+            elif second not in known:  # the shorter side of sums
+                pending.append(second)
+            elif first not in known:
+                pending.append(first)
+            else:
+                known[operand] = True
         else:
-            all_or_any = all if recorder.op[operand] in _OF_BOTH else any
-            known[operand] = bool(operands) and all_or_any(known[part] for part in operands)
+            operands = parts(operand)
+            unknown = [part for part in operands if part not in known]
+            if unknown:
+                pending.append(unknown[-1])
+            else:
+                known[operand] = any(known[part] for part in operands)
     pending, reached = [operand for operand in seen if known[operand]], set()
     while pending:
         operand = pending.pop()

@@ -134,8 +134,8 @@ def test_04_ways_to_write_an_addition() -> None:
     for action, factors in ways:
         leaf = Written(0.5)
         flow = observed(leaf.through(action))
-        assert [edge.factor for edge in flow.edges] == factors
-        assert all(edge.target is leaf for edge in flow.edges)
+        assert [factor for _, _, factor, _ in flow.edges] == factors
+        assert all(target is leaf for _, target, _, _ in flow.edges)
 
 
 def test_05_zeroes_before() -> None:
