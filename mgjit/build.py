@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -95,12 +95,46 @@ def build(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: s
         raise PlainCall(f"mgjit has a defect: {error}") from error
 
 
+def find(trace: Trace, inputs: Sequence[InputRegion], options: Options) -> Code | None:
+    """Code that exists already, in this process or on disk; None if it has to be built."""
+    structure = structure_hash(trace, inputs)
+    code = _shared.get(_shared_key(structure, options))
+    preferred = next(iter(compilers.candidates(options.compiler)), None)
+    if code is None and options.backend != "python" and preferred is not None:
+        store = open_store() if options.cache else _memory_store
+        code = _from_store(store, _key(structure, preferred, options, trace), again=True)  # `build` counts misses
+        if code is not None:
+            code = _shared.setdefault(_shared_key(structure, options), code)
+    return code
+
+
+def keep(trace: Trace, inputs: Sequence[InputRegion], options: Options, code: Code) -> None:
+    """Share code that another process has built."""
+    _shared[_shared_key(structure_hash(trace, inputs), options)] = code
+
+
+def entries_in_memory(options: Options) -> dict[str, Entry]:
+    """The entries that could not be kept on disk, by key."""
+    return (open_store() if options.cache else _memory_store).in_memory()
+
+
+def take_entries(options: Options, entries: Mapping[str, Entry]) -> None:
+    """Keep the entries that another process has built, and could not keep on disk."""
+    store = open_store() if options.cache else _memory_store
+    for key, entry in entries.items():
+        store.put(key, entry)
+
+
+def _shared_key(structure: str, options: Options) -> str:
+    return repr((structure, options, settings.compiler(), settings.cflags()))
+
+
 def _build(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str) -> Code:
     started = perf_counter()
     structure = structure_hash(trace, inputs)
     if options.backend == "python":
         return _python(trace, inputs, structure, started)
-    shared = repr((structure, options, settings.compiler(), settings.cflags()))
+    shared = _shared_key(structure, options)
     code = _shared.get(shared)
     if code is None:
         code = _shared.setdefault(shared, _native(trace, inputs, structure, options, started, name))

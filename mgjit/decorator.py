@@ -55,7 +55,7 @@ def compile(
     grads: bool = True,
     cache: bool = True,
     cache_key: str = "",
-    background: bool = False,
+    background: bool = True,
     limit: int = 64,
     warn_after: int = 10,
     lock: bool = True,
@@ -74,8 +74,9 @@ def compile(
         grads: False: a whole step does not write gradients that nothing in it reads back; `p.grad` is then undefined
             after a call. `.backward()` still sets them.
         cache: whether to use the disk cache.
-        background: has no effect in this version, which always compiles before the first run. True will allow that
-            a slower tier runs first; in strict mode it will compute the same numbers.
+        background: True: calls are plain Python, with the same numbers, until another process has built the code for
+            their arguments; arguments of another structure (such as another length) are traced once plain calls with
+            them have taken as long as a trace. False: the first call of each structure waits for its code.
         limit: how many argument structures are traced before a RetraceLimitError.
         warn_after: how many are traced before a RetraceWarning, unless each of them has been called several times.
         lock: True: threads take turns. False: they may run the step at the same time. Each thread then traces it for
@@ -110,6 +111,7 @@ def compile(
         warn_after,
         lock,
         verify,
+        background,
     )
     if fn is None:
         return lambda function: _decorate(function, options)

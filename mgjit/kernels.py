@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from .build import Options, build
+from . import settings
+from .background import start
+from .build import Options, build, find
 from .call.columns import bound_arguments
 from .call.plan import ArgumentPlan, plan_arguments
 from .call.whole_arrays import array_engine
@@ -37,13 +39,14 @@ from .lowering import Lowering
 from .passes.cost import Processor
 from .passes.memory import InputRegion
 from .passes.pipeline import lower
+from .pending import Earnings, Pending, Waiting
 from .plain import PlainCalls
 from .record.leaks import PlainCall
 from .record.opcodes import MAXIMUM, MINIMUM, NUMBER, SELECT
 from .record.trace import Trace
 from .runtime.buffers import Move, ParameterStorage, storage_of
 from .runtime.copies import Copies
-from .runtime.kernel import Kernel
+from .runtime.kernel import Code, Kernel
 from .stats import Member, Stats
 from .trace.hints import power_hints
 from .trace.knowledge import Again, Knowledge
@@ -69,6 +72,12 @@ class StepOptions:
     warn_after: int = 10
     lock: bool = True
     verify: str = "auto"
+    background: bool = False
+
+    @property
+    def is_patient(self) -> bool:
+        """Whether calls wait for the code of a kernel, instead of being plain Python until it is there."""
+        return not settings.background(self.background)
 
     def reason_without_trial(self, seconds: float) -> str:
         """Why a kernel is not compared with plain Python, which takes so long; empty when it is."""
@@ -106,6 +115,8 @@ class Kernels:
         self._knowledge = Knowledge()
         self._has_warned = False
         self.plain = PlainCalls(name, self.stats)
+        self.earnings = Earnings()
+        self._pending: dict[Hashable, Pending] = {}
 
     def __len__(self) -> int:
         return len(self._kernels)
@@ -114,8 +125,16 @@ class Kernels:
         """The kernel that was last used for arguments of these lengths."""
         return self._family.get(_lengths(arguments)) if self._family else None
 
-    def fitting(self, arguments: Sequence[Any]) -> Kernel:
-        """The kernel for these arguments, with them in its frame."""
+    def fitting(self, arguments: Sequence[Any], patient: bool = False) -> Kernel:
+        """The kernel for these arguments, with them in its frame.
+
+        Args:
+            arguments: of the call.
+            patient: whether to wait for the code of the kernel, whatever the options say.
+
+        Raises:
+            PlainCall: the call is to run as plain Python.
+        """
         kernel = self.last
         reason = ""
         if kernel is not None and self._packs(kernel, arguments):
@@ -126,7 +145,7 @@ class Kernels:
         if member is not None and member is not kernel and self._fits(member, arguments):
             self.last = member
             return member
-        kernel = self._look_up(arguments, reason)
+        kernel = self._look_up(arguments, reason, patient or self._options.is_patient)
         if not kernel.plan.pack(arguments, kernel.frame):
             raise ArgumentError(f"{user_location()}: the arguments changed while the step was traced.")
         self.last = self._family[_lengths(arguments)] = kernel
@@ -142,17 +161,17 @@ class Kernels:
             return False
         return packed and not (kernel.values is not None and self._is_captured(kernel.frame.values))
 
-    def _look_up(self, arguments: Sequence[Any], reason: str) -> Kernel:
+    def _look_up(self, arguments: Sequence[Any], reason: str, patient: bool) -> Kernel:
         shared: frozenset[str] = frozenset()
         while True:
             try:
-                return self._look_up_planned(arguments, shared, reason)
+                return self._look_up_planned(arguments, shared, reason, patient)
             except Again:
                 continue
             except _Shared as found:
                 shared |= found.names
 
-    def _look_up_planned(self, arguments: Sequence[Any], shared: frozenset[str], reason: str) -> Kernel:
+    def _look_up_planned(self, arguments: Sequence[Any], shared: frozenset[str], reason: str, patient: bool) -> Kernel:
         plan = self._plan(arguments, shared)
         anonymous = plan.structure
         if anonymous in self._slot_structures:
@@ -161,6 +180,7 @@ class Kernels:
             # Other Values, or nodes of the user's classes: from now on they are copied in and out.
             self._slot_structures.add(anonymous)
             plan = self._plan(arguments, shared, self._is_slot)
+        self._collect(plan, arguments, patient)
         known = self._kernels.get(plan.key)
         if known is not None:
             _refuse_shared(plan, arguments, known.changed)
@@ -172,10 +192,14 @@ class Kernels:
         for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
             self._knowledge.variable.update(kernel.guard.changed_numbers())
         self.plain.require_trace(plan.key)
-        self._refuse_too_many(len(self._kernels) - (known is not None), reason)
+        self._refuse_too_many(len(self._kernels.keys() | self._pending.keys()) - (known is not None), reason)
+        if not patient:
+            self.earnings.require(plan.key)
         try:
             self._refuse_arrays(arguments)
-            kernel = self._make(plan, arguments, reason)
+            kernel = self._make(plan, arguments, reason, patient)
+        except Waiting:
+            raise
         except PlainCall as plain:
             self.plain.note_trace(plan.key, plain)
             raise
@@ -241,16 +265,102 @@ class Kernels:
                 stacklevel=user_stacklevel(),
             )
 
-    def _make(self, plan: ArgumentPlan, arguments: Sequence[Any], reason: str) -> Kernel:
+    def _make(self, plan: ArgumentPlan, arguments: Sequence[Any], reason: str, patient: bool) -> Kernel:
+        """Trace the call, and make its kernel.
+
+        Raises:
+            Waiting: its code is being built.
+        """
         slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
         started = perf_counter()
         traced, guard = self._trace(plan, slots)
         seconds = perf_counter() - started
-        changed = traced.heap.changed() | (traced.known if plan.objects else frozenset())
-        _refuse_shared(plan, arguments, changed)
-        trace = traced.trace
-        code = build(trace, _regions(plan, traced.draws), self._options.code, self._qualname)
+        self.earnings.note_trace(plan.key, seconds)
+        _refuse_shared(plan, arguments, _changed(plan, traced))
         guard.watch(traced.heap.fixed)
+        inputs, options = _regions(plan, traced.draws), self._options.code
+        code = None
+        if not patient:
+            if traced.heap.valid_once:
+                raise Waiting(plan.key)
+            code = find(traced.trace, inputs, options)
+            job = None if code is not None else start(traced.trace, inputs, options, self._qualname)
+            if job is not None:
+                pending = Pending(plan, traced, guard, slots, seconds, reason, inputs, job, perf_counter())
+                self._pending[plan.key] = pending
+                raise Waiting(plan.key)
+        code = code or build(traced.trace, inputs, options, self._qualname)
+        return self._bound(code, plan, traced, guard, slots, seconds, reason)
+
+    def _collect(self, plan: ArgumentPlan, arguments: Sequence[Any], patient: bool) -> None:
+        """If a kernel for these arguments is being built, put it among the others once its code is there.
+
+        Raises:
+            Waiting: it is not there yet.
+        """
+        pending = self._pending.get(plan.key)
+        if pending is None:
+            return
+        if patient:
+            pending.job.wait()
+        pending.calls += 1
+        has_ended = pending.job.has_ended()
+        _refuse_shared(plan, arguments, _changed(pending.plan, pending.traced))
+        if has_ended:
+            pending.guard.look_at_everything()
+        if pending.guard.difference():
+            self._knowledge.variable.update(pending.guard.changed_numbers())
+            del self._pending[plan.key]
+            pending.job.cancel()
+        elif has_ended:
+            self._take(pending)
+        else:
+            raise Waiting(plan.key)
+
+    def _take(self, pending: Pending) -> None:
+        """Make the kernel of a trace whose code is there."""
+        del self._pending[pending.plan.key]
+        try:
+            code = pending.code(self._options.code, self._qualname)
+        except PlainCall as plain:
+            self.plain.note_trace(pending.plan.key, plain)
+            raise
+        stale = self._kernels.get(pending.plan.key)
+        if stale is not None:
+            self.forget(stale)
+        self._kernels[pending.plan.key] = self._bound(
+            code, pending.plan, pending.traced, pending.guard, pending.slots, pending.trace_seconds, pending.reason
+        )
+        self.stats.swaps.append(pending.told(self.stats.members[-1].signature))
+
+    def wait(self, seconds: float | None) -> bool:
+        """Wait until all code is there that is being built, or so many seconds; returns whether it is."""
+        end = None if seconds is None else perf_counter() + seconds
+        for pending in list(self._pending.values()):
+            if not pending.job.wait(None if end is None else max(0.0, end - perf_counter())):
+                return False
+            with contextlib.suppress(PlainCall):
+                self._take(pending)
+        return True
+
+    def give_up(self) -> None:
+        """Give up all that is being built."""
+        for pending in self._pending.values():
+            pending.job.cancel()
+        self._pending = {}
+
+    def _bound(
+        self,
+        code: Code,
+        plan: ArgumentPlan,
+        traced: TracedCall,
+        guard: Guard,
+        slots: ParameterStorage | None,
+        seconds: float,
+        reason: str,
+    ) -> Kernel:
+        """A kernel: code, and the memory of this step that it works on."""
+        trace = traced.trace
         guard.expired = traced.heap.valid_once
         move = Move.of_trace(trace, code.parameter_layout)
         new = [move.storage] if trace.new_parameters else []
@@ -260,7 +370,7 @@ class Kernels:
             guard.ask(copies.difference)
         kernel = Kernel(
             code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies,
-            traced.draws, traced.writes, changed, traced.integers, traced.objects,
+            traced.draws, traced.writes, _changed(plan, traced), traced.integers, traced.objects,
         )  # fmt: skip
         kernel.trial = trial_of(self._options, trace, plain_seconds(seconds, code.facts["records"]))
         self._note(code.facts, seconds, plan, reason)
@@ -331,6 +441,11 @@ class Kernels:
             lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe(), traced.heap.backward,
             self._options.reason_without_trial(plain_seconds(seconds, lowered.records)),
         )  # fmt: skip
+
+
+def _changed(plan: ArgumentPlan, traced: TracedCall) -> frozenset[int]:
+    """The identities of lists, dicts and objects in which the step assigns numbers."""
+    return traced.heap.changed() | (traced.known if plan.objects else frozenset())
 
 
 def trial_of(options: StepOptions, trace: Trace, seconds: float) -> Trial | None:

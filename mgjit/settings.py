@@ -75,6 +75,12 @@ VERIFY = Setting(
     "whether kernels are compared with plain Python: auto, always or never; wins over the option `verify=`",
     "what the step says",
 )
+BACKGROUND = Setting(
+    "MGJIT_BACKGROUND",
+    "1: steps are plain Python until another process has built their code; 0: a first call waits for the code; wins "
+    "over the option `background=`",
+    "what the step says",
+)
 DISABLE = Setting("MGJIT_DISABLE", "1: decorated functions run as plain Python", "0")
 CHECK = Setting("MGJIT_CHECK", "1: check the Program of a step after each pass; to find defects of mgjit", "0")
 LOG = Setting(
@@ -82,7 +88,8 @@ LOG = Setting(
 )
 
 SETTINGS = (
-    CC, CFLAGS, COMPILE_SECONDS, COMPILE_MEMORY, CACHE_DIR, CACHE_SIZE, CACHE_STRICT, VERIFY, DISABLE, CHECK, LOG,
+    CC, CFLAGS, COMPILE_SECONDS, COMPILE_MEMORY, CACHE_DIR, CACHE_SIZE, CACHE_STRICT, VERIFY, BACKGROUND, DISABLE,
+    CHECK, LOG,
 )  # fmt: skip
 #: What `verify=` and MGJIT_VERIFY may say.
 VERIFICATIONS = ("auto", "always", "never")
@@ -208,6 +215,15 @@ def verify(option: str) -> str:
     if chosen not in VERIFICATIONS:
         raise ArgumentValueError(f"{VERIFY.name}={shown(chosen)} is none of {', '.join(VERIFICATIONS)}.")
     return chosen
+
+
+def background(option: bool) -> bool:
+    """Whether steps are plain Python until another process has built their code.
+
+    Args:
+        option: what the step says.
+    """
+    return BACKGROUND.is_on() if BACKGROUND.get() else option
 
 
 def disabled() -> bool:

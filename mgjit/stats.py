@@ -37,6 +37,8 @@ class Stats:
         trace_seconds: running the user's function once. roll_seconds: all passes and code generation.
         compile_seconds: the C compiler.
         cache: "hit", "miss" or "off". backend: "c" or "python". compiler: its command line.
+        waiting_calls: calls that were plain Python because their kernel was not built yet.
+        swaps: which kernels were built in the background, and when they took over.
         plain_calls: calls that ran as plain Python. plain_reasons: why, each reason once.
         compared_calls: calls that plain Python has made as well (verify=). mismatches: what was different in them.
         kernels: one description for each argument structure.
@@ -56,6 +58,8 @@ class Stats:
     cache: str = "off"
     backend: str = ""
     compiler: str = ""
+    waiting_calls: int = 0
+    swaps: list[str] = field(default_factory=list)
     plain_calls: int = 0
     plain_reasons: list[str] = field(default_factory=list)
     compared_calls: int = 0

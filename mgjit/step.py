@@ -18,6 +18,7 @@ import threading
 import warnings
 from array import array
 from collections.abc import Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar
 
 from . import settings
@@ -28,6 +29,7 @@ from .call.rows import pack_rows
 from .errors import ArgumentError, PhaseError, RetraceWarning, UnsupportedError, user_location, user_stacklevel
 from .kernels import Kernels, StepOptions
 from .lowering import Lowering
+from .pending import Waiting
 from .record.leaks import PlainCall
 from .record.progress import is_tracing, tracing_threads
 from .runtime.buffers import Moved
@@ -82,13 +84,16 @@ class CompiledStep(Generic[P, R]):
         plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self._arity = len(parameters) if all(p.kind in plain for p in parameters) else -1
         self._turn = Turn()
-        self.clear()
+        self._clear()
 
     def clear(self) -> None:
         """Forget all kernels and counts; parameters keep their values."""
         self._turn.run(self._clear)
 
     def _clear(self) -> None:
+        earlier: Kernels | None = self.__dict__.get("_kernels")
+        if earlier is not None:
+            earlier.give_up()
         # In an order that is consistent wherever an exception interrupts it.
         setattr(self, "__call__", self._call)  # noqa: B010 - a method, as far as type checkers know
         self._phase = ""
@@ -129,7 +134,7 @@ class CompiledStep(Generic[P, R]):
         is_step = phase == "step"
         while True:
             given = args if not kwargs and len(args) == self._arity else self._bound(args, kwargs)
-            kernel = self._kernels.fitting(given)
+            kernel = self._kernels.fitting(given, patient=not is_step)
             if is_step and is_worth_it(kernel):
                 self._choose_call(kernel)  # before the call has any effect, because it may fail
             try:
@@ -234,7 +239,7 @@ class CompiledStep(Generic[P, R]):
             return array("d") if self._kernels.last is None else self._kernels.last.result.columns(array("d"), 1, 0)
         while True:
             try:
-                kernel = self._kernels.fitting(table.row(0))
+                kernel = self._kernels.fitting(table.row(0), patient=True)
                 rows = pack_rows(kernel.plan, kernel.frame, table)
                 kernel.check_rows(rows)
                 # Rows may be one buffer, or need another kernel, or none.
@@ -276,8 +281,19 @@ class CompiledStep(Generic[P, R]):
 
     def _call_plain(self, reason: PlainCall, call: Callable[[], Any]) -> Any:
         """A call in plain Python."""
+        if isinstance(reason, Waiting):
+            return self._call_meanwhile(reason, call)
         self._kernels.plain.note_call(str(reason))
         return as_returned(Detached(reason.parameters).during(call) if reason.parameters else call())
+
+    def _call_meanwhile(self, reason: Waiting, call: Callable[[], Any]) -> Any:
+        """A call in plain Python, until there is a kernel."""
+        self.stats.waiting_calls += 1
+        started = perf_counter()
+        try:
+            return as_returned(call())
+        finally:
+            self._kernels.earnings.note_plain(reason.key, perf_counter() - started)
 
     def _continue(self, phase: str, after: str) -> None:
         self._refuse_in_trace(phase)
@@ -292,6 +308,18 @@ class CompiledStep(Generic[P, R]):
         self._phase = ""
         self._pending.perform(phase)
         self._phase = phase
+
+    @with_short_tracebacks
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the code is there that is being built in the background for arguments met so far.
+
+        Args:
+            seconds: the longest time to wait.
+
+        Returns:
+            Whether nothing is being built any more.
+        """
+        return self._turn.run(self._kernels.wait, seconds)
 
     def _refuse_in_trace(self, phase: str) -> None:
         if is_tracing():

@@ -54,6 +54,9 @@ class UnlockedStep(CompiledStep[P, R]):
     def loop(self, *columns: Any, progress: bool = False, **named: Any) -> Any:
         return self._mine().loop(*columns, progress=progress, **named)
 
+    def wait(self, seconds: float | None = None) -> bool:
+        return self._mine().wait(seconds)
+
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
         return self._mine().lower(*args, **kwargs)
 

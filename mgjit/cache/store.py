@@ -165,6 +165,10 @@ class Store:
         self._memory[key] = entry
         return self.library_path(key)
 
+    def in_memory(self) -> dict[str, Entry]:
+        """The entries that are kept in this process only."""
+        return dict(self._memory)
+
     def keys(self) -> list[str]:
         """The keys on disk and in memory."""
         return sorted({os.path.basename(path)[: -len(SUFFIX)] for _, _, path in self.files()} | set(self._memory))

@@ -88,7 +88,7 @@ class Code:
         }
 
     @classmethod
-    def of_metadata(cls, metadata: dict[str, Any], library: ffi.Library, source: str) -> Code:
+    def of_metadata(cls, metadata: dict[str, Any], library: ffi.Library | None, source: str) -> Code:
         """Code from a cache entry."""
         slots = [Slot(*slot) for slot in metadata["slots"]]
         constants: array[float] = array(next(slot.format for slot in slots if slot.space == "constant"))

@@ -1,0 +1,137 @@
+"""Kernels whose code another process is building, and structures that have yet to earn a trace.
+
+Until a kernel is there, calls are plain Python, which has the same numbers.  So a step is never much slower than the
+Python that it replaces:
+
+1. The first structure of a step is traced at once, so that what cannot be compiled is found early.
+2. Another structure (such as the next length of a sequence) is traced when its plain calls have taken as long as the
+   last trace did; when it has to be traced again, as long as all its traces together (`Earnings`).
+3. Code that exists already, in this process or in the disk cache, is used at once.  Otherwise it is built in the
+   background (`background.py`), and the trace waits for it (`Pending`).
+4. A trace that holds for one call only is not built.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from . import settings
+from .background import Job
+from .build import Options, build, keep, take_entries
+from .call.plan import ArgumentPlan
+from .errors import user_stacklevel
+from .passes.memory import InputRegion
+from .record.leaks import PlainCall
+from .runtime.buffers import ParameterStorage
+from .runtime.kernel import Code
+from .trace.tracer import TracedCall
+from .world.guard import Guard
+
+
+class Waiting(PlainCall):
+    """This call runs as plain Python because its kernel is not there yet.
+
+    Attributes:
+        key: of the structure of the arguments.
+    """
+
+    def __init__(self, key: Hashable) -> None:
+        super().__init__("its kernel is not built yet")
+        self.key = key
+
+
+@dataclass
+class _Account:
+    """What has been spent on a structure of arguments, in seconds.
+
+    Attributes:
+        traces: how many there have been.
+        plain: plain calls since the last trace.
+    """
+
+    traces: int = 0
+    plain: float = 0.0
+
+
+class Earnings:
+    """Decides which structures of arguments have earned a trace."""
+
+    def __init__(self) -> None:
+        self._accounts: dict[Hashable, _Account] = {}
+        self._trace_seconds = 0.0
+
+    def note_trace(self, key: Hashable, seconds: float) -> None:
+        """Note that a structure has been traced."""
+        account = self._accounts.setdefault(key, _Account())
+        account.traces, account.plain = account.traces + 1, 0.0
+        self._trace_seconds = seconds
+
+    def note_plain(self, key: Hashable, seconds: float) -> None:
+        """Note a plain call."""
+        self._accounts.setdefault(key, _Account()).plain += seconds
+
+    def require(self, key: Hashable) -> None:
+        """Return if a structure has earned a trace.
+
+        Raises:
+            Waiting: it has not.
+        """
+        account = self._accounts.get(key, _Account())
+        if account.plain < self._trace_seconds * max(1, account.traces):
+            raise Waiting(key)
+
+
+@dataclass
+class Pending:
+    """A trace that waits for its code.
+
+    Attributes:
+        plan, traced, guard, slots: what the kernel will be made of.
+        trace_seconds: how long the trace took.
+        reason: why it was made.
+        inputs: the regions of its inputs.
+        job: builds the code.
+        started: when it was started, by `perf_counter`.
+        calls: plain calls since then.
+    """
+
+    plan: ArgumentPlan
+    traced: TracedCall
+    guard: Guard
+    slots: ParameterStorage | None
+    trace_seconds: float
+    reason: str
+    inputs: Sequence[InputRegion]
+    job: Job
+    started: float
+    calls: int = 0
+
+    def code(self, options: Options, name: str) -> Code:
+        """The code, when the job has ended.
+
+        Raises:
+            PlainCall: there is none, and the step is plain Python for good.
+        """
+        answer = self.job.answer
+        assert answer is not None
+        for category, text in answer.warnings:
+            warnings.warn(text, category, stacklevel=user_stacklevel())
+        if answer.plain:
+            raise PlainCall(answer.plain)
+        if answer.failure:
+            settings.LOGGER.info("%s is built here, because %s", name, answer.failure)
+        if answer.python is not None:
+            keep(self.traced.trace, self.inputs, options, Code.of_metadata(answer.python[0], None, answer.python[1]))
+        take_entries(options, answer.entries)
+        code = build(self.traced.trace, self.inputs, options, name)
+        for fact in ("lower_seconds", "compile_seconds", "cache"):
+            code.facts[fact] = answer.facts.get(fact, code.facts[fact])
+        return code
+
+    def told(self, name: str) -> str:
+        """When the kernel has come, in words."""
+        seconds = perf_counter() - self.started
+        return f"{name}: compiled after {self.calls} plain calls, {seconds:.1f} s after its trace"
