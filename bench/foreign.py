@@ -35,7 +35,7 @@ def measured(name: str, folder: Path, seconds: float) -> str:
     """One row of the table."""
     plain, _ = run(name, lambda step: step, folder)
     started = perf_counter()
-    found, steps = run(name, mgjit.compile(cache=False), folder)
+    found, steps = run(name, mgjit.compile(cache=False, background=False), folder)
     first = perf_counter() - started
     equal = not any(difference(list(a), list(b)) for a, b in zip(plain, found))
     undecorated, compiled = medians(name, folder, seconds)

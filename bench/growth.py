@@ -140,7 +140,7 @@ def _row(kind: str, size: int) -> str:
 
 def _built(size: int) -> str:
     step, arguments = irregular(size)
-    compiled = mgjit.compile(step, backend="c")
+    compiled = mgjit.compile(step, backend="c", background=False)
     started = time.perf_counter()
     try:
         compiled(*arguments)

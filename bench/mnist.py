@@ -83,7 +83,7 @@ def _measure(data: datasets.Dataset, options: argparse.Namespace) -> int:
     micrograd = _micrograd(first, plain_losses, options.lr)
 
     model = _network()
-    step = mgjit.compile(demo.make_step(model, SCALE))
+    step = mgjit.compile(demo.make_step(model, SCALE), background=False)
     losses = _first_call(step, first, options.lr)
     more, _ = timed(step, first[1:], options.lr)
     losses += more
@@ -133,7 +133,7 @@ def _train(
     step: Any, model: nn.MLP, rows: list[Row], test: datasets.Split, options: argparse.Namespace, done: int
 ) -> list[float]:
     """Seconds a step, of every batch; the first `done` images have been seen."""
-    predict = mgjit.compile(demo.make_predict(model, SCALE))
+    predict = mgjit.compile(demo.make_predict(model, SCALE), background=False)
     lr = options.lr
     times = []
     for epoch in range(options.epochs):

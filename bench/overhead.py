@@ -116,7 +116,7 @@ def steps() -> Iterator[dict[str, Callable[[], Made]]]:
 def trace(make: Callable[[], Made], is_rewritten: bool) -> tuple[int, dict[str, float]]:
     """The number of records, and the seconds of each part, of one trace."""
     function, (*earlier, arguments) = make()
-    step: Any = mgjit.compile(function)
+    step: Any = mgjit.compile(function, background=False)
     for cached in (
         *(rewriting._definitions, rewriting._text_around, rewriting._part, rewriting._rewritten),
         *(bytecode._naming, bytecode.global_names),

@@ -87,7 +87,7 @@ def test_guards(benchmark: Any, captured: Callable[[int], dict[str, Any]], count
     """A step that captures so many things."""
     benchmark.group = captured.__name__
     benchmark.extra_info["captured"] = count
-    step = mgjit.compile(step_that_names(captured(count)))
+    step = mgjit.compile(step_that_names(captured(count)), background=False)
     timed(benchmark, step, 1.0)
     assert step.stats.traces == 1
 
@@ -105,7 +105,7 @@ def test_lists(benchmark: Any, count: int, changed: bool) -> None:
             moments[k] = moments[k] * x
         return x * 2.0
 
-    timed(benchmark, mgjit.compile(step), -1.0 if changed else 1.0)
+    timed(benchmark, mgjit.compile(step, background=False), -1.0 if changed else 1.0)
 
 
 @pytest.mark.parametrize("count", [1, 10, 100])
@@ -118,4 +118,4 @@ def test_fields(benchmark: Any, count: int) -> None:
     body = "".join(f"    settings.name{k} = settings.name{k} * x\n" for k in range(count))
     namespace: dict[str, Any] = {"__name__": __name__, "settings": settings}
     exec(f"def step(x):\n{body}    return x * 2.0\n", namespace)  # noqa: S102 - the names are the parameter
-    timed(benchmark, mgjit.compile(namespace["step"]), -1.0)
+    timed(benchmark, mgjit.compile(namespace["step"], background=False), -1.0)

@@ -246,7 +246,7 @@ def test_interpreted(name: str, benchmark: Any) -> None:
 @pytest.mark.parametrize("backend", ["c", "python"])
 def test_mgjit(name: str, backend: str, benchmark: Any) -> None:
     instance = WORKLOADS[name].make()
-    step = mgjit.compile(instance.step, backend=backend)
+    step = mgjit.compile(instance.step, backend=backend, background=False)
     losses = [loss_of(step(*arguments)) for arguments in instance.calls[:COMPARED_CALLS]]
     assert [loss.hex() for loss in losses] == [loss.hex() for loss in interpreted_losses(name)]
     measure(name, f"mgjit, {backend}", benchmark, step, instance)

@@ -98,7 +98,8 @@ class Workload:
 
 def compiled(instance: Instance, workload: Workload, **options: Any) -> Any:
     """The step of an instance, compiled with the workload's options; `options` win over them."""
-    return mgjit.compile(**{**workload.options, "dtype": number_type(workload), **options})(instance.step)
+    chosen = {"background": False, **workload.options, "dtype": number_type(workload), **options}
+    return mgjit.compile(**chosen)(instance.step)
 
 
 def number_type(workload: Workload) -> str:

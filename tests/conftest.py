@@ -71,6 +71,14 @@ def little_to_collect() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def patient_steps() -> Iterator[None]:
+    """Every call is a compiled one, the first as well; tests/test_background.py and tests/test_pending.py differ."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MGJIT_BACKGROUND", "0")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def own_comparisons() -> Iterator[None]:
     """Kernels do not prove themselves: that would hide their defects from the tests, which compare with plain Python.
 

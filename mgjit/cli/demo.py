@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         return nn.MLP(sizes[0], sizes[1:], seed=arguments.seed)
 
     model, copy = network(), network()
-    options: dict[str, Any] = {"backend": arguments.backend, "compiler": arguments.compiler}
+    options: dict[str, Any] = {"backend": arguments.backend, "compiler": arguments.compiler, "background": False}
     step = mgjit.compile(make_step(model, data.scale), **options)
     predict = mgjit.compile(make_predict(model, data.scale), **options)
 

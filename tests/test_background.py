@@ -1,0 +1,226 @@
+"""background.py and worker.py: jobs end as they should, whatever happens to this process and to theirs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit import Value, background
+from mgjit.background import Extent, Job
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="code is built in the background on POSIX only")
+
+ROOT = Path(__file__).parents[1]
+
+#: A step whose code no other test builds, and a compiler that takes its time and says that it has begun.
+SCRIPT = """
+import os, sys, signal, time
+os.environ["MGJIT_BACKGROUND"] = "1"
+import mgjit
+from mgjit import Value, background
+w = Value({weight!r})
+step = mgjit.compile(lambda x: w * x * {weight!r} + 1.0)
+def begun():
+    while not os.path.exists({begun!r}):
+        time.sleep(0.01)
+def process():
+    return background._jobs[0]._process.pid
+"""
+
+
+class Slow:
+    """A directory with a cache and a slow compiler."""
+
+    def __init__(self, directory: Path, seconds: float) -> None:
+        self.begun, self.cache = directory / "begun", directory / "cache"
+        self._weight = float.fromhex(f"0x1.{os.urandom(6).hex()}p0")
+        compiler = directory / "slow-gcc"
+        compiler.write_text(f'#!/bin/sh\ntouch {self.begun}\nsleep {seconds}\nexec gcc "$@"\n')
+        compiler.chmod(0o755)
+        self.environment = {
+            **os.environ, "MGJIT_CC": str(compiler), "MGJIT_CACHE_DIR": str(self.cache), "PYTHONPATH": str(ROOT),
+        }  # fmt: skip
+
+    def start(self, body: str) -> subprocess.Popen[str]:
+        """Run a script."""
+        script = SCRIPT.format(weight=self._weight, begun=str(self.begun)) + textwrap.dedent(body)
+        return subprocess.Popen(
+            [sys.executable, "-c", script], env=self.environment, stdout=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+
+    def run(self, body: str) -> str:
+        """What a script prints."""
+        process = self.start(body)
+        printed, _ = process.communicate(timeout=120)
+        return printed
+
+    def entries(self) -> list[Path]:
+        """The code in the cache."""
+        return list(self.cache.glob("*.so"))
+
+
+def ended(pid: int, seconds: float = 30.0) -> bool:
+    """Whether a process that is not ours has ended, within some time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        if _is_zombie(pid):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return False
+
+
+def sleepers(slow: Slow) -> list[str]:
+    """Compilers that still run."""
+    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if os.access(path, os.R_OK)]
+    return [line.decode() for line in lines if slow.environment["MGJIT_CC"].encode() in line]
+
+
+def test_01_a_script_that_is_shorter_than_its_build_leaves_a_warm_cache(tmp_path: Path) -> None:
+    """And no process, once that is done."""
+    slow = Slow(tmp_path, 2.0)
+    pid = int(slow.run("step(1.0); begun(); print(process())"))
+    assert ended(pid)
+    assert len(slow.entries()) == 1
+    printed = slow.run("step(1.0); print(step.stats.calls, step.stats.cache)")
+    assert printed.split() == ["1", "hit"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+def test_02_a_program_that_is_killed_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
+    """Neither that of the job, nor its compiler."""
+    slow = Slow(tmp_path, 600.0)
+    process = slow.start(
+        """
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        step(1.0); begun(); print(process(), flush=True); time.sleep(600)
+        """
+    )
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert ended(pid)
+    end = time.monotonic() + 30.0
+    while sleepers(slow) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert sleepers(slow) == []
+    assert slow.entries() == []
+
+
+def test_03_ctrl_c_does_not_disturb_a_build(tmp_path: Path) -> None:
+    """It is for the program."""
+    slow = Slow(tmp_path, 0.5)
+    printed = slow.run(
+        """
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        step(1.0); begun()
+        try:
+            os.killpg(0, signal.SIGINT); time.sleep(5)
+        except KeyboardInterrupt:
+            pass
+        print(step.wait(), len(step.stats.swaps))
+        """
+    )
+    assert printed.split() == ["True", "1"]
+
+
+def test_04_a_killed_process_is_started_once_more(tmp_path: Path) -> None:
+    """Then the step stays plain Python, and says why."""
+    slow = Slow(tmp_path, 0.5)
+    printed = slow.run(
+        """
+        step(1.0); begun(); first = process(); os.kill(first, signal.SIGKILL)
+        while background._jobs[0]._process.poll() is None: time.sleep(0.01)
+        step(2.0); print(process() != first, step.wait(), step(3.0) == w.data * 3.0 * w.data + 1.0, step.stats.calls)
+        """
+    )
+    assert printed.split() == ["True", "True", "True", "1"]
+
+
+def test_05_a_process_that_is_killed_twice(tmp_path: Path) -> None:
+    """The step stays plain Python, and says why."""
+    slow = Slow(tmp_path, 600.0)
+    printed = slow.run(
+        """
+        import warnings
+        warnings.simplefilter("ignore")
+        step(1.0)
+        for _ in range(2):
+            os.kill(process(), signal.SIGKILL)
+            while background._jobs and background._jobs[0]._process.poll() is None: time.sleep(0.01)
+            step(2.0)
+        step(3.0)
+        print(step.stats.calls, step.stats.plain_calls, *step.stats.plain_reasons)
+        """
+    )
+    assert printed.startswith("0 2 the process that was to build its kernel was killed, 2 times")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_06_a_fork_starts_its_own_jobs(tmp_path: Path) -> None:
+    """The parent's go on; the child does not keep them alive when the parent is gone."""
+    slow = Slow(tmp_path, 1.0)
+    printed = slow.run(
+        """
+        step(1.0); begun()
+        child = os.fork()
+        print(step.wait(), step(2.0) == w.data * 2.0 * w.data + 1.0, step.stats.calls, flush=True)
+        if child: os.waitpid(child, 0)
+        """
+    )
+    assert printed.split() == ["True", "True", "1"] * 2
+
+
+def test_07_jobs_wait_in_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are not more processes than that, and the next one starts when one ends."""
+    monkeypatch.setattr(background, "_most_processes", lambda: 1)
+    monkeypatch.setenv("MGJIT_BACKGROUND", "1")
+    weights = [Value(float.fromhex(f"0x1.{os.urandom(6).hex()}p0")) for _ in range(3)]
+    steps: list[Any] = [mgjit.compile(lambda x, w=w: w * x + w.data, static=["w"]) for w in weights]
+    for step in steps:
+        step(1.0)
+    assert [job.is_running() for job in background._jobs] == [True, False, False]
+    assert all(step.wait() for step in steps)
+    assert background._jobs == []
+
+
+def test_08_waiting_has_an_end(tmp_path: Path) -> None:
+    """Of so many seconds."""
+    printed = Slow(tmp_path, 600.0).run("step(1.0); print(step.wait(0.2), step.wait(0.0)); step.clear()")
+    assert printed.split() == ["False", "False"]
+
+
+def test_09_what_stands_for_memory() -> None:
+    """Its size is all that building asks for."""
+    assert len(Extent(7)) == 7
+
+
+def test_10_a_job_that_was_given_up_has_ended() -> None:
+    """So that nobody waits for it."""
+    job = Job(b"never read")
+    job.cancel()
+    assert job.has_ended()
+    assert job.wait(0.0)
+    assert job.answer is not None
+    assert job.answer.failure == "it was given up"

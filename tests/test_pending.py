@@ -1,0 +1,258 @@
+"""pending.py: calls are plain Python until a kernel is there, and nobody can tell by the numbers."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit import Value, background
+from mgjit.background import Answer
+from mgjit.errors import BackendWarning, DefectWarning
+from mgjit.pending import Earnings, Waiting
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="code is built in the background on POSIX only")
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Steps do not wait, and nothing is in the cache."""
+    monkeypatch.setenv("MGJIT_BACKGROUND", "1")
+    monkeypatch.setenv("MGJIT_CACHE_DIR", str(tmp_path))
+
+
+class Trainer:
+    """A model and its step."""
+
+    def __init__(self, **options: Any) -> None:
+        self.w = [Value(0.1 * k - 0.3) for k in range(6)]
+        self.rate = 0.05
+        self.step = mgjit.compile(**options)(self.plain)
+
+    def plain(self, xs: list[float], target: float) -> Any:
+        out = sum((w * x for w, x in zip(self.w, xs)), Value(0.0)).tanh()
+        loss = (out - target) ** 2
+        for w in self.w:
+            w.grad = 0.0
+        loss.backward()
+        for w in self.w:
+            w.data -= self.rate * w.grad
+        return loss.data
+
+    def numbers(self) -> list[float]:
+        return [number for w in self.w for number in (w.data, w.grad)]
+
+
+def rows(seed: int, count: int, length: int = 6) -> list[tuple[list[float], float]]:
+    draw = random.Random(seed)
+    return [([draw.uniform(-1.0, 1.0) for _ in range(length)], draw.uniform(-1.0, 1.0)) for _ in range(count)]
+
+
+def constant(unused: int) -> float:
+    """A trick number that makes the trace of each test its own: code is shared within a process."""
+    return random.Random(os.urandom(8)).uniform(1.0, 2.0)
+
+
+# ---- 1: steps ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("swap", [1, 2, 5, 9])
+def test_01_the_numbers_do_not_depend_on_when_the_kernel_comes(swap: int) -> None:
+    """It is swapped in after a certain call."""
+    mine, other = Trainer(), Trainer()
+    mine.rate = other.rate = constant(swap)
+    for number, row in enumerate(rows(swap, 12)):
+        if number == swap:
+            assert mine.step.wait()
+        assert mine.step(*row) == other.plain(*row)
+        assert mine.numbers() == other.numbers()
+    stats = mine.step.stats
+    assert (stats.waiting_calls >= 1, stats.calls >= 12 - swap, len(stats.swaps)) == (True, True, 1)
+    assert stats.calls + stats.waiting_calls == 12
+
+
+def test_02_what_is_in_the_cache_is_used_at_once() -> None:
+    """By another step of the same structure."""
+    first, second, other = Trainer(), Trainer(), Trainer()
+    first.rate = second.rate = other.rate = constant(2)
+    (row,) = rows(2, 1)
+    first.step(*row)
+    assert first.step.wait()
+    assert second.step(*row) == other.plain(*row)
+    assert second.numbers() == other.numbers()
+    assert (second.step.stats.waiting_calls, second.step.stats.calls) == (0, 1)
+
+
+def test_03_a_number_that_changes_meanwhile() -> None:
+    """The trace is made again, with the number as an input; the first job is given up."""
+    mine, other = Trainer(), Trainer()
+    mine.rate = other.rate = constant(3)
+    for row in rows(3, 100_000):  # as many as it takes to earn another trace
+        if mine.step.stats.calls:
+            break
+        mine.rate = other.rate = mine.rate * 0.99
+        assert mine.step(*row) == other.plain(*row)
+        assert mine.numbers() == other.numbers()
+        mine.step.wait()
+    assert mine.step.stats.calls > 0
+
+
+def test_04_phases_and_loops_wait() -> None:
+    """They need a kernel."""
+    mine, other = Trainer(), Trainer()
+    mine.rate = other.rate = constant(4)
+    (row, *more) = rows(4, 5)
+    mine.step.forward(*row)
+    mine.step.backward()
+    mine.step.update()
+    other.plain(*row)
+    assert mine.numbers() == other.numbers()
+    losses = mine.step.loop([xs for xs, _ in more], [target for _, target in more])
+    assert list(losses) == [other.plain(*row) for row in more]
+    assert mine.step.stats.waiting_calls == 0
+
+
+def test_05_without_a_cache_on_disk() -> None:
+    """The code comes back from the other process."""
+    mine, other = Trainer(cache=False), Trainer()
+    mine.rate = other.rate = constant(5)
+    for row in rows(5, 6):
+        assert mine.step(*row) == other.plain(*row)
+        assert mine.step.wait()
+    assert mine.numbers() == other.numbers()
+    assert mine.step.stats.calls == 5
+
+
+def test_06_the_python_back_end() -> None:
+    """The same, as source."""
+    mine, other = Trainer(backend="python"), Trainer()
+    mine.rate = other.rate = constant(6)
+    for row in rows(6, 6):
+        assert mine.step(*row) == other.plain(*row)
+        assert mine.step.wait()
+    assert mine.numbers() == other.numbers()
+    assert (mine.step.stats.calls, mine.step.stats.backend) == (5, "python")
+
+
+def test_07_background_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    """False: as if nobody had said anything else."""
+    monkeypatch.delenv("MGJIT_BACKGROUND")
+    mine = Trainer(background=False)
+    mine.rate = constant(7)
+    mine.step(*rows(7, 1)[0])
+    assert (mine.step.stats.calls, mine.step.stats.waiting_calls) == (1, 0)
+
+
+def test_08_clear_gives_up_what_is_being_built() -> None:
+    """And the step begins anew."""
+    mine = Trainer()
+    mine.rate = constant(8)
+    mine.step(*rows(8, 1)[0])
+    mine.step.clear()
+    assert not background._jobs
+    assert mine.step.wait()
+    assert mine.step.stats.swaps == []
+
+
+# ---- 2: what goes wrong ---------------------------------------------------------------------------------
+
+
+def answered(monkeypatch: pytest.MonkeyPatch, answer: Answer) -> None:
+    """All jobs have ended with this answer."""
+
+    def look(job: Any) -> None:
+        job._close()
+        job._end(answer)
+
+    monkeypatch.setattr(background.Job, "_look", look)
+
+
+def test_11_a_defect_leaves_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its warning, once."""
+    answered(monkeypatch, Answer(plain="mgjit has a defect: so", warnings=[(DefectWarning, "A defect of mgjit")]))
+    mine, other = Trainer(), Trainer()
+    mine.rate = other.rate = constant(11)
+    first, second, third = rows(11, 3)
+    assert mine.step(*first) == other.plain(*first)
+    with pytest.warns((DefectWarning, BackendWarning)) as caught:
+        assert mine.step(*second) == other.plain(*second)
+    assert sorted(w.category.__name__ for w in caught) == ["BackendWarning", "DefectWarning"]
+    assert mine.step(*third) == other.plain(*third)
+    assert mine.numbers() == other.numbers()
+    assert (mine.step.stats.plain_calls, mine.step.stats.calls) == (2, 0)
+
+
+def test_12_a_failure_is_made_good_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the other process could not build, this one builds."""
+    answered(monkeypatch, Answer(failure="no process could be started"))
+    mine, other = Trainer(), Trainer()
+    mine.rate = other.rate = constant(12)
+    for row in rows(12, 4):
+        assert mine.step(*row) == other.plain(*row)
+    assert mine.numbers() == other.numbers()
+    assert mine.step.stats.calls == 3
+
+
+def test_13_where_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in an interpreter that is part of another program: the first call waits for its code."""
+    monkeypatch.setattr(sys, "executable", "/usr/bin/blender")
+    mine = Trainer()
+    mine.rate = constant(13)
+    mine.step(*rows(13, 1)[0])
+    assert mine.step.stats.calls == 1
+
+
+# ---- 3: what a trace has to earn -----------------------------------------------------------------------------
+
+
+def earned(earnings: Earnings, key: str) -> bool:
+    try:
+        earnings.require(key)
+    except Waiting:
+        return False
+    return True
+
+
+def test_21_the_first_structure_is_traced_at_once() -> None:
+    """Others when they have taken as long as a trace."""
+    earnings = Earnings()
+    assert earned(earnings, "first")
+    earnings.note_trace("first", 1.0)
+    assert not earned(earnings, "second")
+    earnings.note_plain("second", 0.75)
+    assert not earned(earnings, "second")
+    earnings.note_plain("second", 0.25)
+    assert earned(earnings, "second")
+    assert not earned(earnings, "first")
+
+
+def test_22_more_traces_of_one_structure_cost_more() -> None:
+    """Each has to be earned by as many plain seconds as all before it."""
+    earnings = Earnings()
+    earnings.note_trace("first", 1.0)
+    earnings.note_plain("first", 1.0)
+    assert earned(earnings, "first")
+    earnings.note_trace("first", 1.0)
+    earnings.note_plain("first", 1.5)
+    assert not earned(earnings, "first")
+    earnings.note_plain("first", 0.5)
+    assert earned(earnings, "first")
+
+
+def test_23_lengths_run_plain_until_they_have_earned_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that gets another length in each call is traced once."""
+    monkeypatch.setattr(Earnings, "note_plain", lambda self, key, seconds: None)
+    weight = Value(constant(23))
+    step: Callable[[list[float]], float] = mgjit.compile(lambda xs: sum((weight * x for x in xs), Value(0.0)).data)
+    for length in range(1, 12):
+        assert step([0.5] * length) == sum((weight * 0.5 for _ in range(length)), Value(0.0)).data
+    assert step.stats.waiting_calls == 11  # type: ignore[attr-defined]
+    assert len(background._jobs) <= 1
+    step.wait()  # type: ignore[attr-defined]
+    assert step.stats.traces == 1  # type: ignore[attr-defined]
