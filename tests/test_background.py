@@ -185,8 +185,9 @@ def test_06_a_fork_starts_its_own_jobs(tmp_path: Path) -> None:
         """
         step(1.0); begun()
         child = os.fork()
-        print(step.wait(), step(2.0) == w.data * 2.0 * w.data + 1.0, step.stats.calls, flush=True)
+        found = step.wait(), step(2.0) == w.data * 2.0 * w.data + 1.0, step.stats.calls
         if child: os.waitpid(child, 0)
+        print(*found, flush=True)
         """
     )
     assert printed.split() == ["True", "True", "1"] * 2
