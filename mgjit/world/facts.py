@@ -198,6 +198,11 @@ class Facts:
         )  # fmt: skip
         return sum(map(len, kinds)) + sum(len(column.holders) for column in self._columns)
 
+    def size(self) -> int:
+        """The same, with the elements of containers counted."""
+        contents = (*self._row_copies, *self._part_copies, *(elements for _, elements, _ in self._numbers))
+        return self.count() + sum(map(len, contents))
+
     # ---- comparing ----------------------------------------------------------------------------------
 
     def hold(self) -> bool:

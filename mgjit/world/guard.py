@@ -5,14 +5,15 @@ is no memory of the kernel's is noted (facts.py):
 
 1. At each call: variables, and data of which there is little, such as numbers in single objects and short lists.
 2. Now and then: what takes longer to compare than a step takes to run, such as methods, modules and long lists of
-   parameters.  It is compared at each call at first, and then so often that it takes a small part of the time.  What is
-   noticed late is said in a warning.  Where calls follow each other so quickly that to look at the clock would take a
-   good part of their time, they are counted in between.
+   parameters.  It is compared at the first calls, which are few where there is much of it; then there is a pause after
+   each comparison that is twenty times as long.  What is noticed late is said in a warning.  Where calls follow each
+   other so quickly that to look at the clock would take a good part of their time, they are counted in between.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import sys
 import threading
 import warnings
@@ -27,6 +28,7 @@ from typing import Any
 
 from ..engine.nn import Module
 from ..errors import RetraceWarning, user_stacklevel
+from ..lookup import entries
 from ..record.progress import tracing_threads
 from ..runtime.live import deletions, raw_attributes
 from .before import Group
@@ -43,10 +45,11 @@ _FEW_OBJECTS = 16
 #: So much data besides variables is compared at each call; variables of functions and classes count only beyond.
 _FEW = 24
 _MANY_VARIABLES = 64
-#: So many seconds may be spent with comparing the rest at each call, or so many calls; then, there is a pause after it
-#: that is so many times as long as it took.
-_FIRST_SECONDS = 0.02
-_FIRST_CALLS = 1000
+#: The rest is compared at so many calls after the trace, or for so many seconds in all; where there is so much of it
+#: that this takes longer than many steps, only at so few calls.  Then, there is a pause after a comparison that is so
+#: many times as long as it took.
+_FIRST_CALLS, _FIRST_SECONDS = 1000, 0.02
+_MUCH, _FEW_CALLS = 300, 3
 _PAUSE = 20.0
 #: Where calls follow each other within so many seconds, so many need not look at the clock after one that has.
 _QUICK_SECONDS = 10e-6
@@ -71,7 +74,10 @@ class Guard:
         self._looked_after = looked_after
         #: Whether the step cannot be used again as it was traced.
         self.expired = False
-        self._spent, self._compared, self._next, self._skipped = 0.0, 0, 0.0, False
+        #: When the rest is next compared, whether that is at once, and whether there have been calls without it.
+        self._next, self._at_once, self._skipped = 0.0, False, False
+        #: What the last comparison took; calls and seconds that the first ones may still take.
+        self._seconds, self._first_calls, self._first_seconds = math.inf, _FIRST_CALLS, _FIRST_SECONDS
         self._looked, self._counted = 0.0, 0
         #: So many of the counted calls are still to come: they need not look at the clock.
         self._left = CellType(0)
@@ -79,6 +85,8 @@ class Guard:
         self._note_objects(survey)
         self._note_containers(survey)
         self._note_code(survey)
+        if self._rarely.size() > _MUCH:
+            self._first_calls, self._first_seconds = min(_FEW_CALLS, _FIRST_CALLS), math.inf
 
     def watch(self, places: Iterable[tuple[Place, Any]]) -> None:
         """Watch these as well, given with what lies there."""
@@ -145,11 +153,21 @@ class Guard:
                 self._column(is_single, Column(spaces, itemgetter(name), name, paths, group.kind))
         if spaces:
             self._rarely.keys(spaces, paths)
+            if is_single:
+                self._note_hidden_data(group.kind, spaces, paths, survey)
             # `thing.__dict__ = other`; and each thread has its own dict of a threading.local.
             often = issubclass(group.kind, threading.local)
             things = [thing for thing, own in zip(group.things, map(raw_attributes, group.things)) if own is not None]
             dicts = Column(things, raw_attributes, "__dict__", paths, group.kind, spaces)
             (self._often if often else self._rarely).column(dicts)
+
+    def _note_hidden_data(self, kind: type, spaces: list[Any], paths: list[Any], survey: Survey) -> None:
+        """Data in a class that an attribute of an object would hide."""
+        data = {name for base in kind.__mro__ for name, member in entries(base).items() if _is_data(member)}
+        for name in sorted(data & set(survey.names)):
+            for own, path in zip(spaces, paths):
+                if name not in own and self._has_room():
+                    self._often.entry(own, name, (path, f".{name}"), own)
 
     def _column(self, is_single: bool, column: Column) -> None:
         if column.without(self._looked_after):
@@ -224,8 +242,11 @@ class Guard:
     def _rare_difference(self) -> str:
         if self._seem_same():
             return ""
+        started = perf_counter()
         found = self._rarely.difference()
-        if found and self._skipped:
+        if not found:  # numbers have been replaced by equal ones
+            self._note_comparison(started)
+        elif self._skipped:
             warnings.warn(
                 f"{found}. Calls shortly before this one have not noticed, because to compare all that the step "
                 "captures takes longer than to run it: call step.clear() after such a change.",
@@ -240,13 +261,14 @@ class Guard:
 
     def look_at_everything(self) -> None:
         """Let the next comparison include what is otherwise compared from time to time."""
-        self._next = 0.0
+        self._at_once = True
+        self._left.cell_contents = 0
 
     def _seem_same(self) -> bool:
         """Whether there is no difference in what is not compared at each call, as far as it is time to look."""
         now = perf_counter()
         left = self._left
-        if now < self._next:
+        if now < self._next and not self._at_once:
             calls = self._counted - left.cell_contents or 1
             is_quick = now - self._looked < _QUICK_SECONDS * calls
             self._counted = left.cell_contents = _COUNTED if is_quick else 0
@@ -258,13 +280,20 @@ class Guard:
             return True
         if not self._rarely.hold():
             return False
-        self._looked = then = perf_counter()
-        self._spent += then - now
-        self._compared += 1
-        if self._spent > _FIRST_SECONDS or self._compared > _FIRST_CALLS:
-            self._next = then + _PAUSE * (then - now)
-        self._skipped = False
+        self._note_comparison(now)
         return True
+
+    def _note_comparison(self, started: float) -> None:
+        """All is as it was, which took from `started` until now to find out."""
+        self._looked = now = perf_counter()
+        # No more than twice what the last one took: this one may have been interrupted.
+        self._seconds = min(now - started, 2.0 * self._seconds)
+        if not self._at_once:  # which is not for this call's sake
+            self._first_calls -= 1
+            self._first_seconds -= self._seconds
+        if self._first_calls <= 0 or self._first_seconds <= 0.0:
+            self._next = now + _PAUSE * self._seconds
+        self._at_once = self._skipped = False
 
     def conditions(
         self,

@@ -36,6 +36,12 @@ def settled(step: Any) -> Guard:
     return Guard(Survey(step))
 
 
+def difference(found: Guard) -> str:
+    """Whatever it is time for."""
+    found.look_at_everything()
+    return found.difference()
+
+
 def test_01_differences_are_named() -> None:
     """Elements, entries, attributes, methods, code and defaults, each with its path."""
     parts, more = [Part(), Part()], {"a": 1.0}
@@ -49,12 +55,12 @@ def test_01_differences_are_named() -> None:
         (lambda: setattr(Part, "scale", 3.0), lambda: setattr(Part, "scale", 2.0), "Part.scale was 2.0, is 3.0"),
     ]
     found = settled(step)
-    assert found.difference() == ""
+    assert difference(found) == ""
     for change, undo, text in changes:
         change()
-        assert text in found.difference()
+        assert text in difference(found)
         undo()
-        assert found.difference() == ""
+        assert difference(found) == ""
 
 
 def test_02_equal_numbers_are_no_difference() -> None:
@@ -62,9 +68,9 @@ def test_02_equal_numbers_are_no_difference() -> None:
     more = [float("1.5"), 0.0, "text"]
     found = settled(around([], more))
     more[0] = float("1.5")
-    assert found.difference() == ""
+    assert difference(found) == ""
     more[1] = -0.0
-    assert "more" in found.difference()
+    assert "more" in difference(found)
 
 
 def test_03_the_conditions_are_the_same() -> None:
@@ -86,6 +92,7 @@ def test_03_the_conditions_are_the_same() -> None:
 
 def test_04_what_is_noticed_late_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the first calls, much data is compared less often; a difference then comes with a warning."""
+    monkeypatch.setattr(guard, "_FIRST_CALLS", 0)
     times = iter(range(1000))
     monkeypatch.setattr(guard, "perf_counter", lambda: float(next(times)))
     parts = [Part() for _ in range(50)]
@@ -176,9 +183,9 @@ def test_07_objects_of_one_class() -> None:
         return sum(part.scale for part in parts) + sum(owner.scale for owner in owners) * x
 
     found = Guard(Survey(step), {(id(parts[5]), "scale"), (id(vars(owners[1])), "scale")})
-    assert found.difference() == ""
+    assert difference(found) == ""
     parts[5].scale, owners[1].scale = 6.0, 7.0
-    assert found.difference() == ""
+    assert difference(found) == ""
     changes: list[tuple[Any, Any, str]] = [
         (lambda: setattr(parts[6], "scale", 1.0), lambda: setattr(parts[6], "scale", 6.5), "parts[6].scale was 6.5"),
         (lambda: setattr(parts[20], "scale", 1.0), lambda: delattr(parts[20], "scale"), "parts[20].scale has been set"),
@@ -187,6 +194,80 @@ def test_07_objects_of_one_class() -> None:
     ]
     for change, undo, text in changes:
         change()
-        assert text in found.difference()
+        assert text in difference(found)
         undo()
+        assert difference(found) == ""
+
+
+def comparisons(monkeypatch: pytest.MonkeyPatch, took: Any, calls: int, parts: int = 500) -> list[int]:
+    """The calls, a second apart, in which all is compared, where that takes so many seconds each time."""
+    clock, found, made = [0.0], settled(around([Part() for _ in range(parts)], [])), []
+    hold = found._rarely.hold
+
+    def slowly() -> bool:
+        made.append(number)
+        clock[0] += took(len(made))
+        return hold()
+
+    monkeypatch.setattr(guard, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(found._rarely, "hold", slowly)
+    for number in range(2, calls + 2):  # noqa: B007 - which `slowly` notes
+        clock[0] += 1.0
         assert found.difference() == ""
+    return made
+
+
+def test_08_much_is_compared_in_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the first three after the trace, and then in a twentieth of the time."""
+    made = comparisons(monkeypatch, lambda _: 1.5, 400)
+    assert made[:4] == [2, 3, 4, 34]
+    assert {later - earlier for earlier, later in zip(made[2:], made[3:])} == {30}
+
+
+def test_09_an_interruption_is_no_reason_for_a_long_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comparison that takes a thousand times as long counts as one that takes twice as long."""
+    made = comparisons(monkeypatch, lambda number: 1000.0 if number == 4 else 1.0, 200)
+    assert made[:6] == [2, 3, 4, 24, 64, 84]
+
+
+def test_10_equal_numbers_take_no_time_in_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects whose numbers are replaced by equal ones before each call are looked through no more often."""
+    parts = [Slotted(0.5) for _ in range(500)]
+    found = settled(lambda x: sum(part.scale for part in parts) * x)
+    clock, looked = [0.0], []
+    difference_in_all = found._rarely.difference
+
+    def slowly() -> str:
+        looked.append(number)
+        clock[0] += 1.0
+        return difference_in_all()
+
+    monkeypatch.setattr(guard, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(found._rarely, "difference", slowly)
+    for number in range(2, 100):  # noqa: B007 - which `slowly` notes
+        clock[0] += 1.0
+        for k, part in enumerate(parts):
+            part.scale = k - k + 0.5
+        assert found.difference() == ""
+    assert looked == [2, 3, 4, 24, 44, 64, 84]
+
+
+def test_11_little_is_compared_in_each_call_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a thousand calls, or for twenty milliseconds; an interruption counts as twice a comparison."""
+    monkeypatch.setattr(guard, "_PAUSE", 1.05e7)
+    made = comparisons(monkeypatch, lambda number: 5.0 if number == 7 else 1e-6, 1500, parts=20)
+    assert made[:1001] == [*range(2, 1002), 1012]
+    made = comparisons(monkeypatch, lambda _: 1.9e-3, 100, parts=20)
+    assert made == list(range(2, 13))
+
+
+def test_12_data_of_a_class_that_an_object_would_hide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attribute that an object gets in place of that of its class is noticed by the next call."""
+    monkeypatch.setattr(guard, "_FIRST_CALLS", 0)
+    part, others = Part(), [Part() for _ in range(500)]
+    found = settled(lambda x: sum(other.scale for other in others) * part.scale * x)
+    alone = settled(lambda x: part.scale * x)
+    assert [found.difference(), alone.difference(), found.difference(), alone.difference()] == [""] * 4
+    part.scale = 3.0
+    assert "scale has been set" in alone.difference()
+    assert found.difference() == ""  # one of many
