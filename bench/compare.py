@@ -34,7 +34,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench import start_up, workloads  # noqa: E402 - found through the line above
+from bench import first_results, workloads  # noqa: E402 - found through the line above
 from bench.peers.common import Problem  # noqa: E402
 from bench.peers.process import Peer, PeerError  # noqa: E402
 from bench.plot import plot  # noqa: E402
@@ -437,8 +437,8 @@ def main() -> None:
             comparison.end()
         more = python_backend(results)
         if not options.no_start_up:
-            data = [text for name in ("path", "names") for text in start_up.given(name, getattr(options, name))]
-            more += ["## Start", "", *start_up.report(data), ""]
+            started_up = first_results.arguments([*first_results.data_of(options), "--repeat", "1"])
+            more += ["## Start", "", *first_results.report(started_up)[0]]
     picture = plot(options.output, [(r.workload.name, {e.label: e.time * 1e6 for e in r.entries}) for r in results])
     options.output.write_text(report(comparison, results, more, picture), encoding="utf-8")
     options.output.with_suffix(".json").write_text(json.dumps(raw(comparison, results), indent=1), encoding="utf-8")
