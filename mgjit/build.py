@@ -59,7 +59,11 @@ _MANY_CALLS = 64
 
 @dataclass(frozen=True)
 class Options:
-    """The options of `mgjit.compile` that change the code."""
+    """The options of `mgjit.compile` that change the code.
+
+    Attributes:
+        separate: whether the code consists of the three phases of the step, which are run separately, or of all of it.
+    """
 
     mode: str = "strict"
     backend: str = "auto"
@@ -68,6 +72,7 @@ class Options:
     optimisation: str | None = None
     grads: bool = True
     cache_key: str = ""
+    separate: bool = False
 
 
 _shared: dict[str, Code] = {}
@@ -133,7 +138,7 @@ def _build(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: 
     started = perf_counter()
     structure = structure_hash(trace, inputs)
     if options.backend == "python":
-        return _python(trace, inputs, structure, started)
+        return _python(trace, inputs, structure, started, options.separate)
     shared = _shared_key(structure, options)
     code = _shared.get(shared)
     if code is None:
@@ -169,7 +174,7 @@ def _native(
     _warn_once(
         f"{reason}: steps run as generated Python, much slower than C. `python -m mgjit doctor` says what to do."
     )
-    return _python(trace, inputs, structure, started)
+    return _python(trace, inputs, structure, started, options.separate)
 
 
 def _built(
@@ -209,6 +214,7 @@ def _key_parts(structure: str, compiler: compilers.Compiler, options: Options, t
         gradients="kept" if options.grads else "where read",
         vectors=verification.identity(compiler, optimisation, _frequent(trace)) if strict else "",
         cache_key=options.cache_key,
+        phases="separate" if options.separate else "one step",
     )
 
 
@@ -313,7 +319,9 @@ def _emitted(
     flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
     functions = _vector_functions(trace, compiler, options)
     return _simplest_if_necessary(
-        lambda simply: lower(trace, inputs, processor(compiler, flags, trace.precision), options.grads, simply),
+        lambda simply: lower(
+            trace, inputs, processor(compiler, flags, trace.precision), options.grads, simply, options.separate
+        ),
         lambda program, layout: emit_c(program, layout, options.mode, functions),
     )
 
@@ -344,8 +352,10 @@ def _compiler_that_is_quick(options: Options) -> compilers.Compiler | None:
     return next((other for other in quick if compilers.probe(other) is None), None)
 
 
-def _python(trace: Trace, inputs: Sequence[InputRegion], structure: str, started: float) -> Code:
-    lowered, layout, source = _simplest_if_necessary(lambda simply: lower(trace, inputs, simply=simply), emit_python)
+def _python(trace: Trace, inputs: Sequence[InputRegion], structure: str, started: float, separate: bool) -> Code:
+    lowered, layout, source = _simplest_if_necessary(
+        lambda simply: lower(trace, inputs, simply=simply, separate=separate), emit_python
+    )
     code = Code.of_lowered(lowered, layout, source)
     code.facts = {
         **_facts(lowered, source, structure),

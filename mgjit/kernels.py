@@ -4,6 +4,9 @@
 2. Otherwise try the kernel that was last used for arguments of these lengths.
 3. Otherwise plan the arguments afresh, and look for a kernel of that structure.
 4. Otherwise trace the call, build code for it, bind the parameters and state, and remember the kernel.
+
+A kernel runs either whole steps or their phases.  The kernels that run phases, for `.forward` and what follows it, are
+found and made in the same way, by a `Kernels` of their own (`separate`), when `.forward` is first called.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import warnings
 from array import array
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -90,6 +93,7 @@ class Kernels:
     Args:
         function: the step, undecorated.
         name, qualname: of the step.
+        like: the kernels of the same step whose stats and knowledge these share; they differ in their options.
 
     Attributes:
         last: the kernel of the last call.
@@ -104,22 +108,33 @@ class Kernels:
         options: StepOptions,
         name: str,
         qualname: str,
+        like: Kernels | None = None,
     ) -> None:
         self._function, self._signature, self._options = function, signature, options
         self._name, self._qualname = name, qualname
-        self.stats = Stats()
+        self.stats: Stats = Stats() if like is None else like.stats
         self.last: Kernel | None = None
         self._family: dict[Hashable, Kernel] = {}
         self._kernels: dict[Hashable, Kernel] = {}
         self._slot_structures: set[Hashable] = set()
-        self._knowledge = Knowledge()
+        self._knowledge: Knowledge = Knowledge() if like is None else like._knowledge
         self._has_warned = False
-        self.plain = PlainCalls(name, self.stats)
+        self.plain: PlainCalls = PlainCalls(name, self.stats) if like is None else like.plain
+        self._separate: Kernels | None = None
         self.earnings = Earnings()
         self._pending: dict[Hashable, Pending] = {}
 
     def __len__(self) -> int:
-        return len(self._kernels)
+        return len(self._kernels) + (0 if self._separate is None else len(self._separate))
+
+    @property
+    def separate(self) -> Kernels:
+        """The kernels that run the phases of this step separately."""
+        if self._separate is None:
+            # They are not compared with plain Python, which has no phases.
+            options = replace(self._options, code=replace(self._options.code, separate=True), verify="never")
+            self._separate = Kernels(self._function, self._signature, options, self._name, self._qualname, self)
+        return self._separate
 
     def member(self, arguments: Sequence[Any]) -> Kernel | None:
         """The kernel that was last used for arguments of these lengths."""
@@ -189,6 +204,8 @@ class Kernels:
                 return known
         elif self.last is not None:
             reason = self.last.plan.first_difference(plan)
+        elif self._options.code.separate:
+            reason = "its phases are run separately"
         for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
             self._knowledge.variable.update(kernel.guard.changed_numbers())
         self.plain.require_trace(plan.key)
@@ -218,6 +235,7 @@ class Kernels:
     def distrust(self, kernel: Kernel, reason: str, parameters: Sequence[Any]) -> None:
         """Run the step as plain Python with arguments of this structure, always: its kernel has computed wrongly."""
         self.forget(kernel)
+        self._separate = None
         self.stats.mismatches.append(reason)
         self.plain.distrust(kernel.plan.key, reason, parameters)
 

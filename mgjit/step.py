@@ -132,9 +132,10 @@ class CompiledStep(Generic[P, R]):
         """Run a phase of the kernel for these arguments, in a turn."""
         self._phase = ""
         is_step = phase == "step"
+        kernels = self._kernels if is_step else self._kernels.separate
         while True:
             given = args if not kwargs and len(args) == self._arity else self._bound(args, kwargs)
-            kernel = self._kernels.fitting(given, patient=not is_step)
+            kernel = kernels.fitting(given, patient=not is_step)
             if is_step and is_worth_it(kernel):
                 self._choose_call(kernel)  # before the call has any effect, because it may fail
             try:
@@ -148,7 +149,7 @@ class CompiledStep(Generic[P, R]):
                 kernel.perform(phase, self.stats.counter if is_step else None)
                 break
             except Moved:
-                self._kernels.forget(kernel)
+                kernels.forget(kernel)
         if not is_step:
             self._pending, self._calls_before, self._phase = kernel, self.stats.calls, phase
         return kernel.result(kernel.outputs, given)

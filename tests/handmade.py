@@ -63,7 +63,7 @@ def visible(program: Program) -> list[Array]:
     return [array for array in found if array.space not in ("scratch", "constant")]
 
 
-def result(program: Program, arrays: list[Array], seed: int, fused: bool = False) -> list[list[bytes]]:
+def result(program: Program, arrays: list[Array], seed: int) -> list[list[bytes]]:
     """The bits that a run leaves behind; every other seed has infinities, nans and zeros of both signs."""
     draw = random.Random(seed)
     memory: dict[Array, Any] = {
@@ -73,20 +73,15 @@ def result(program: Program, arrays: list[Array], seed: int, fused: bool = False
         ]
         for array in arrays
     }
-    interpreter = Interpreter(program, memory)
-    if fused:
-        interpreter.execute(program.forward)
-        interpreter.execute(program.fused)
-    else:
-        interpreter.run()
+    Interpreter(program, memory).run()
     return [[bits(x) for x in memory[array]] for array in arrays]
 
 
-def same_bits(program: Program, change: Callable[[Program], Any], fused: bool = False) -> None:
+def same_bits(program: Program, change: Callable[[Program], Any]) -> None:
     """Apply a pass to a Program: it must stay well formed and compute the same."""
     verify(program)
     arrays = visible(program)
     before = [result(program, arrays, seed) for seed in range(6)]
     change(program)
     verify(program)
-    assert [result(program, arrays, seed, fused) for seed in range(6)] == before
+    assert [result(program, arrays, seed) for seed in range(6)] == before

@@ -1,8 +1,8 @@
 """Program -> C source.
 
-The source includes no header: it then needs no C library development files, and compiles faster.  There are
-four functions, `mgjit_forward`, `mgjit_backward`, `mgjit_update` and `mgjit_step` (all three), each a pure
-function of one array of pointers, and those of `entries.py`, which call them in other ways.  Floating-point
+The source includes no header: it then needs no C library development files, and compiles faster.  It exports
+`mgjit_step`, a pure function of one array of pointers, and those of `entries.py`, which call it in other ways; or, of a
+Program whose phases are run separately, `mgjit_forward`, `mgjit_backward` and `mgjit_update`.  Floating-point
 constants are hexadecimal, so that no locale and no decimal rounding is involved.  `real` is the type of every
 number of the step.  Every result is assigned to a `real` before it is used, which rounds what functions return
 in double.
@@ -127,19 +127,20 @@ def emit_c(program: Program, layout: Layout, mode: str = "strict", functions: fr
     """
     parts: list[str] = []
     blocks, vectors = _Blocks(), Vectors(program.precision.name, mode, functions)
-    for name, nodes in program.functions:
-        if nodes or name != "fused":
-            emitter = _CEmitter(program, layout, blocks, vectors)
-            emitter.nodes(nodes)
-            parts += blocks.take()
-            parts.append(emitter.function(name))
+    phases = [(name, nodes) for name, nodes in program.phases if nodes or program.separate]
+    for name, nodes in phases:
+        emitter = _CEmitter(program, layout, blocks, vectors)
+        emitter.nodes(nodes)
+        parts += blocks.take()
+        parts.append(emitter.function(name))
     unsigned = [_UNSIGNED] if any(slot.format in ("L", "Q") for slot in layout.slots) else []
     parts = [*_prologue(program.precision), *_prototypes(blocks.called), *unsigned, *vectors.source(), *parts]
-    for name, _ in program.phases:
-        parts.append(exported(f"int mgjit_{name}(void *const *m)", f"{{ {name}(m); return 0; }}\n"))
-    step = "forward(m); " + ("fused(m);" if program.fused else "backward(m); update(m);")
-    parts.append(exported("int mgjit_step(void *const *m)", f"{{ {step} return 0; }}\n"))
-    parts.append(entries(layout, step))
+    if program.separate:
+        parts += [exported(f"int mgjit_{name}(void *const *m)", f"{{ {name}(m); return 0; }}\n") for name, _ in phases]
+    else:
+        step = " ".join(f"{name}(m);" for name, _ in phases) or "(void)m;"
+        parts.append(exported("int mgjit_step(void *const *m)", f"{{ {step} return 0; }}\n"))
+        parts.append(entries(layout, step))
     return "\n".join(parts)
 
 

@@ -109,7 +109,7 @@ def lay_out(program: Program, memory: Memory) -> Layout:
             layout.slots.append(Slot(region.space, region.region, region.format if kind == INPUT else number))
     constants = len(layout.slots)
     layout.slots += [Slot("constant", 0, number), Slot("table", 0, "i"), Slot("scratch", 0, number)]
-    for _, nodes in program.functions:
+    for _, nodes in program.phases:
         for statement in statements(nodes):
             for used in (*arrays_written(statement), *arrays_read(statement)):
                 if used.space == "constant":

@@ -30,7 +30,7 @@ _VARIABLES = "ijklmnopqrstuvwxyz"
 def print_program(program: Program) -> str:
     """All phases of a Program."""
     printer = _Printer()
-    for name, nodes in (*program.phases, ("backward and update, fused", program.fused)):
+    for name, nodes in program.phases:
         if nodes:
             printer.lines.append(f"{name}:")
             printer.nodes(nodes, 1)

@@ -230,9 +230,10 @@ class Program:
 
     Attributes:
         forward, backward, update: the three phases, executed in this order by a step.
+        separate: whether each phase is to be run by itself; otherwise only all of them are, one after the other, and
+            what belongs to the update may be part of `backward`.
         constants: contents of the constant array.
         tables: contents of the index table array (int32).
-        fused: the backward and update phases fused, for a whole step; empty if fusing gains nothing.
         precision: the number type.
     """
 
@@ -241,18 +242,13 @@ class Program:
     update: list[Node] = field(default_factory=list)
     constants: array[float] = field(default_factory=lambda: array("d"))
     tables: array[int] = field(default_factory=lambda: array("i"))
-    fused: list[Node] = field(default_factory=list)
     precision: Precision = FLOAT64
+    separate: bool = False
 
     @property
     def phases(self) -> tuple[tuple[str, list[Node]], ...]:
         """Name and nodes of each phase."""
         return ("forward", self.forward), ("backward", self.backward), ("update", self.update)
-
-    @property
-    def functions(self) -> tuple[tuple[str, list[Node]], ...]:
-        """Name and nodes of everything that is emitted: the three phases, and the last two fused."""
-        return (*self.phases, ("fused", self.fused))
 
 
 # ---- traversal --------------------------------------------------------------------------------------

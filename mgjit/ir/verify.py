@@ -36,7 +36,7 @@ from .program import (
 def verify(program: Program) -> None:
     """Raise a VerificationError if `program` is not well formed."""
     checker = _Checker(program)
-    for nodes in (program.forward, program.backward, program.update, program.fused):
+    for _, nodes in program.phases:
         checker.nodes(nodes, frozenset(), set())
 
 

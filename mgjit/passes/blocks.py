@@ -33,7 +33,7 @@ BLOCK_SIZE = 200
 def cut_blocks(program: Program) -> None:
     """Cut every body of more than two blocks' worth of statements, in place."""
     elements = _Elements("between")
-    for _, nodes in program.functions:
+    for _, nodes in program.phases:
         nodes[:] = _cut(nodes, elements)
 
 

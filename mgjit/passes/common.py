@@ -47,7 +47,7 @@ _NO_NAMES: Mapping[object, Hashable] = {}
 
 def share(program: Program) -> None:
     """Compute what is common once, in place."""
-    for _, nodes in program.functions:
+    for _, nodes in program.phases:
         nodes[:] = _share(nodes, _Known(), {})
 
 

@@ -5,9 +5,8 @@
     for i: for j: p[i,j] = p[i,j] - lr * g[i,j]             for b: g[i,j] += x[b,i] * d[b,j]
                                                             p[i,j] = p[i,j] - lr * g[i,j]
 
-What one nest writes and the next reads is then loaded once, and sums stay in registers.  Each phase is fused by itself
-(for `.backward()` and `.update()`); backward and update fused together are a fourth list of nodes, `Program.fused`, for
-a whole step.
+What one nest writes and the next reads is then loaded once, and sums stay in registers.  Each phase is fused by itself;
+in the Program of a whole step, backward and update are one phase.
 
 1. The free loops of a nest are those of its band whose iterations are independent.  Two nests match if an array that
    both access shows a one-to-one correspondence between their free loops; other loops of the band move inwards.
@@ -52,22 +51,16 @@ _FARTHEST = 64
 _TOLERANCE = 1.02
 
 
-def fuse(program: Program, processor: Processor, whole_step: bool = False) -> None:
-    """Fuse the nests of each phase, in place, and fill `program.fused`.
+def fuse(program: Program, processor: Processor) -> None:
+    """Fuse the nests of each phase, in place.
 
     Args:
         program: changed in place.
         processor: the processor for which nests are costed.
-        whole_step: fill `program.fused` even if fusing gains nothing.
     """
-    if any(isinstance(node, Block) for node in walk([*program.backward, *program.update])):
-        return
-    together = copy_nodes([*program.backward, *program.update], Substitution())
     for _, nodes in program.phases:
-        nodes[:] = _fuse(nodes, processor)
-    together = _fuse(together, processor)
-    if whole_step or len(together) < len(program.backward) + len(program.update):
-        program.fused = together
+        if not any(isinstance(node, Block) for node in walk(nodes)):
+            nodes[:] = _fuse(nodes, processor)
 
 
 def _fuse(nodes: Sequence[Node], processor: Processor) -> list[Node]:

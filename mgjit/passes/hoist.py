@@ -62,7 +62,7 @@ _MOST_ELEMENTS = 1 << 20
 def hoist(program: Program) -> None:
     """Move expensive operations out of loops, in place; statements that become unused are left for `simplify`."""
     arrays = Arrays("once")
-    for _, nodes in program.functions:
+    for _, nodes in program.phases:
         if any(statement.operation in EXPENSIVE for statement in statements(nodes)):
             nodes[:] = _Body((), arrays, {}).nodes(nodes)
 

@@ -35,7 +35,7 @@ from .rewrite import rewrite_operands
 def pad(program: Program, lanes: int) -> None:
     """Lengthen rows of scratch arrays to multiples of `lanes`, in place."""
     indices: defaultdict[Array, set[Index | None]] = defaultdict(set)
-    found = [s for _, nodes in program.functions for s in statements(nodes)]
+    found = [s for _, nodes in program.phases for s in statements(nodes)]
     for statement in found:
         _note(statement, indices)
     pitch: dict[Array, int] = {}

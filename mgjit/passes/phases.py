@@ -1,5 +1,8 @@
 """Cut a Program at its backward passes: forward, backward, update.
 
+Only a Program whose phases are to be run separately keeps all three.  For a whole step, the update becomes part of the
+backward phase, so that the passes that follow treat them as one.
+
 1. The forward phase is everything before the first top-level node that contains a backward pass; from that node up to
    the last such node is the backward phase; the rest is the update phase.
 2. Gradients that are only set to constants before the first pass (`zero_grad()` at the top of a step) belong to the
@@ -21,11 +24,19 @@ from ..ir.program import (
 )
 
 
-def split_phases(program: Program) -> None:
-    """Distribute `program.forward`, in which `program.backward` is already marked, over the phases, in place."""
+def split_phases(program: Program, separate: bool = False) -> None:
+    """Distribute `program.forward`, in which `program.backward` is already marked, over the phases, in place.
+
+    Args:
+        program: changed in place.
+        separate: whether its phases are to be run separately.
+    """
     if program.backward:
         program.forward = _sink_gradient_resets(program.forward, program)
     _hoist_outputs(program)
+    program.separate = separate
+    if not separate:
+        program.backward, program.update = [*program.backward, *program.update], []
 
 
 def _sink_gradient_resets(forward: list[Node], program: Program) -> list[Node]:

@@ -78,6 +78,7 @@ class Work:
         program, memory: changed by the passes.
         processor: the processor to schedule for; None leaves nests in the order of the trace.
         grads: whether gradients can be read after a whole step.
+        separate: whether its phases are to be run separately.
         schedule: how each nest is executed, a line each.
     """
 
@@ -85,6 +86,7 @@ class Work:
     memory: Memory
     processor: Processor | None = None
     grads: bool = True
+    separate: bool = False
     schedule: list[str] = field(default_factory=list)
 
 
@@ -98,7 +100,7 @@ class Pass(NamedTuple):
 
 
 def _fuse(work: Work) -> None:
-    fuse(work.program, work.processor or Processor(lanes=1), whole_step=not work.grads)
+    fuse(work.program, work.processor or Processor(lanes=1))
 
 
 def _forward_copies(work: Work) -> None:
@@ -117,7 +119,7 @@ def _vectorise(work: Work) -> None:
 
 
 def _forget_gradients(work: Work) -> None:
-    if not work.grads:
+    if not (work.grads or work.separate):
         forget_gradients(work.program)
         delete_dead_statements(work.program)  # what only those gradients were computed from
 
@@ -136,7 +138,7 @@ PASSES = (
     Pass("unroll", lambda work: unroll(work.program), "lift"),
     Pass("merge", lambda work: merge(work.program, work.memory), "lift"),
     Pass("differentiate", lambda work: differentiate(work.program, work.memory), "differentiate", optional=False),
-    Pass("phases", lambda work: split_phases(work.program), "differentiate", optional=False),
+    Pass("phases", lambda work: split_phases(work.program, work.separate), "differentiate", optional=False),
     Pass("powers", lambda work: write_powers(work.program), "differentiate"),
     Pass("first contributions", lambda work: merge_first_contributions(work.program), "schedule"),
     *_tidy("before"),
@@ -166,6 +168,7 @@ def lower(
     processor: Processor | None = None,
     grads: bool = True,
     simply: bool = False,
+    separate: bool = False,
 ) -> Lowered:
     """Roll, lift, differentiate, schedule and simplify a trace.
 
@@ -175,6 +178,7 @@ def lower(
         processor: what the nests are scheduled for; None leaves them in the order of the trace.
         grads: whether gradients can be read after a whole step.
         simply: without loops and without any optional pass.
+        separate: whether the phases of the step are to be run separately.
 
     Raises:
         VerificationError: not even the simplest form can be lowered.
@@ -182,7 +186,7 @@ def lower(
     columns = [trace.a, trace.b] + ([trace.c] if trace.c is not None else [])
     if any(any(map(ge, column, range(len(trace)))) for column in columns):
         raise VerificationError("a record of the trace needs one that comes after it. This is a defect of mgjit.")
-    return without_garbage_collection(lambda: _Lowering(trace, inputs, processor, grads, simply).result())
+    return without_garbage_collection(lambda: _Lowering(trace, inputs, processor, grads, simply, separate).result())
 
 
 class _Defect(Exception):
@@ -197,9 +201,16 @@ class _Lowering:
     """Lowers a trace in the first way that works."""
 
     def __init__(
-        self, trace: Trace, inputs: Sequence[InputRegion], processor: Processor | None, grads: bool, simply: bool
+        self,
+        trace: Trace,
+        inputs: Sequence[InputRegion],
+        processor: Processor | None,
+        grads: bool,
+        simply: bool,
+        separate: bool,
     ) -> None:
-        self._trace, self._inputs, self._processor, self._grads = trace, inputs, processor, grads
+        self._trace, self._inputs, self._processor = trace, inputs, processor
+        self._grads, self._separate = grads, separate
         self._started = perf_counter()
         self._reached = reached = reach(trace)
         self._forms: list[Callable[[], list[Item]]] = [lambda: roll(trace, reached.marks)]
@@ -301,7 +312,7 @@ class _Lowering:
         program = self._step("lift", lambda: lift(self._trace, forest, memory, self._reached))
         if "reductions" not in self._left_out:
             self._step("reductions", lambda: find_reductions(program, memory), program)
-        return Work(program, memory, self._processor, self._grads)
+        return Work(program, memory, self._processor, self._grads, self._separate)
 
     def _step(self, name: str, action: Callable[[], T], program: Program | None = None) -> T:
         """Do something; what goes wrong is a defect of the pass `name`.

@@ -74,10 +74,10 @@ def use_registers(program: Program, across_loops: bool) -> None:
         program: changed in place.
         across_loops: also if a loop is between the two, or around the load; not before loops are rearranged.
     """
-    for _, nodes in program.functions:
+    for _, nodes in program.phases:
         _use_registers(nodes, _Known(), across_loops)
-    read = {array for _, nodes in program.functions for s in statements(nodes) for array in arrays_read(s)}
-    for _, nodes in program.functions:
+    read = {array for _, nodes in program.phases for s in statements(nodes) for array in arrays_read(s)}
+    for _, nodes in program.phases:
         for statement in statements(nodes):
             target = statement.target
             unread = isinstance(target, Reference) and target.array.space == "scratch" and target.array not in read

@@ -2,8 +2,8 @@
 
 1. Statements on which nothing visible depends are deleted, and loops that become empty.  Visible are parameters,
    gradients, state and outputs.
-2. If gradients are not wanted after a step (`grads=False`), assignments to them are deleted from `Program.fused`, the
-   whole step, unless something in the step reads what they write.
+2. If gradients are not wanted after a step (`grads=False`), assignments to them are deleted from the backward phase of
+   a whole step, unless something in the step reads what they write.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def delete_dead_statements(program: Program) -> None:
     """Delete the statements on which nothing visible depends, in place."""
     writers: defaultdict[Array, list[Statement]] = defaultdict(list)
     work: list[Statement] = []
-    for _, nodes in program.functions:
+    for _, nodes in program.phases:
         for statement in statements(nodes):
             visible = False
             for array in arrays_written(statement):
@@ -56,8 +56,8 @@ def delete_dead_statements(program: Program) -> None:
                 need(writer)
         for used in registers_used(statement):
             need(used)
-    dead = {s for _, nodes in program.functions for s in statements(nodes)} - useful
-    for _, nodes in program.functions:
+    dead = {s for _, nodes in program.phases for s in statements(nodes)} - useful
+    for _, nodes in program.phases:
         nodes[:] = without(nodes, dead)
 
 
@@ -78,10 +78,10 @@ def without(nodes: Sequence[Node], dead: set[Statement]) -> list[Node]:
 
 
 def forget_gradients(program: Program) -> None:
-    """Delete assignments to gradients that a whole step does not read, from `program.fused`."""
-    found = [use for nodes in (program.forward, program.fused) for s in statements(nodes) for use in reads(s)]
+    """Delete assignments to gradients that a whole step does not read, from its backward phase, in place."""
+    found = [use for _, nodes in program.phases for s in statements(nodes) for use in reads(s)]
     dead = set()
-    for statement in statements(program.fused):
+    for statement in statements(program.backward):
         target = statement.target
         if not isinstance(target, Reference) or target.array.space != "gradient":
             continue
@@ -91,5 +91,5 @@ def forget_gradients(program: Program) -> None:
             if not statement.update:
                 statement.target = None
             dead.add(statement)
-    used = {used for s in statements(program.fused) for used in registers_used(s)}
-    program.fused = without(program.fused, dead - used)
+    used = {used for s in statements(program.backward) for used in registers_used(s)}
+    program.backward = without(program.backward, dead - used)

@@ -51,7 +51,7 @@ def vectorise(program: Program, processor: Processor) -> list[str]:
     held = Arrays("lane")
     numbers = [0]  # the number of packed arrays, whose names must be unique in all functions
     report = []
-    for name, nodes in program.functions:
+    for name, nodes in program.phases:
         scheduler = _Scheduler(processor, _sharing(nodes), held)
         nodes[:] = scheduler.nodes(nodes, Packer(processor.lanes, numbers))
         report += [f"{name}: {line}" for line in scheduler.report]

@@ -43,7 +43,9 @@ from . import ffi
 from .buffers import Move, ParameterStorage, aligned_zeros, moving
 from .copies import Copies
 
-PHASES = ("forward", "backward", "update", "step")
+#: The functions of a whole step, and of one whose phases are run separately.
+_WHOLE = ("step",)
+_SEPARATE = ("forward", "backward", "update")
 
 #: For `starmap`: one call without arguments.
 _ONCE: tuple[tuple[()], ...] = ((),)
@@ -59,6 +61,7 @@ class Code:
         constants, tables: contents of the blocks that belong to the code.
         library: the loaded shared object, or None for Python code.
         source: C or Python.
+        separate: whether it consists of the phases of a step, which are run separately.
     """
 
     slots: list[Slot]
@@ -69,12 +72,16 @@ class Code:
     source: str
     facts: dict[str, Any] = field(default_factory=dict)
     parameter_layout: ParameterLayout | None = None
+    separate: bool = False
 
     @classmethod
     def of_lowered(cls, lowered: Lowered, layout: Layout, source: str) -> Code:
         """Code for a freshly generated source, which is not loaded yet."""
-        constants, parameters = lowered.program.constants, lowered.memory.layout
-        return cls(layout.slots, layout.scratch_size, constants, layout.tables, None, source, {}, parameters)
+        program, parameters = lowered.program, lowered.memory.layout
+        return cls(
+            layout.slots, layout.scratch_size, program.constants, layout.tables, None, source, {}, parameters,
+            program.separate,
+        )  # fmt: skip
 
     def metadata(self) -> dict[str, Any]:
         """What a cache entry holds besides the binary and the source, as JSON."""
@@ -85,6 +92,7 @@ class Code:
             "tables": base64.b64encode(self.tables.tobytes()).decode("ascii"),
             "facts": self.facts,
             "parameter_layout": None if self.parameter_layout is None else self.parameter_layout.to_json(),
+            "separate": self.separate,
         }
 
     @classmethod
@@ -97,7 +105,10 @@ class Code:
         tables.frombytes(base64.b64decode(metadata["tables"]))
         stored = metadata["parameter_layout"]
         layout = None if stored is None else ParameterLayout.of_json(stored)
-        return cls(slots, metadata["scratch_size"], constants, tables, library, source, metadata["facts"], layout)
+        return cls(
+            slots, metadata["scratch_size"], constants, tables, library, source, metadata["facts"], layout,
+            metadata["separate"],
+        )  # fmt: skip
 
 
 class Kernel:
@@ -194,8 +205,9 @@ class Kernel:
     def _start_native(self, library: ffi.Library) -> None:
         block = self.pointer_block()
         self.put_buffer: Callable[[int, Any], None] = block.set
-        self.run: dict[str, Callable[[], Any]] = {name: library.bind(f"mgjit_{name}", block) for name in PHASES}
-        self.step = self.run["step"]
+        names = _SEPARATE if self.code.separate else _WHOLE
+        #: The functions of the code, by name.
+        self.run: dict[str, Callable[[], Any]] = {name: library.bind(f"mgjit_{name}", block) for name in names}
 
     def _start_python(self) -> None:
         buffers = self.buffers
@@ -209,8 +221,8 @@ class Kernel:
 
         self.put_buffer = set_buffer
         self.functions = {name: self._undone(run) for name, run in load_python(self.code.source).items()}
-        self.run = {name: bound(function) for name, function in self.functions.items()}
-        self.step = self.run["step"]
+        names = _SEPARATE if self.code.separate else _WHOLE
+        self.run = {name: bound(self.functions[name]) for name in names}
 
     def _undone(self, run: Callable[[Any], None]) -> Callable[[Any], None]:
         """A generated Python function, wrapped so that its writes are undone if it is interrupted."""

@@ -40,7 +40,7 @@ def find(family: str) -> compilers.Compiler:
 
 
 def run_native(
-    made: Example, program: Program, layout: Layout, library: ffi.Library, functions: Sequence[str] = PHASES
+    made: Example, program: Program, layout: Layout, library: ffi.Library, functions: Sequence[str] = ("step",)
 ) -> dict[Array, Any]:
     """What some functions of a library leave in memory."""
     kind = program.precision.format

@@ -40,8 +40,8 @@ SANITIZERS = (
     "-g1",
 )
 
-#: Ways to run the step, each of which must leave the same; rows of a loop.
-WAYS = ("phases", "step", "call", "short call", "closed gate", "loop")
+#: Ways to run the step, each of which must leave the same; separate phases run in only one way. Rows of a loop.
+WAYS = ("run", "call", "short call", "closed gate", "loop")
 ROWS = 3
 
 _MAIN = """
@@ -118,13 +118,6 @@ static void print_memory(const char *way)
     }}
 }}
 
-static void print_number(const char *way, double number)
-{{
-    unsigned long long bits;
-    memcpy(&bits, &number, sizeof bits);
-    printf("%s result %016llx\\n", way, bits);
-}}
-
 {calls}
 int main(int count, char **arguments)
 {{
@@ -132,30 +125,10 @@ int main(int count, char **arguments)
     if (!file) abort();
     while (read_call(file)) {{
         void **block = new_block(1);
-        mgjit_forward(block), mgjit_backward(block), mgjit_update(block);
-        print_memory("phases");
+        {run}
+        print_memory("run");
         end_block(block);
-        block = new_block(1);
-        mgjit_step(block);
-        print_memory("step");
-        end_block(block);
-{use_calls}
-        block = new_block(ROWS);
-        long long *plan = memory((3 + 2 * (INPUTS + 1)) * sizeof *plan);
-        int moved = 0;
-        for (int k = 0; k <= INPUTS; k++) {{
-            int slot = k < INPUTS ? input_slots[k] : OUTPUT;
-            if (!size_of[slot]) continue;
-            plan[3 + 2 * moved] = slot;
-            plan[4 + 2 * moved++] = (long long)size_of[slot];
-        }}
-        plan[0] = ROWS, plan[1] = 0, plan[2] = moved;
-        void *both[2] = {{ block, plan }};
-        mgjit_loop(both);
-        if (plan[1] != ROWS) abort();
-        print_memory("loop");
-        free(plan);
-        end_block(block);
+{use_calls}{use_loop}
     }}
     for (int slot = 0; slot < SLOTS; slot++) free(kept[slot]), free(used[slot]);
     fclose(file);
@@ -163,8 +136,34 @@ int main(int count, char **arguments)
 }}
 """
 
+_USE_LOOP = """
+        block = new_block(ROWS);
+        long long *plan = memory((3 + 2 * (INPUTS + 1)) * sizeof *plan);
+        int moved = 0;
+        for (int k = 0; k <= INPUTS; k++) {
+            int slot = k < INPUTS ? input_slots[k] : OUTPUT;
+            if (!size_of[slot]) continue;
+            plan[3 + 2 * moved] = slot;
+            plan[4 + 2 * moved++] = (long long)size_of[slot];
+        }
+        plan[0] = ROWS, plan[1] = 0, plan[2] = moved;
+        void *both[2] = { block, plan };
+        mgjit_loop(both);
+        if (plan[1] != ROWS) abort();
+        print_memory("loop");
+        free(plan);
+        end_block(block);
+"""
+
 #: The packed numbers of a call follow the address of the block, in one piece of memory of exactly that size.
 _CALLS = """
+static void print_number(const char *way, double number)
+{{
+    unsigned long long bits;
+    memcpy(&bits, &number, sizeof bits);
+    printf("%s result %016llx\\n", way, bits);
+}}
+
 static double by_call(void **block, int is_short)
 {{
     int slot = input_slots[0];
@@ -199,7 +198,7 @@ Contents = list[bytes]
 
 @dataclass
 class Case:
-    """A source, the layout of its memory, whether its gradients count, and calls.
+    """A source, the layout of its memory, whether its gradients count, whether its phases are separate, and calls.
 
     Of a call: what the slots hold before it, after one step, after as many as there are rows.
     """
@@ -208,6 +207,18 @@ class Case:
     layout: Layout
     grads: bool = True
     calls: list[tuple[Contents, Contents, Contents]] = field(default_factory=list)
+    separate: bool = False
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """What runs the step."""
+        return ("forward", "backward", "update") if self.separate else ("step",)
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """The ways to run it."""
+        callable_ = len(self.slots_of("input")) <= MOST_INPUTS
+        return WAYS[:1] if self.separate else WAYS if callable_ else (WAYS[0], WAYS[-1])
 
     def slots_of(self, space: str) -> list[int]:
         """The slots of a memory space."""
@@ -252,16 +263,16 @@ class Kernel:
         for slot, buffer in enumerate(buffers):
             if buffer:
                 block.set(slot, buffer)
-        step = self.library.function("mgjit_step")
         for _ in range(times):
-            step(block)
+            for name in self.case.functions:
+                self.library.function(f"mgjit_{name}")(block)
         return [bytes(buffer) for buffer in buffers]
 
 
 def main_program(case: Case) -> str:
     """The C of the whole program."""
     inputs = input_slots(case.layout.slots)
-    callable_ = len(inputs) <= MOST_INPUTS
+    callable_ = "call" in case.ways
     others = "".join(f", used[{slot}]" for slot in inputs[1:])
     main = _MAIN.format(
         slots=len(case.layout.slots),
@@ -270,7 +281,9 @@ def main_program(case: Case) -> str:
         rows=ROWS,
         input_slots=", ".join(map(str, inputs)),
         calls=_CALLS.format(arguments=others) if callable_ else "",
+        run=" ".join(f"mgjit_{name}(block);" for name in case.functions),
         use_calls=_USE_CALLS if callable_ else "",
+        use_loop=_USE_LOOP if "loop" in case.ways else "",
     )
     return case.source + main
 
@@ -340,10 +353,8 @@ def expected(case: Case) -> list[tuple[str, int | str, bytes]]:
     for before, after, looped in case.calls:
         kind = case.layout.slots[output].format
         first = struct.unpack_from(kind, after[output])[0] if after[output] else 0.0
-        for way in WAYS:
+        for way in case.ways:
             if "call" in way or "gate" in way:
-                if len(case.slots_of("input")) > MOST_INPUTS:
-                    continue
                 refused = bytes.fromhex("fff8000000000000")
                 lines.append((way, "result", refused if way == "closed gate" else struct.pack(">d", first)))
             memory = {"closed gate": before, "loop": looped}.get(way, after)

@@ -100,12 +100,17 @@ def test_01_golden_of_float32(example: Callable[[], Example], golden: Callable[[
 
 
 def test_02_no_headers_and_pure_functions() -> None:
-    """No #include, four entry points, nothing static that could be written."""
-    text = source(training())[2]
-    assert "#include" not in text
-    for name in ("forward", "backward", "update", "step"):
-        assert text.count(f"EXPORT int mgjit_{name}(void *const *m)") == 1
-    assert all("(" in line for line in text.splitlines() if line.startswith("static"))
+    """No #include, an entry for the step or for each phase, nothing static that could be written."""
+    phases = ("forward", "backward", "update")
+    for separate in (False, True):
+        made = training()
+        program = made.lower(separate=separate)
+        text = emit_c(program, lay_out(program, made.memory))
+        assert "#include" not in text
+        for name in (*phases, "step", "loop"):
+            expected = int((name in phases) is separate)
+            assert text.count(f"EXPORT int mgjit_{name}(void *const *") == expected
+        assert all("(" in line for line in text.splitlines() if line.startswith("static"))
 
 
 LITERALS = [

@@ -1,4 +1,4 @@
-"""The entries of generated C beside the four phases."""
+"""The entries of generated C beside `mgjit_step`."""
 
 from __future__ import annotations
 

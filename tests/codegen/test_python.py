@@ -77,15 +77,18 @@ def test_01_the_same_numbers_as_the_interpreter(example: Callable[[], Example], 
 def test_02_phases_make_the_step() -> None:
     """forward, backward, update in turn are `step`."""
     made = EXAMPLES[1]()
-    program = made.lower()
-    layout = lay_out(program, made.memory)
-    functions = load_python(emit_python(program, layout))
-    parts, whole = made.contents(), made.contents()
-    functions["step"](made.buffers(layout, program, whole))
-    buffers = made.buffers(layout, program, parts)
-    for name in ("forward", "backward", "update"):
-        functions[name](buffers)
-    assert list(parts.values()) == list(whole.values())
+    contents = []
+    for separate, names in ((False, ["step"]), (True, ["forward", "backward", "update"])):
+        program = made.lower(separate=separate)
+        layout = lay_out(program, made.memory)
+        functions = load_python(emit_python(program, layout))
+        assert ("step" in functions) is not separate
+        memory = made.contents()
+        buffers = made.buffers(layout, program, memory)
+        for name in names:
+            functions[name](buffers)
+        contents.append(list(memory.values()))
+    assert contents[0] == contents[1]
 
 
 def test_03_literals() -> None:

@@ -52,11 +52,11 @@ def sanitizing(family: str) -> compilers.Compiler:
     return find(family)
 
 
-def recorded(made: Example) -> Case:
+def recorded(made: Example, separate: bool = False) -> Case:
     """An example, scheduled for wide vectors, and one call of it."""
-    program = made.lower(processor=WIDE)
+    program = made.lower(processor=WIDE, separate=separate)
     layout = lay_out(program, made.memory)
-    case = Case(emit_c(program, layout), layout)
+    case = Case(emit_c(program, layout), layout, separate=separate)
     kernel = Kernel(case, program, compile_c(find("gcc"), case.source))
     kind = program.precision.format
     kernel.run({a: array(a.format if a.space == "input" else kind, c) for a, c in made.contents().items()})
@@ -69,7 +69,8 @@ def recorded(made: Example) -> Case:
 def test_01_examples(example: Callable[[], Example], dtype: str, family: str) -> None:
     """Every entry leaves what the kernel left, with nothing to say about it."""
     made = example() if dtype == "float64" else example().in_float32()
-    assert check(recorded(made), sanitizing(family)) == ""
+    for separate in (False, True):
+        assert check(recorded(made, separate), sanitizing(family)) == ""
 
 
 @pytest.mark.parametrize("seed", range(12))

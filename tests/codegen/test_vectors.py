@@ -18,7 +18,7 @@ from mgjit.engine.precision import FLOAT32
 from mgjit.ir.program import Loop, Program, walk
 from mgjit.passes.cost import Processor
 from mgjit.toolchain import build
-from tests.codegen.native import compile_c, find, run_native
+from tests.codegen.native import PHASES, compile_c, find, run_native
 from tests.lowering import SCALAR, WIDE, Example, bits, numbers, sgd
 
 pytestmark = pytest.mark.once
@@ -39,12 +39,12 @@ def pairs() -> tuple[list[float], list[float]]:
 
 def run(made: Example, processor: Processor, family: str, optimisation: str = "-O2", **kept: Any) -> str:
     """Compare all memory after compiled functions with the interpreter; the C text."""
-    program = made.lower(processor=processor)
-    layout = lay_out(program, made.memory)
-    text = emit_c(program, layout, **kept)
-    expected = made.run(program)
-    library = compile_c(find(family), text, optimisation)
-    for functions in (("forward", "backward", "update"), ("step",)):
+    for functions in (PHASES, ("step",)):
+        program = made.lower(processor=processor, separate=functions is PHASES)
+        layout = lay_out(program, made.memory)
+        text = emit_c(program, layout, **kept)
+        expected = made.run(program)
+        library = compile_c(find(family), text, optimisation)
         memory = run_native(made, program, layout, library, functions)
         for place, content in memory.items():
             assert [bits(x) for x in content] == [bits(x) for x in expected[place]], place
@@ -53,7 +53,7 @@ def run(made: Example, processor: Processor, family: str, optimisation: str = "-
 
 def lanes(program: Program) -> set[int]:
     """The widths of a Program."""
-    return {n.count for _, nodes in program.functions for n in walk(nodes) if isinstance(n, Loop) and n.lanes}
+    return {n.count for _, nodes in program.phases for n in walk(nodes) if isinstance(n, Loop) and n.lanes}
 
 
 #: Every operation that has a vector form.

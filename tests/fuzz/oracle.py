@@ -238,12 +238,7 @@ class Interpreted:
 
     def run_once(self) -> None:
         """Run the Program as a step does."""
-        program = self.interpreter.program
-        if program.fused:
-            self.interpreter.execute(program.forward)
-            self.interpreter.execute(program.fused)
-        else:
-            self.interpreter.run()
+        self.interpreter.run()
 
     def build(self, arguments: tuple[Any, ...]) -> None:
         names = list(inspect.signature(self.step).parameters)

@@ -29,6 +29,7 @@ from mgjit.ir.program import (
     count_statements,
 )
 from mgjit.passes.fuse import fuse
+from mgjit.passes.substitute import Substitution, copy_nodes
 from tests.handmade import around, at, define, load, same_bits, update
 from tests.lowering import SCALAR, WIDE, Example, numbers, sgd
 from tests.nests import random_chain
@@ -58,34 +59,32 @@ def descent(rows: int = 4, columns: int = 5, base: int = 0) -> Loop:
 
 
 def fused(backward: Sequence[Node], updating: Sequence[Node]) -> Program:
-    """The Program after the pass: both the phases and what is fused have the bits of before."""
-    program = Program([], list(backward), list(updating))
-    program.tables.extend([5, 3, 1, 2])
-    before = print_program(program)
-    same_bits(program, lambda changed: fuse(changed, WIDE, whole_step=True), fused=True)
-    again = Program([], list(backward), list(updating))
-    again.tables.extend([5, 3, 1, 2])
-    assert print_program(again) == before  # nodes are not changed in place
-    same_bits(again, lambda changed: fuse(changed, WIDE))
+    """A whole step after the pass: it has the bits of before, and so have separate phases."""
+    nodes = [*backward, *updating]
+    copies = copy_nodes(nodes, Substitution())
+    phases = Program([], copies[: len(backward)], copies[len(backward) :], separate=True)
+    program = Program([], nodes)
+    for made in (phases, program):
+        made.tables.extend([5, 3, 1, 2])
+        same_bits(made, lambda changed: fuse(changed, WIDE))
     return program
 
 
 def together(backward: Sequence[Node], updating: Sequence[Node]) -> bool:
-    """Whether there are fewer nodes in the step than in the phases of before."""
-    return len(fused(backward, updating).fused) < len(backward) + len(updating)
+    """Whether there are fewer nodes in the step than before."""
+    return len(fused(backward, updating).backward) < len(backward) + len(updating)
 
 
 def test_01_the_update_joins() -> None:
-    """One nest with both statements; the phases on their own stay."""
+    """One nest with both statements."""
     program = fused([gradient()], [descent()])
-    assert print_program(Program(program.fused)) == (
+    assert print_program(Program(program.backward)) == (
         "forward:\n"
         "    for i in 0 .. 3:\n"
         "        for j in 0 .. 4:\n"
         "            %0 = g[5*i + j] = multiply(x[i], d[j])\n"
         "            p[5*i + j] = subtract(p[5*i + j], g[5*i + j])\n"
     )
-    assert len(program.backward) == len(program.update) == 1
 
 
 def test_02_as_in_the_docstring() -> None:
@@ -95,7 +94,7 @@ def test_02_as_in_the_docstring() -> None:
     b, k, m = Loop(3, [], reverse=True), Loop(4, []), Loop(5, [])
     term = update(at(G, (k, 5), (m, 1)), "add", load(X, (b, 4), (k, 1)))
     program = fused([clear, around(b, around(k, around(m, term)))], [descent()])
-    assert print_program(Program(program.fused)) == (
+    assert print_program(Program(program.backward)) == (
         "forward:\n"
         "    for i in 0 .. 3:\n"
         "        for j in 0 .. 4:\n"
@@ -104,7 +103,6 @@ def test_02_as_in_the_docstring() -> None:
         "                g[5*i + j] = add(g[5*i + j], x[4*k + i])\n"
         "            p[5*i + j] = subtract(p[5*i + j], g[5*i + j])\n"
     )
-    assert len(program.backward) == 1
 
 
 def test_03_partner_and_remainder() -> None:
@@ -112,7 +110,7 @@ def test_03_partner_and_remainder() -> None:
     j = Loop(7, [])
     decay = around(j, update(at(S, (j, 1)), "multiply", Constant(0.5)))
     program = fused([gradient(), define(at(S, base=30), "copy", load(G, base=3))], [descent(), decay])
-    assert [type(node) for node in program.fused] == [Loop, Statement, Loop]
+    assert [type(node) for node in program.backward] == [Loop, Statement, Loop]
 
 
 def test_04_registers_inside_move_along() -> None:
@@ -171,7 +169,7 @@ def test_09_what_is_on_the_way(between: Statement) -> None:
     """Nothing is passed by the update that touches the same elements; the gradient may be passed instead."""
     for backward, updating in (([gradient(), between], [descent()]), ([gradient()], [between, descent()])):
         program = fused(backward, updating)
-        assert [type(node) for node in program.fused] in ([Statement, Loop], [Loop, Statement, Loop])
+        assert [type(node) for node in program.backward] in ([Statement, Loop], [Loop, Statement, Loop])
 
 
 def test_10_neither_may_pass() -> None:
@@ -196,7 +194,7 @@ def test_12_registers_from_outside(chosen: bool) -> None:
     operand = Choice(j, Register(rate), Constant(2.0)) if chosen else Register(rate)
     around(i, around(j, define(at(P, *place), "multiply", load(G, *place), operand)))
     program = fused([gradient()], [rate, i])
-    assert [type(node) for node in program.fused] == [Statement, Loop]
+    assert [type(node) for node in program.backward] == [Statement, Loop]
 
 
 def test_13_the_partner_needs_the_old_parameter() -> None:
@@ -220,9 +218,9 @@ def test_14_sums() -> None:
 
 def test_15_blocks() -> None:
     """Long code stays as it is."""
-    blocks = Program([], [Block([define(at(S), "copy", Constant(1.0))]), gradient()], [descent()])
+    blocks = Program([], [Block([define(at(S), "copy", Constant(1.0))]), gradient(), descent()])
     same_bits(blocks, lambda program: fuse(program, WIDE))
-    assert not blocks.fused
+    assert len(blocks.backward) == 3
 
 
 def test_16_choices() -> None:
@@ -249,12 +247,11 @@ def test_17_inside_loops() -> None:
     assert len(outer.body) == 2
 
 
-def test_18_a_whole_step() -> None:
-    """`fused` is there when it gains something, or is asked for."""
-    for whole, expected in ((False, 0), (True, 2)):
-        program = Program([], [gradient(3, 3)], [descent(4, 5)])
-        same_bits(program, lambda changed, whole=whole: fuse(changed, WIDE, whole), fused=whole)
-        assert len(program.fused) == expected
+def test_18_phases() -> None:
+    """Nests of different phases stay apart."""
+    program = Program([], [gradient()], [descent()], separate=True)
+    same_bits(program, lambda changed: fuse(changed, WIDE))
+    assert len(program.backward) == len(program.update) == 1
 
 
 @pytest.mark.parametrize("processor", [SCALAR, WIDE], ids=["scalar", "vectors"])
@@ -271,8 +268,9 @@ def test_19_what_it_costs_in_a_network(laid_out: bool, processor: Any) -> None:
         return loss
 
     made = Example(step, numbers(5), 0.1)
+    before = len(made.lower("more first contributions", laid_out=laid_out, processor=processor).backward)
     program = made.lower("fuse", laid_out=laid_out, processor=processor)
-    assert program.fused or not laid_out
+    assert len(program.backward) < before or not laid_out
     made.check(program)
 
 
@@ -280,7 +278,10 @@ def test_19_what_it_costs_in_a_network(laid_out: bool, processor: Any) -> None:
 def test_20_random_nests(seed: int) -> None:
     """Nests over the same rows and columns, in the phases and in the whole step, whatever it costs."""
     for whole in (False, True):
-        same_bits(random_chain(seed), lambda program, whole=whole: fuse(program, WIDE, whole), fused=whole)
+        made = random_chain(seed)
+        if whole:
+            made.backward, made.update = [*made.backward, *made.update], []
+        same_bits(made, lambda program: fuse(program, WIDE))
 
 
 @pytest.mark.parametrize(("power", "expected"), [(1.0, True), (1.02, True), (1.1, False)])

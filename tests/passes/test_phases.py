@@ -34,7 +34,7 @@ def training() -> Example:
 def test_01_each_phase_writes_its_own() -> None:
     """Forward only results, backward gradients, update parameters."""
     made = training()
-    program = made.lower("phases")
+    program = made.lower("phases", separate=True)
     assert written(program.forward) == {"output"}
     assert written(program.backward) == {"gradient"}
     assert written(program.update) == {"parameter"}
@@ -44,7 +44,7 @@ def test_01_each_phase_writes_its_own() -> None:
 def test_02_forward_alone_changes_nothing() -> None:
     """Its results are there; parameters and gradients are as before."""
     made = training()
-    program = made.lower("phases")
+    program = made.lower("phases", separate=True)
     before, memory = made.contents(), made.contents()
     Interpreter(program, memory).execute(program.forward)
     for array, content in before.items():
@@ -60,7 +60,7 @@ def test_03_no_backward() -> None:
         return w * s[0]
 
     made = Example(step, 0.25)
-    program = made.lower("phases")
+    program = made.lower("phases", separate=True)
     assert (program.backward, program.update) == ([], [])
     assert written(program.forward) == {"state", "output"}
     made.check(program)
@@ -79,7 +79,7 @@ def test_04_results_of_the_update() -> None:
         return loss, before, gradient, w
 
     made = Example(step, 0.25)
-    program = made.lower("phases")
+    program = made.lower("phases", separate=True)
     assert "output" in written(program.update)
     made.check(program)
 
@@ -96,7 +96,7 @@ def test_05_several_passes() -> None:
         return second
 
     made = Example(step, 0.25)
-    program = made.lower("phases")
+    program = made.lower("phases", separate=True)
     assert "gradient" in written(program.backward)
     assert written(program.update) >= {"parameter"}
     made.check(program)
@@ -113,6 +113,16 @@ def test_06_a_gradient_that_forward_reads() -> None:
         return loss
 
     made = Example(step, 0.25)
-    program = made.lower("phases")
+    program = made.lower("phases", separate=True)
     assert "gradient" in written(program.forward)
+    made.check(program)
+
+
+def test_07_a_whole_step() -> None:
+    """What belongs to the update follows in the backward phase."""
+    made = training()
+    program = made.lower("phases")
+    assert written(program.forward) == {"output"}
+    assert written(program.backward) == {"gradient", "parameter"}
+    assert program.update == []
     made.check(program)

@@ -241,7 +241,7 @@ def raises(work: Work) -> None:
 def damages(work: Work) -> None:
     """A pass that leaves a statement outside of the loop that it uses."""
     result = work.memory.regions[OUTPUT][0][1]
-    for _, nodes in work.program.functions:
+    for _, nodes in work.program.phases:
         nodes.append(define(at(result), "copy", load(result, (Loop(3, []), 1))))
 
 

@@ -29,7 +29,6 @@ from mgjit.ir.verify import verify
 from mgjit.passes.first_contributions import merge_first_contributions
 from mgjit.passes.registers import use_registers
 from mgjit.passes.simplify import delete_dead_statements, forget_gradients
-from mgjit.passes.substitute import Substitution, copy_nodes
 from tests.handmade import around, at, define, load, result, update, visible
 from tests.lowering import Example, numbers, sgd
 
@@ -149,13 +148,13 @@ T = Array("t", "scratch", 40)
 
 
 def forgotten(*nodes: Node, forward: tuple[Node, ...] = ()) -> Program:
-    """A step whose fused part is `nodes`, after the pass; parameters and state have the same bits."""
-    program = Program(list(forward), list(nodes), fused=list(copy_nodes(nodes, Substitution())))
+    """A step whose backward phase is `nodes`, after the pass; parameters and state have the same bits."""
+    program = Program(list(forward), list(nodes))
     program.tables.extend([3, 1, 2])
     arrays = [array for array in (P, S) if array in visible(program)]
 
     def run() -> list[list[bytes]]:
-        return [bits for seed in range(4) for bits in result(program, arrays, seed, fused=True)]
+        return [bits for seed in range(4) for bits in result(program, arrays, seed)]
 
     before = run()
     forget_gradients(program)
@@ -172,34 +171,31 @@ def gradient(row: int = 0) -> tuple[Loop, Statement]:
 
 
 def test_10_assigned_and_not_read() -> None:
-    """The assignment goes, the number stays for who uses it; the phases keep theirs."""
+    """The assignment goes, the number stays for who uses it."""
     i, made = gradient()
     i.body.append(define(at(P, (i, 1)), "negate", Register(made)))
-    program = forgotten(i)
-    text = print_program(program)
-    assert print_program(Program(program.fused)) == (
+    assert print_program(Program(forgotten(i).backward)) == (
         "forward:\n    for i in 0 .. 9:\n        %0 = exp(s[i + 20])\n        %1 = p[i] = negate(%0)\n"
     )
-    assert "g[i] = exp" in text.split("fused:\n")[0]
 
 
 def test_11_what_the_step_reads() -> None:
     """In a later nest, in an update of the gradient, or in the forward phase of the next step."""
     j = Loop(10, [])
     read = around(j, define(at(P, (j, 1)), "negate", load(G, (j, 1))))
-    assert "g[i] = exp" in print_program(forgotten(gradient()[0], read)).split("fused:\n")[1]
+    assert "g[i] = exp" in print_program(forgotten(gradient()[0], read))
     j = Loop(10, [])
     added = around(j, update(at(G, (j, 1)), "add", load(S, (j, 1))))
-    assert "g[i] = exp" in print_program(forgotten(gradient()[0], added)).split("fused:\n")[1]
+    assert "g[i] = exp" in print_program(forgotten(gradient()[0], added))
     early = define(at(P), "copy", load(G, base=3))
-    assert "g[i] = exp" in print_program(forgotten(gradient()[0], forward=(early,))).split("fused:\n")[1]
+    assert "g[i] = exp" in print_program(forgotten(gradient()[0], forward=(early,)))
 
 
 def test_12_other_elements() -> None:
     """A gradient that is read keeps its own assignment, not that of the others."""
     j = Loop(10, [])
     read = around(j, define(at(P, (j, 1)), "negate", load(G, (j, 1), base=10)))
-    text = print_program(forgotten(gradient(0)[0], gradient(1)[0], read)).split("fused:\n")[1]
+    text = print_program(forgotten(gradient(0)[0], gradient(1)[0], read))
     assert "g[i + 10] = exp" in text
     assert "g[i] =" not in text
 
@@ -217,7 +213,7 @@ def test_13_read_from_anywhere() -> None:
         read: Node = define(at(P), "copy", operand)
         if isinstance(operand, Choice):
             read = around(operand.loop, read)
-        assert "g[i] = exp" in print_program(forgotten(gradient()[0], read)).split("fused:\n")[1]
+        assert "g[i] = exp" in print_program(forgotten(gradient()[0], read))
 
 
 def test_14_sums_of_gradients() -> None:
@@ -225,14 +221,13 @@ def test_14_sums_of_gradients() -> None:
     i = Loop(10, [])
     total = around(i, update(at(G, (i, 1)), "add", load(S, (i, 1))))
     text = print_program(forgotten(total, define(at(P), "copy", load(S))))
-    assert "add" in text.split("fused:\n")[0]
-    assert "add" in text.split("fused:\n")[1]  # it reads what it adds to
+    assert "add" in text  # it reads what it adds to
     once = print_program(forgotten(define(at(G), "copy", Constant(0.0)), define(at(P), "copy", load(S))))
-    assert "g[" not in once.split("fused:\n")[1]
+    assert "g[" not in once
 
 
 def test_15_a_step_without_gradients() -> None:
-    """Parameters and results are those of the step; gradients of the fused part are not written."""
+    """Parameters and results are those of the step; gradients are not written, unless the phases are separate."""
     model = mgjit.nn.MLP(5, [8, 4])
 
     def step(x: Any, rate: Any) -> Any:
@@ -243,10 +238,10 @@ def test_15_a_step_without_gradients() -> None:
         return loss
 
     made = Example(step, numbers(5), 0.1)
-    program = made.lower(laid_out=True, grads=False)
-    assert program.fused
-    assert not any(array.space == "gradient" for s in statements(program.fused) for array in arrays_written(s))
-    assert any(array.space == "gradient" for s in statements(program.backward) for array in arrays_written(s))
+    for separate in (True, False):
+        program = made.lower(laid_out=True, grads=False, separate=separate)
+        written = {array.space for s in statements(program.backward) for array in arrays_written(s)}
+        assert ("gradient" in written) is separate
     made.check(program)
 
 
@@ -262,5 +257,5 @@ def test_16_gradients_that_accumulate() -> None:
 
     made = Example(step, 0.7, 0.1)
     program = made.lower(grads=False)
-    assert any(array.space == "gradient" for s in statements(program.fused) for array in arrays_written(s))
+    assert any(array.space == "gradient" for s in statements(program.backward) for array in arrays_written(s))
     made.check(program)

@@ -57,9 +57,7 @@ def layer(rows: int, columns: int, inputs: int, steps: tuple[int, int] | None = 
 
 def lanes(program: Program) -> list[int]:
     """The counts of all loops over lanes."""
-    return [
-        node.count for _, nodes in program.functions for node in walk(nodes) if isinstance(node, Loop) and node.lanes
-    ]
+    return [node.count for _, nodes in program.phases for node in walk(nodes) if isinstance(node, Loop) and node.lanes]
 
 
 def scheduled(*nodes: Node, processor: Processor = WIDE, room: bool = False) -> Program:
@@ -259,7 +257,7 @@ def test_14_names() -> None:
     same_bits(program, lambda changed: vectorise(changed, WIDE))
     found = {
         target.array
-        for _, nodes in program.functions
+        for _, nodes in program.phases
         for node in walk(nodes)
         if isinstance(node, Statement) and isinstance(target := node.target, Reference)
     }

@@ -10,7 +10,7 @@ import pytest
 
 import mgjit
 from mgjit.errors import IndexRangeError
-from mgjit.runtime.kernel import PHASES, Code, Kernel
+from mgjit.runtime.kernel import Code, Kernel
 
 BACKENDS = pytest.mark.parametrize("backend", ["auto", "python"])
 
@@ -33,17 +33,25 @@ def test_01_two_kernels_of_one_code(backend: str) -> None:
         kernels.append(kernel_of(step))
     first, second = kernels
     first.frame.packed[0], second.frame.packed[0] = 10.0, 100.0
-    second.step()
-    first.step()
+    second.run["step"]()
+    first.run["step"]()
     assert [first.outputs[0], second.outputs[0]] == [20.0, 300.0]
 
 
 @BACKENDS
 def test_02_phases(backend: str) -> None:
-    """Four functions."""
+    """A kernel runs whole steps, another one its phases; it is made when the first of them is called."""
     step = mgjit.compile(backend=backend)(lambda x: x * 2.0)
     step(1.0)
-    assert set(kernel_of(step).run) == set(PHASES)
+    assert set(kernel_of(step).run) == {"step"}
+    assert step.stats.traces == 1
+    assert step.forward(1.0) == 2.0
+    assert step.stats.traces == 2
+    assert step.stats.retraces == ["its phases are run separately"]
+    separate = step._kernels.separate.last
+    assert separate is not None
+    assert set(separate.run) == {"forward", "backward", "update"}
+    assert kernel_of(step) is not separate
 
 
 def test_03_code_survives_its_metadata() -> None:

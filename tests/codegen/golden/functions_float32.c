@@ -119,35 +119,8 @@ static NOINLINE void forward(void *const *m)
     forward_on((real *)m[0], (real *)m[6] + 0, (const real *)m[2], (const real *)m[4], (real *)m[3]);
 }
 
-static NOINLINE void backward_on(void)
-{
-}
-
-static NOINLINE void backward(void *const *m)
-{
-    backward_on(); (void)m;
-}
-
-static NOINLINE void update_on(void)
-{
-}
-
-static NOINLINE void update(void *const *m)
-{
-    update_on(); (void)m;
-}
-
-EXPORT int mgjit_forward(void *const *m);
-int mgjit_forward(void *const *m) { forward(m); return 0; }
-
-EXPORT int mgjit_backward(void *const *m);
-int mgjit_backward(void *const *m) { backward(m); return 0; }
-
-EXPORT int mgjit_update(void *const *m);
-int mgjit_update(void *const *m) { update(m); return 0; }
-
 EXPORT int mgjit_step(void *const *m);
-int mgjit_step(void *const *m) { forward(m); backward(m); update(m); return 0; }
+int mgjit_step(void *const *m) { forward(m); return 0; }
 
 EXPORT int mgjit_loop(void *const *both);
 int mgjit_loop(void *const *both)
@@ -155,7 +128,7 @@ int mgjit_loop(void *const *both)
     void **const m = (void **)both[0];
     long long *const plan = (long long *)both[1];
     for (long long row = 0; row < plan[0]; row++) {
-        forward(m); backward(m); update(m);
+        forward(m);
         for (long long k = 3; k < 3 + 2 * plan[2]; k += 2)
             m[plan[k]] = (char *)m[plan[k]] + plan[k + 1];
     }
@@ -166,7 +139,7 @@ int mgjit_loop(void *const *both)
 static double call(void **m, const double *input0)
 {
     m[2] = (void *)(input0 + 1);
-    forward(m); backward(m); update(m);
+    forward(m);
     ++*(long long *)m[8];
     return m[3] ? *(const real *)m[3] : 0.0;
 }
@@ -174,7 +147,7 @@ static double call(void **m, const double *input0)
 EXPORT int mgjit_counted_step(void *const *m);
 int mgjit_counted_step(void *const *m)
 {
-    forward(m); backward(m); update(m);
+    forward(m);
     ++*(long long *)m[8];
     return 0;
 }

@@ -49,7 +49,7 @@ static NOINLINE void forward(void *const *m)
     forward_on((real *)m[0], (const real *)m[2], (real *)m[6] + 0, (real *)m[3]);
 }
 
-static NOINLINE void backward_on(real *RESTRICT const t1, real *RESTRICT const g0, const real *RESTRICT const x0)
+static NOINLINE void backward_on(real *RESTRICT const t1, real *RESTRICT const g0, const real *RESTRICT const x0, real *RESTRICT const p0)
 {
     real v1 = 2.0 * t1[0];
     real v2 = v1 * 1.0;
@@ -60,41 +60,23 @@ static NOINLINE void backward_on(real *RESTRICT const t1, real *RESTRICT const g
     real v6 = x0[0] * v4;
     real v7 = 0.0 + v6;
     g0[0] = v7;
+    real v8 = x0[1] * v7;
+    real v9 = p0[0] - v8;
+    real v10 = v9;
+    p0[0] = v10;
+    real v11 = x0[1] * v5;
+    real v12 = p0[1] - v11;
+    real v13 = v12;
+    p0[1] = v13;
 }
 
 static NOINLINE void backward(void *const *m)
 {
-    backward_on((real *)m[6] + 0, (real *)m[1], (const real *)m[2]);
+    backward_on((real *)m[6] + 0, (real *)m[1], (const real *)m[2], (real *)m[0]);
 }
-
-static NOINLINE void update_on(const real *RESTRICT const x0, real *RESTRICT const g0, real *RESTRICT const p0)
-{
-    real v1 = x0[1] * g0[0];
-    real v2 = p0[0] - v1;
-    real v3 = v2;
-    p0[0] = v3;
-    real v4 = x0[1] * g0[1];
-    real v5 = p0[1] - v4;
-    real v6 = v5;
-    p0[1] = v6;
-}
-
-static NOINLINE void update(void *const *m)
-{
-    update_on((const real *)m[2], (real *)m[1], (real *)m[0]);
-}
-
-EXPORT int mgjit_forward(void *const *m);
-int mgjit_forward(void *const *m) { forward(m); return 0; }
-
-EXPORT int mgjit_backward(void *const *m);
-int mgjit_backward(void *const *m) { backward(m); return 0; }
-
-EXPORT int mgjit_update(void *const *m);
-int mgjit_update(void *const *m) { update(m); return 0; }
 
 EXPORT int mgjit_step(void *const *m);
-int mgjit_step(void *const *m) { forward(m); backward(m); update(m); return 0; }
+int mgjit_step(void *const *m) { forward(m); backward(m); return 0; }
 
 EXPORT int mgjit_loop(void *const *both);
 int mgjit_loop(void *const *both)
@@ -102,7 +84,7 @@ int mgjit_loop(void *const *both)
     void **const m = (void **)both[0];
     long long *const plan = (long long *)both[1];
     for (long long row = 0; row < plan[0]; row++) {
-        forward(m); backward(m); update(m);
+        forward(m); backward(m);
         for (long long k = 3; k < 3 + 2 * plan[2]; k += 2)
             m[plan[k]] = (char *)m[plan[k]] + plan[k + 1];
     }
@@ -113,7 +95,7 @@ int mgjit_loop(void *const *both)
 static double call(void **m, const double *input0)
 {
     m[2] = (void *)(input0 + 1);
-    forward(m); backward(m); update(m);
+    forward(m); backward(m);
     ++*(long long *)m[8];
     return m[3] ? *(const real *)m[3] : 0.0;
 }
@@ -121,7 +103,7 @@ static double call(void **m, const double *input0)
 EXPORT int mgjit_counted_step(void *const *m);
 int mgjit_counted_step(void *const *m)
 {
-    forward(m); backward(m); update(m);
+    forward(m); backward(m);
     ++*(long long *)m[8];
     return 0;
 }
