@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import Any
 
 from . import settings
-from .background import start
+from .background import Job, start
 from .build import Options, build, find
 from .call.columns import bound_arguments
 from .call.plan import ArgumentPlan, plan_arguments
@@ -42,7 +42,7 @@ from .lowering import Lowering
 from .passes.cost import Processor
 from .passes.memory import InputRegion
 from .passes.pipeline import lower
-from .pending import Earnings, Pending, Waiting
+from .pending import Earnings, Found, Pending, Waiting
 from .plain import PlainCalls
 from .record.leaks import PlainCall
 from .record.opcodes import MAXIMUM, MINIMUM, NUMBER, SELECT
@@ -195,6 +195,8 @@ class Kernels:
             # Other Values, or nodes of the user's classes: from now on they are copied in and out.
             self._slot_structures.add(anonymous)
             plan = self._plan(arguments, shared, self._is_slot)
+        if not (patient or self._kernels):
+            self.earnings.note_call(plan.key)
         self._collect(plan, arguments, patient)
         known = self._kernels.get(plan.key)
         if known is not None:
@@ -302,7 +304,11 @@ class Kernels:
             if traced.heap.valid_once:
                 raise Waiting(plan.key)
             code = find(traced.trace, inputs, options)
-            job = None if code is not None else start(traced.trace, inputs, options, self._qualname)
+            job: Job | Found | None
+            if code is None:
+                job = start(traced.trace, inputs, options, self._qualname)
+            else:
+                job = None if self._is_time(plan.key) else Found(code)
             if job is not None:
                 pending = Pending(plan, traced, guard, slots, seconds, reason, inputs, job, perf_counter())
                 self._pending[plan.key] = pending
@@ -330,10 +336,15 @@ class Kernels:
             self._knowledge.variable.update(pending.guard.changed_numbers())
             del self._pending[plan.key]
             pending.job.cancel()
-        elif has_ended:
+        elif has_ended and (patient or self._is_time()):
             self._take(pending)
         else:
             raise Waiting(plan.key)
+
+    def _is_time(self, *more: Hashable) -> bool:
+        """Whether to begin with the kernels whose code is there, those of `more` among them."""
+        ready = {key for key, pending in self._pending.items() if pending.job.has_ended()}
+        return bool(self._kernels) or self.earnings.are_worth_it(ready.union(more))
 
     def _take(self, pending: Pending) -> None:
         """Make the kernel of a trace whose code is there."""

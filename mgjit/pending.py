@@ -8,18 +8,20 @@ Python that it replaces:
    last trace did; when it has to be traced again, as long as all its traces together (`Earnings`).
 3. Code that exists already, in this process or in the disk cache, is used at once.  Otherwise it is built in the
    background (`background.py`), and the trace waits for it (`Pending`).
-4. A trace that holds for one call only is not built.
+4. A kernel keeps the numbers of parameters in its own memory, which makes plain calls slower.  So a step gets its first
+   kernel only when those that are there make a fair share of its calls; until then they wait (`Earnings.are_worth_it`).
+5. A trace that holds for one call only is not built.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
 from . import settings
-from .background import Job
+from .background import Answer, Job
 from .build import Options, build, keep, take_entries
 from .call.plan import ArgumentPlan
 from .errors import user_stacklevel
@@ -29,6 +31,9 @@ from .runtime.buffers import ParameterStorage
 from .runtime.kernel import Code
 from .trace.tracer import TracedCall
 from .world.guard import Guard
+
+#: The part of the calls that have to have a kernel before the first kernel is used.
+_FAIR_SHARE = 0.25
 
 
 class Waiting(PlainCall):
@@ -50,10 +55,12 @@ class _Account:
     Attributes:
         traces: how many there have been.
         plain: plain calls since the last trace.
+        calls: how many there have been, until the step has its first kernel.
     """
 
     traces: int = 0
     plain: float = 0.0
+    calls: int = 0
 
 
 class Earnings:
@@ -73,6 +80,15 @@ class Earnings:
         """Note a plain call."""
         self._accounts.setdefault(key, _Account()).plain += seconds
 
+    def note_call(self, key: Hashable) -> None:
+        """Note a call of a step that has no kernel."""
+        self._accounts.setdefault(key, _Account()).calls += 1
+
+    def are_worth_it(self, keys: Iterable[Hashable]) -> bool:
+        """Whether so many calls have had these structures that it is worth it to begin with their kernels."""
+        calls = sum(account.calls for account in self._accounts.values())
+        return sum(self._accounts[key].calls for key in keys) >= _FAIR_SHARE * calls
+
     def require(self, key: Hashable) -> None:
         """Return if a structure has earned a trace.
 
@@ -82,6 +98,24 @@ class Earnings:
         account = self._accounts.get(key, _Account())
         if account.plain < self._trace_seconds * max(1, account.traces):
             raise Waiting(key)
+
+
+class Found:
+    """Stands for a job where the code existed already."""
+
+    def __init__(self, code: Code) -> None:
+        self.answer = Answer(code.facts)
+
+    def has_ended(self) -> bool:
+        """It has."""
+        return True
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """As of a job."""
+        return True
+
+    def cancel(self) -> None:
+        """There is nothing to give up."""
 
 
 @dataclass
@@ -105,7 +139,7 @@ class Pending:
     trace_seconds: float
     reason: str
     inputs: Sequence[InputRegion]
-    job: Job
+    job: Job | Found
     started: float
     calls: int = 0
 

@@ -256,3 +256,29 @@ def test_23_lengths_run_plain_until_they_have_earned_a_trace(monkeypatch: pytest
     assert len(background._jobs) <= 1
     step.wait()  # type: ignore[attr-defined]
     assert step.stats.traces == 1  # type: ignore[attr-defined]
+
+
+def test_24_the_first_kernel_comes_when_it_is_worth_it() -> None:
+    """Plain calls over parameters in the memory of kernels are slower: a quarter of the calls must have a kernel."""
+    earnings = Earnings()
+    for key in ("first", "second", "second", "third", "fourth"):
+        earnings.note_call(key)
+    assert not earnings.are_worth_it({"first"})
+    assert earnings.are_worth_it({"second"})
+    assert earnings.are_worth_it({"first", "third"})
+
+
+def test_25_a_step_that_hardly_repeats_itself_keeps_its_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ordinary objects, in the memory of no kernel."""
+    monkeypatch.setattr(Earnings, "note_plain", lambda self, key, seconds: None)
+    weight = Value(constant(25))
+    step: Any = mgjit.compile(lambda xs: sum((weight * x for x in xs), Value(0.0)).data)
+    for length in range(1, 9):
+        step([0.5] * length)
+    (pending,) = step._kernels._pending.values()
+    assert pending.job.wait()
+    step([0.5])
+    assert (step.stats.calls, weight._is_bound) == (0, False)
+    for _ in range(3):
+        step([0.5])
+    assert (step.stats.calls, weight._is_bound) == (2, True)

@@ -185,7 +185,7 @@ def live_class(cls: type, names: tuple[str, ...]) -> type:
     names = tuple(sorted({*names, *getattr(cls, "_mgjit_fields", ())}))
     made = _classes.get((original, names))
     if made is None:
-        members: dict[str, Any] = {name: _property(field_of(original, name)) for name in names}
+        members: dict[str, Any] = {name: _property(original, field_of(original, name)) for name in names}
         members.update(
             __class__=_class_of(original, tuple(field_of(original, name) for name in names)),
             __module__=original.__module__,
@@ -213,12 +213,17 @@ def _class_of(original: type, fields: tuple[Field, ...]) -> property:
     return property(lambda self: original, set_)
 
 
-def _property(field: Field) -> property:
+def _property(cls: type, field: Field) -> property:
     read, write, name = field.read, field.write, field.name
+    entries = _dict_reader(cls) or vars
 
-    def get(self: Any) -> Any:
+    def get_slot(self: Any) -> Any:
+        raw = read(self)
+        return raw.array[raw.index] if type(raw) is Home else raw
+
+    def get_entry(self: Any) -> Any:  # without a call of `read`, which is written in Python
         try:
-            raw = read(self)
+            raw = entries(self)[name]
         except KeyError:
             raise AttributeError(name) from None
         return raw.array[raw.index] if type(raw) is Home else raw
@@ -247,7 +252,7 @@ def _property(field: Field) -> property:
         except KeyError:
             raise AttributeError(name) from None
 
-    return property(get, set_, delete)
+    return property(get_slot if field.is_slot else get_entry, set_, delete)
 
 
 class LiveAttributes(dict):  # type: ignore[type-arg]
