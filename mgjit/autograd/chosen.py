@@ -19,7 +19,7 @@ from typing import Any
 
 from ..errors import TraceError, user_location
 from ..lookup import has
-from ..record.leaks import is_traced_number
+from ..record.leaks import is_numeric
 from ..runtime.live import original_class
 from ..world.ownership import is_of_user
 from ..world.shapes import attributes
@@ -69,9 +69,11 @@ class Gatherer:
     def choose(self, candidates: list[Any], index: Any) -> Any:
         """The candidate at a traced index, which is known to be in range."""
         first = candidates[0]
+        kinds = set(map(type, candidates))
+        if all(map(is_numeric, kinds)):
+            return first if len(set(map(id, candidates))) == 1 else index._take_number(candidates)
         if all(_is_same(candidate, first) for candidate in candidates):
             return first
-        kinds = set(map(type, candidates))
         if all(isinstance(x, (int, float)) for x in candidates):
             return index._take_number(candidates)
         if all(isinstance(x, (list, tuple)) for x in candidates):
@@ -198,7 +200,7 @@ def _is_like(a: Any, b: Any) -> bool:
 
 
 def _is_number(content: Any) -> bool:
-    return is_traced_number(content) or isinstance(content, (int, float))
+    return is_numeric(type(content)) or isinstance(content, (int, float))
 
 
 def _single(candidates: list[Any]) -> list[Any]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
+from itertools import chain
 
 from ..record import opcodes as ops
 from ..record.recorder import Recorder
@@ -54,8 +55,9 @@ class Arrangement:
         """
         if self._needs_earlier():
             raise NoFlow("nodes from before memory was changed need numbers that were copied after it")
-        records = list(range(self._start, len(self._recorder.op)))
-        order = self._by_places(records) if self._first_added < len(self._recorder.op) else records
+        count = len(self._recorder.op)
+        records = list(range(self._start, count))
+        order = self._by_places() if self._first_added < count else records
         if not self._is_possible(order):
             order = self._sorted(order)
         if order != records:
@@ -64,29 +66,46 @@ class Arrangement:
     def _needs_earlier(self) -> bool:
         """Whether a record that cannot be moved has an operand that comes after it."""
         start, recorder = self._start, self._recorder
+        if not start:
+            return False
         thirds = (operand for record, operand in recorder.third.items() if record < start)
-        return max(max(recorder.a[:start], default=-1), max(recorder.b[:start], default=-1), *thirds, -1) >= start
+        return any(max(column, default=-1) >= start for column in (recorder.a[:start], recorder.b[:start], thirds))
 
-    def _by_places(self, records: list[int]) -> list[int]:
+    def _by_places(self) -> list[int]:
         """The records by preferred place: those that were added later come right after their operands."""
-        places = list(range(len(self._recorder.op)))
-        for record in range(max(self._first_added, self._start), len(places)):
-            places[record] = max((places[o] for o in self._operands(record)), default=self._start)
-        return sorted(records, key=places.__getitem__)
-
-    def _operands(self, record: int) -> list[int]:
-        recorder = self._recorder
-        found = (recorder.a[record], recorder.b[record], recorder.third.get(record, ops.NO_OPERAND))
-        return [operand for operand in found if operand >= 0]
+        start, recorder = self._start, self._recorder
+        first, count = max(self._first_added, start), len(recorder.op)
+        places: list[int] = []  # of those that were added
+        after: defaultdict[int, list[int]] = defaultdict(list)
+        for record in range(first, count):
+            operands = (recorder.a[record], recorder.b[record], recorder.third.get(record, ops.NO_OPERAND))
+            place = max([places[o - first] if o >= first else o for o in operands])
+            places.append(place if place >= 0 else start)
+            after[places[-1]].append(record)
+        order = [record for place in sorted(after) if place < start for record in after.pop(place)]
+        done = start
+        for place in sorted(after):
+            order += range(done, min(place + 1, first))
+            order += after[place]
+            done = max(done, min(place + 1, first))
+        return [*order, *range(done, first)]
 
     def _is_possible(self, order: list[int]) -> bool:
-        position = [-1] * len(self._recorder.op)
+        recorder, start = self._recorder, self._start
+        position = [-1] * start + [0] * len(order)  # what cannot be moved comes first
         for number, record in enumerate(order):
             position[record] = number
-        pairs = ((first, second) for first, others in self._followers.items() for second in others)
-        if not all(position[first] < position[second] for first, second in pairs):
-            return False
-        return all(position[operand] < position[record] for record in order for operand in self._operands(record))
+        for first, others in self._followers.items():
+            place = position[first]
+            for second in others:
+                if place >= position[second]:
+                    return False
+        for column in (recorder.a, recorder.b):
+            for mine, operand in zip(position[start:], column[start:]):
+                if operand >= start and position[operand] >= mine:
+                    return False
+        thirds = recorder.third.items()
+        return all(o < start or r < start or position[o] < position[r] for r, o in thirds)
 
     def _sorted(self, order: list[int]) -> list[int]:
         """The order, changed only as far as the constraints require."""
@@ -123,9 +142,8 @@ class Arrangement:
         start, recorder = self._start, self._recorder
         followers: list[list[int]] = [[] for _ in rank]
         waits_for = [0] * len(rank)
-        operands = [*zip(rank, recorder.a[start:]), *zip(rank, recorder.b[start:])]
-        operands += [(rank[record - start], c) for record, c in recorder.third.items() if record >= start]
-        for mine, operand in operands:
+        thirds = [(rank[record - start], operand) for record, operand in recorder.third.items() if record >= start]
+        for mine, operand in chain(zip(rank, recorder.a[start:]), zip(rank, recorder.b[start:]), thirds):
             if operand >= start:
                 followers[rank[operand - start]].append(mine)
                 waits_for[mine] += 1

@@ -87,7 +87,6 @@ class SymbolicBackward:
     ) -> None:
         self._recorder, self._types = recorder, types
         self._memory_of, self._is_lasting, self._refuse = memory_of, is_lasting, refuse
-        self._number: Any = types.number
         self._known: dict[type, NodeClass] = {}
         self._look_ups: set[int] = set()
         self.reached: set[int] = set()
@@ -147,7 +146,8 @@ class SymbolicBackward:
         sources: list[Node] = []
         find, new = nodes.get, self._node
         root = None if flow.root is None else nodes.setdefault(id(flow.root), new(flow.root))
-        number, operand_of = self._number, self._types.number_operand
+        types: Any = self._types
+        number, operand_of = types.number, types.number_operand
         constants: dict[float, int] = {}  # the operands of factors: ones, mostly
         for source, target, factor, divides in flow.edges:
             node = find(id(target))
@@ -211,8 +211,8 @@ class SymbolicBackward:
             data = known.data.read(thing)
         except (AttributeError, KeyError):
             raise NoFlow(f"a {kind.__name__} has no {known.data.name}") from None
-        if type(data) is self._number:
-            operand: int = data._leaf
+        if type(data) is self._types.number:
+            operand: int = data._leaf  # type: ignore[attr-defined]
         elif is_traced_number(data) or isinstance(data, (int, float)):
             operand = self._types.number_operand(data)
         else:

@@ -96,6 +96,11 @@ def is_traced_number(thing: Any) -> bool:
     return issubclass(type(thing), Traced) and not issubclass(type(thing), (Value, TracedView))
 
 
+def is_numeric(kind: type) -> bool:
+    """Whether objects of a type are numbers, or stand for plain numbers of some trace."""
+    return issubclass(kind, (int, float)) or (issubclass(kind, Traced) and not issubclass(kind, (Value, TracedView)))
+
+
 def leaked(*_: Any) -> NoReturn:
     """Raise the LeakError for a value of another trace."""
     raise LeakError(

@@ -62,6 +62,7 @@ def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
     Integer: Any = numbers.integer
     operand_of, from_operand = numbers.operand, numbers.from_operand
     new = object.__new__
+    floats = frozenset({float, Number})
 
     class MixedNumber(Number):  # type: ignore[misc]
         """A float or an int.  `_kind` gives the code of its type."""
@@ -134,6 +135,8 @@ def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
         return emit(ops.MULTIPLY, is_integer(a), is_integer(b))
 
     def like(candidates: Sequence[Any], operand: int, kind: Kind) -> Any:
+        if floats.issuperset(map(type, candidates)):
+            return from_operand(operand)
         kinds = {known_kind(number) for number in candidates}
         if kinds == {_FLOAT}:
             return from_operand(operand)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from operator import sub
 from typing import Any
 
 from ..engine.precision import FLOAT64, Precision, require_precision
@@ -303,9 +304,10 @@ class Recorder:
     @staticmethod
     def is_table(elements: Sequence[int]) -> bool:
         """Whether operands are leaves of one kind at equal distances."""
-        kinds = {leaf_kind(e) for e in elements}
-        steps = {b - a for a, b in zip(elements, elements[1:])}
-        return len(kinds) == 1 and TEMPORARY not in kinds and len(steps) <= 1
+        kind = leaf_kind(elements[0])
+        if kind == TEMPORARY or leaf_kind(elements[-1]) != kind:
+            return False
+        return len(set(map(sub, elements[1:], elements))) <= 1
 
     def looked_up(self) -> set[int]:
         """The leaves of look-up tables."""

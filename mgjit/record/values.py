@@ -211,9 +211,10 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
 
     def plain(operand: Any) -> int:
         """The number behind a Value or a number, without a copy."""
-        return lift(operand) if isinstance(operand, Value) else number_operand(operand)
+        return lift(operand) if issubclass(type(operand), Value) else number_operand(operand)
 
     exponents: set[int] = set()
+    integers = frozenset({int, IntegerNumber})
 
     def value_power(self: Any, exponent: Any) -> Any:
         if isinstance(exponent, Value):
@@ -258,7 +259,7 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
 
     def select(condition: Any, chosen: Any, other: Any) -> Any:
         test = plain(condition)
-        if isinstance(chosen, Value) or isinstance(other, Value):
+        if issubclass(type(chosen), Value) or issubclass(type(other), Value):
             if ops.leaf_kind(test) in ops.MUTABLE:  # copied, because the backward pass reads the test later
                 test = recorder.emit(ops.COPY | ops.NUMBER, test, ops.NO_OPERAND)
             return value_from(recorder.select(test, lift(chosen), lift(other)))
@@ -294,9 +295,10 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
                 for element in row:
                     plain(element)
             return [take([row[c] for row in table], index) for c in range(width)]
-        if all(isinstance(x, Value) for x in table):
+        kinds = set(map(type, table))
+        if all(issubclass(kind, Value) for kind in kinds):
             return value_from(recorder.take([lift(x) for x in table], index, True))
-        if any(isinstance(x, TracedNumber) for x in table):
+        if any(issubclass(kind, TracedNumber) for kind in kinds):
             operands = [number_operand(x) for x in table]
             if recorder.is_table(operands):
                 return number_from(recorder.take(operands, index, False))
@@ -345,8 +347,8 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
 
     def take_number(self: Any, table: list[Any]) -> Any:
         operand = number_operand(take(table, number_operand(self)))
-        ranges = [range_of(number) for number in table]
-        if all(ranges):
+        ranges = [range_of(number) for number in table] if integers.issuperset(map(type, table)) else []
+        if all(ranges) and ranges:
             lows, highs = [found[0] for found in ranges if found], [found[-1] for found in ranges if found]
             recorder.known_integers[operand] = range(min(lows), max(highs) + 1)
         return like(

@@ -19,7 +19,7 @@ from ..engine.arithmetic import to_degrees
 from ..engine.library import FUNCTIONS as LIBRARY
 from ..errors import TraceError, user_location
 from ..lookup import package_of
-from ..record.leaks import TracedView, is_traced, is_traced_number
+from ..record.leaks import TracedView, is_numeric, is_traced, is_traced_number
 from ..runtime.live import original_class
 from ..world.ownership import is_of_user
 from . import impure
@@ -47,6 +47,8 @@ def _select(condition: Any, chosen: Any, other: Any) -> Any:
     """`chosen if condition else other` of numbers, of lists, tuples and dicts of equal structure, and of nodes."""
     if chosen is other:
         return chosen
+    if is_numeric(type(chosen)) and is_numeric(type(other)):
+        return condition._select(condition, chosen, other)
     if type(chosen) is dict and type(other) is dict and list(chosen) == list(other):
         return {key: _select(condition, part, other[key]) for key, part in chosen.items()}
     if type(chosen) in (list, tuple) and type(chosen) is type(other) and len(chosen) == len(other):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import queue
 import threading
 from typing import Any
@@ -13,6 +14,8 @@ import mgjit
 from mgjit.errors import LeakError
 from mgjit.record.leaks import Traced
 from mgjit.runtime.ffi import PYPY
+from mgjit.trace import remains
+from tests.autograd import nodes
 
 pytestmark = pytest.mark.skipif(PYPY, reason="PyPy counts no references")
 
@@ -72,3 +75,23 @@ def test_03_a_failed_step_leaves_nothing() -> None:
         mgjit.compile(step)(1.0)
     assert state == {"m": 1.0, "log": [1.0]}
     assert alive() == before
+
+
+def test_04_a_trace_itself_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that references tell that all is gone, and nothing is collected where the step makes no cycles."""
+    w = [nodes.Closures(0.1 * k) for k in range(4)]
+
+    def step(x: float) -> Any:
+        total = [0.0]
+        for k, one in enumerate(w):
+            one.data -= x * one.data
+            total[0] += math.tanh(one.data) if k else one.data
+        return total[0]
+
+    def refuse(*_: int) -> None:
+        raise AssertionError("something of the trace seems to be alive")
+
+    nodes.Closures(1.0).backward()
+    compiled = mgjit.compile(step, cache=False)
+    monkeypatch.setattr(remains.gc, "collect", refuse)
+    compiled.lower(0.5)
