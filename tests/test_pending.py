@@ -281,4 +281,4 @@ def test_25_a_step_that_hardly_repeats_itself_keeps_its_parameters(monkeypatch: 
     assert (step.stats.calls, weight._is_bound) == (0, False)
     for _ in range(3):
         step([0.5])
-    assert (step.stats.calls, weight._is_bound) == (2, True)
+    assert (step.stats.calls, weight._is_bound) == (3, True)
