@@ -54,9 +54,9 @@ def rows(seed: int, count: int, length: int = 6) -> list[tuple[list[float], floa
     return [([draw.uniform(-1.0, 1.0) for _ in range(length)], draw.uniform(-1.0, 1.0)) for _ in range(count)]
 
 
-def constant(unused: int) -> float:
-    """A trick number that makes the trace of each test its own: code is shared within a process."""
-    return random.Random(os.urandom(8)).uniform(1.0, 2.0)
+def constant(seed: int) -> float:
+    """A number that makes the trace of a test its own: code is shared within a process."""
+    return random.Random(f"{seed} {os.getpid()}").uniform(1.0, 2.0)
 
 
 # ---- 1: steps ---------------------------------------------------------------------------------------------
@@ -248,10 +248,10 @@ def test_22_more_traces_of_one_structure_cost_more() -> None:
 def test_23_lengths_run_plain_until_they_have_earned_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that gets another length in each call is traced once."""
     monkeypatch.setattr(Earnings, "note_plain", lambda self, key, seconds: None)
-    weight = Value(constant(23))
-    step: Callable[[list[float]], float] = mgjit.compile(lambda xs: sum((weight * x for x in xs), Value(0.0)).data)
+    weight, bias = Value(0.5), constant(23)
+    step: Callable[[list[float]], float] = mgjit.compile(lambda xs: sum((weight * x for x in xs), Value(bias)).data)
     for length in range(1, 12):
-        assert step([0.5] * length) == sum((weight * 0.5 for _ in range(length)), Value(0.0)).data
+        assert step([0.5] * length) == sum((weight * 0.5 for _ in range(length)), Value(bias)).data
     assert step.stats.waiting_calls == 11  # type: ignore[attr-defined]
     assert len(background._jobs) <= 1
     step.wait()  # type: ignore[attr-defined]
@@ -271,8 +271,8 @@ def test_24_the_first_kernel_comes_when_it_is_worth_it() -> None:
 def test_25_a_step_that_hardly_repeats_itself_keeps_its_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ordinary objects, in the memory of no kernel."""
     monkeypatch.setattr(Earnings, "note_plain", lambda self, key, seconds: None)
-    weight = Value(constant(25))
-    step: Any = mgjit.compile(lambda xs: sum((weight * x for x in xs), Value(0.0)).data)
+    weight, bias = Value(0.5), constant(25)
+    step: Any = mgjit.compile(lambda xs: sum((weight * x for x in xs), Value(bias)).data)
     for length in range(1, 9):
         step([0.5] * length)
     (pending,) = step._kernels._pending.values()
