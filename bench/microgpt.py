@@ -1,7 +1,8 @@
 """The public microgpt script, unmodified except for a decorator around the body of its training loop.
 
-    python bench/microgpt.py microgpt.py names.txt                    500 steps, CPython and PyPy beside
+    python bench/microgpt.py microgpt.py names.txt                    1,000 steps, CPython and PyPy beside
     python bench/microgpt.py microgpt.py names.txt --steps 50 --ways cold warm
+    python bench/microgpt.py microgpt.py names.txt --limit 120 --picture bench/MICROGPT.svg
 
 `microgpt.py` is the script as it was published, which is not part of this project.  Five lines make a step of its loop:
 
@@ -13,23 +14,34 @@
     ... and in the loop: loss = train_step(step, tokens)
 
 and five more a function that samples with a compiled forward pass.  Losses, parameters, moments and sampled names are
-compared bit for bit with those of the undecorated script; each way runs in a process of its own.
+compared bit for bit with those of the undecorated script.
+
+1. Each way is a process of its own, timed from its start to its end, and after each step.
+2. A process that takes longer than `--limit` seconds is ended, and compared as far as it has come.
+3. Beside the first way: the smallest ratio of steps done, at any moment from 10 seconds on.
+4. With matplotlib, the steps done over time become a picture.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
+import time
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench.plot import curves  # noqa: E402 - found through the line above
+from bench.processes import environment, timed  # noqa: E402
+
 LOOP = "for step in range(num_steps):\n"
 BODY, SHOWN = "    n = min(block_size", '    print(f"step'
 SAMPLING = "temperature = 0.5"
@@ -70,79 +82,127 @@ def prepared(script: Path, way: str, steps: int) -> str:
     return "".join(NOTE if line.startswith(SHOWN) else line for line in lines)
 
 
+#: Runs a variant; writes a line after each step (loss, seconds since the start of the process, traces), one at the end.
 CHILD = """
 import hashlib, json, sys, time
-started = last = time.perf_counter()
-losses, seconds, traces = [], [], []
+path, target, started = sys.argv[1], sys.argv[2], float(sys.argv[3])
+told = open(target, "w", buffering=1)
 def _note(loss, names):
-    global last
-    now = time.perf_counter()
-    losses.append(loss.hex()); seconds.append(now - last)
     step = names.get("train_step")
-    traces.append(step.stats.traces if step is not None else 0)
-    last = time.perf_counter()
-path, target = sys.argv[1:]
+    traces = step.stats.traces if step is not None else 0
+    told.write(json.dumps([loss.hex(), time.time() - started, traces]) + "\\n")
 names = {"_note": _note, "__name__": "__main__"}
 sys.setrecursionlimit(100000)
 text = open(path).read()
 exec(compile(text, path, "exec"), names)
-trained = sum(seconds)
 state = [p.data for p in names["params"]] + list(names["m"]) + list(names["v"]) + [p.grad for p in names["params"]]
-digest = hashlib.sha256(",".join(float(x).hex() for x in state).encode()).hexdigest()
-json.dump({"losses": losses, "seconds": seconds, "traces": traces, "state": digest, "trained": trained,
-           "all": time.perf_counter() - started}, open(target, "w"))
+told.write(json.dumps(hashlib.sha256(",".join(float(x).hex() for x in state).encode()).hexdigest()) + "\\n")
 """
 
 
-def run(way: str, arguments: argparse.Namespace, cache: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Run:
+    """What a process has done.
+
+    Attributes:
+        losses, seconds, traces: after each step: the loss, the time since the process was started, what was traced.
+        state: a digest of parameters, moments and gradients. sampled: the names. Both are empty if it was ended.
+        wall, processor: seconds of the whole process.
+    """
+
+    losses: list[str]
+    seconds: list[float]
+    traces: list[int]
+    state: str
+    sampled: str
+    wall: float
+    processor: float
+
+    def steps_at(self, moment: float) -> int:
+        """How many steps were done then."""
+        return bisect_right(self.seconds, moment)
+
+    def differs(self, other: Run) -> bool:
+        """Whether a number is another one, of those that both have come to."""
+        common = min(len(self.losses), len(other.losses))
+        ended = not (self.state and other.state)
+        same_end = ended or (self.state, self.sampled) == (other.state, other.sampled)
+        return self.losses[:common] != other.losses[:common] or not same_end
+
+
+def run(way: str, arguments: argparse.Namespace, cache: Path) -> Run:
     """One variant in its own process."""
     with tempfile.TemporaryDirectory() as folder:
-        script, child, target = (Path(folder) / name for name in ("microgpt.py", "child.py", "numbers.json"))
+        script, child, target = (Path(folder) / name for name in ("microgpt.py", "child.py", "told.txt"))
         script.write_text(prepared(arguments.script, WAYS[way], arguments.steps))
         child.write_text(CHILD)
         shutil.copy(arguments.names, Path(folder) / "input.txt")
         python = arguments.pypy if way == "PyPy" else sys.executable
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "MGJIT_CACHE_DIR": str(cache)}
-        command = [python, str(child), str(script), str(target)]
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(f"{way}: {done.stderr[-3000:]}")
-        found: dict[str, Any] = json.loads(target.read_text())
-    found["sampled"] = done.stdout[done.stdout.index("--- inference") :]
-    return found
+        command = [python, str(child), str(script), str(target), str(time.time())]
+        done = timed(command, environment(cache), arguments.limit, Path(folder))
+        if done.code:
+            raise SystemExit(f"{way}: {done.err[-3000:]}")
+        lines = [json.loads(line) for line in target.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    state = lines.pop() if done.code == 0 else ""
+    sampled = done.out[done.out.index("--- inference") :] if done.code == 0 else ""
+    losses, seconds, traces = ([line[column] for line in lines] for column in range(3))
+    return Run(losses, seconds, traces, state, sampled, done.wall, done.processor)
 
 
-def steady(found: dict[str, Any]) -> float:
-    """The median time of a step that was not traced, in seconds."""
-    traces = [0, *found["traces"]]
-    times = [t for t, before, after in zip(found["seconds"], traces, traces[1:]) if before == after]
-    return statistics.median(times)
+def steady(found: Run) -> float:
+    """The median time of a step that was not traced, in seconds; nan if there is none."""
+    ends, traces = [0.0, *found.seconds], [0, *found.traces]
+    pairs = zip(zip(ends, ends[1:]), zip(traces, traces[1:]))
+    times = [after - before for (before, after), (traced, now) in pairs if traced == now]
+    return statistics.median(times) if times else float("nan")
 
 
-def main() -> None:
+def least_ratio(found: Run, first: Run, begin: float = 10.0) -> float:
+    """The smallest ratio of steps done to those of another run, at any moment from `begin` on until either ends."""
+    end = min(found.seconds[-1], first.seconds[-1]) if found.seconds and first.seconds else 0.0
+    moments = [begin, *(second for second in first.seconds if begin < second <= end)] if end >= begin else []
+    return min((found.steps_at(moment) / max(1, first.steps_at(moment)) for moment in moments), default=float("nan"))
+
+
+def described(way: str, found: Run, against: str, first: Run) -> str:
+    """One line about a run."""
+    done = len(found.losses)
+    end = "process" if found.state else "ended after"
+    equal = "DIFFERS" if found.differs(first) else f"equal to {against}"
+    return (
+        f"{way:8} {done:5} steps, {end} {found.wall:8.2f} s, processor {found.processor:8.2f} s, "
+        f"{steady(found) * 1e6:10,.1f} us a step once traced ({max(found.traces, default=0)} traces), "
+        f"from 10 s on at least {least_ratio(found, first):5.2f} x the steps of {against}, {equal}"
+    )
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run all ways, print a line for each, and draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("script", type=Path, help="the published microgpt.py")
     parser.add_argument("names", type=Path, help="a text file with a name a line")
-    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--pypy", default=shutil.which("pypy3"), help="a PyPy to compare with")
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
-    arguments = parser.parse_args()
+    parser.add_argument("--limit", type=float, default=3600.0, metavar="S", help="seconds that a process may take")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="where to draw steps over time, such as x.svg")
+    arguments = parser.parse_args(words)
     if arguments.pypy is None:
         arguments.ways = [way for way in arguments.ways if way != "PyPy"]
+    found: dict[str, Run] = {}
     with tempfile.TemporaryDirectory() as cache:
-        found = {}
         for way in arguments.ways:
             found[way] = run(way, arguments, Path(cache))
-            mine = found[way]
-            first = found[arguments.ways[0]]
-            equal = all(mine[key] == first[key] for key in ("losses", "state", "sampled"))
-            print(
-                f"{way:8} {arguments.steps} steps: {mine['trained']:8.2f} s, with sampling {mine['all']:8.2f} s, "
-                f"{steady(mine) * 1e6:10,.1f} us a step once traced ({max(mine['traces'])} traces), "
-                f"{'equal to ' + arguments.ways[0] if equal else 'DIFFERS'}",
-                flush=True,
-            )
+            against = arguments.ways[0]
+            print(described(way, found[way], against, found[against]), flush=True)
+    if arguments.picture:
+        lines = {way: [(0.0, 0), *zip(each.seconds, range(1, len(each.seconds) + 1))] for way, each in found.items()}
+        print(
+            curves(arguments.picture, lines, ("seconds since the process was started", "steps done")) or "no matplotlib"
+        )
+    strict = [way for way in found if way != "PyPy"]  # PyPy computes x ** 2 as x * x
+    return 1 if any(found[way].differs(found[strict[0]]) for way in strict) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
