@@ -6,6 +6,7 @@ for `x ** n`, for example, `n * x ** (n - 1)` does, but `x ** n * n / x` does no
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,7 +50,7 @@ class Derivatives:
         self._one = recorder.constant_before(1.0)
         self._both = (recorder.a, recorder.b)
 
-    def columns(self, record: int, edges: Sequence[Edge]) -> Sequence[list[int]] | None:
+    def columns(self, record: int, edges: Sequence[Edge]) -> Sequence[array[int]] | None:
         """For each edge, the column of its operand; None if the edges are not the derivatives of the operation.
 
         Args:
@@ -119,7 +120,7 @@ class Derivatives:
 
     # ---- the derivatives --------------------------------------------------------------------------
 
-    def _fits(self, code: int, record: int, column: list[int], factor: int) -> bool:
+    def _fits(self, code: int, record: int, column: array[int], factor: int) -> bool:
         recorder = self._recorder
         first, second = recorder.a[record], recorder.b[record]
         if code == ops.ADD:

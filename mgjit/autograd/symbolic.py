@@ -17,6 +17,7 @@ recorded.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Container, Sequence
 from math import copysign
 from typing import Any
@@ -314,7 +315,7 @@ def convert(recorder: Recorder, nodes: Sequence[Node], used: Container[int] = ()
     given = [node for node in nodes if node.has_gradient and node.edges]
     derivatives = Derivatives(recorder, {node.operand for node in nodes if node.has_gradient})
     converted: set[int] = set()
-    columns: list[Sequence[list[int]] | None] = []
+    columns: list[Sequence[array[int]] | None] = []
     for node in given:
         record, found = node.operand, None
         if record not in converted and record not in used:
@@ -337,7 +338,7 @@ def convert(recorder: Recorder, nodes: Sequence[Node], used: Container[int] = ()
     return linked.union(map(recorder.a.__getitem__, converted), map(recorder.b.__getitem__, converted))
 
 
-def _convert(derivatives: Derivatives, node: Node, columns: Sequence[list[int]]) -> None:
+def _convert(derivatives: Derivatives, node: Node, columns: Sequence[array[int]]) -> None:
     record = node.operand
     for edge, column in zip(node.edges, columns):
         target = edge.target

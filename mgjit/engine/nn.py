@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from threading import get_ident
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, described, user_location
+from . import hook
 from .value import Value
 
 
@@ -26,7 +28,11 @@ class Module:
 
     def zero_grad(self) -> None:
         """Set the gradient of every parameter to 0.0."""
-        for p in self.parameters():
+        parameters = self.parameters()
+        is_recorded = False
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            is_recorded = recording.methods["zero_grad"](parameters)
+        for p in () if is_recorded else parameters:
             p.grad = 0.0
 
     def parameters(self) -> list[Value]:
@@ -52,6 +58,10 @@ class Neuron(Module):
         self.nonlin = nonlin
 
     def __call__(self, x: Sequence[Any]) -> Any:
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            result = recording.methods["neuron"](self, x)
+            if result is not None:
+                return result
         if not hasattr(x, "__len__"):
             raise ArgumentError(f"{user_location()}: {self!r} needs a list of inputs, not the {described(x)}.")
         if len(x) != len(self.w):
@@ -75,7 +85,11 @@ class Layer(Module):
         self.neurons = [Neuron(nin, nonlin, generator) for _ in range(nout)]
 
     def __call__(self, x: Sequence[Any]) -> Any:
-        out = [n(x) for n in self.neurons]
+        out = None
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            out = recording.methods["layer"](self, x)
+        if out is None:
+            out = [n(x) for n in self.neurons]
         return out[0] if len(out) == 1 else out
 
     def parameters(self) -> list[Value]:

@@ -16,6 +16,7 @@ from ..engine.state import State
 from ..interruption import with_cleanup
 from ..runtime.live import set_class
 from . import opcodes as ops
+from .blocks import Blocks
 from .leaks import leaked_class
 from .recorder import Recorder
 from .values import TracedTypes
@@ -33,7 +34,11 @@ class Recording:
 
     def __init__(self, recorder: Recorder, types: TracedTypes) -> None:
         self.thread = get_ident()
+        self.blocks = Blocks(recorder, types)
         self.methods: dict[str, Callable[..., Any]] = {
+            "layer": self.blocks.layer,
+            "neuron": self.blocks.neuron,
+            "zero_grad": self.blocks.zero_grad,
             **_arithmetic(types),
             **_memory(recorder, types),
             **_state(recorder, types),
@@ -49,6 +54,7 @@ def recorded(recorder: Recorder, types: TracedTypes, work: Callable[[], T]) -> T
         hook.recording = recording
         if sys.version_info >= (3, 12):
             builtins.sum = _compensated_sum(original_sum, types, get_ident())
+        recording.blocks.begin(original_sum)
         return work()
 
     def stop() -> None:

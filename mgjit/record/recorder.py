@@ -1,4 +1,4 @@
-"""The recorder: appends the operations of one traced call to flat lists, and numbers its leaves.
+"""The recorder: appends the operations of one traced call to flat arrays, and numbers its leaves.
 
 Memory is modelled as it is: reading `p.data` or `p.grad` yields the *leaf* (no record), assigning one appends a STORE
 record, `loss.backward()` appends a BACKWARD record.  Records are executed in order, so a leaf operand means "the
@@ -9,6 +9,7 @@ a store and used after it.  `late_read` notes that, and `finish` inserts a copy 
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Sequence
 from operator import sub
 from typing import Any
@@ -42,17 +43,15 @@ from .opcodes import (
     leaf_index,
     leaf_kind,
 )
-from .trace import BOUND_BASE, LATE, NEW_BASE, Finishing, IndexCheck, Trace
+from .trace import BOUND_BASE, LATE, NEW_BASE, Block, Finishing, IndexCheck, Trace
 
 
 class Recorder:
-    """The lists of one trace in progress; the traced types append to them directly."""
+    """The columns of one trace in progress; the traced types append to them directly."""
 
     def __init__(self, precision: Precision = FLOAT64) -> None:
         self.precision = precision
-        self.op: list[int] = []
-        self.a: list[int] = []
-        self.b: list[int] = []
+        self.op, self.a, self.b = array("i"), array("i"), array("i")
         self.third: dict[int, int] = {}
         self.constants: list[float] = []
         self._constant_leaves: dict[Any, int] = {}
@@ -79,6 +78,8 @@ class Recorder:
         #: Operands that are ints, and a range that they are known to be in.
         self.known_integers: dict[int, range] = {}
         self.power_lines: dict[tuple[int, int], str] = {}
+        #: The records that layers have appended as a whole (record/blocks.py).
+        self.blocks: list[Block] = []
         #: Called with each operand whose value is needed as an index, a key or a length; may start the trace again.
         self.asked_for: Callable[..., None] = lambda operand, also_arguments=True: None
         #: Operands of integer arithmetic, whose result would differ (in the sign of zero) if they were floats.

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import repeat
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engine.precision import FLOAT64, Precision
 from ..engine.state import State
@@ -62,6 +62,36 @@ class IndexCheck:
     location: str
 
 
+class Block(NamedTuple):
+    """The records of some neurons of `mgjit.nn` with the same inputs, one neuron after the other (record/blocks.py).
+
+    Attributes:
+        start: the first record.
+        inputs: of each neuron: so many pairs of a product and an addition.
+        neurons: how many there are.
+        nonlinear: whether a relu follows.
+    """
+
+    start: int
+    inputs: int
+    neurons: int
+    nonlinear: bool
+
+    @property
+    def period(self) -> int:
+        """The number of records of a neuron."""
+        return 2 * self.inputs + self.nonlinear
+
+    @property
+    def end(self) -> int:
+        """The position after the last record."""
+        return self.start + self.neurons * self.period
+
+    def is_continued_by(self, other: Block) -> bool:
+        """Whether the neurons of another block follow those of this one, and have as many inputs."""
+        return self.end == other.start and (self.inputs, self.nonlinear) == (other.inputs, other.nonlinear)
+
+
 @dataclass
 class Trace:
     """One traced call, flat and symbolic: it does not contain the numbers of parameters or inputs."""
@@ -81,6 +111,7 @@ class Trace:
     checks: list[IndexCheck] = field(default_factory=list)
     precision: Precision = FLOAT64
     power_lines: dict[tuple[int, int], str] = field(default_factory=dict)
+    blocks: list[Block] = field(default_factory=list, repr=False)
 
     def __len__(self) -> int:
         return len(self.op)
@@ -92,17 +123,17 @@ class Finishing:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder, self._late = recorder, recorder.late
         self._adjoint_reads = recorder.adjoint_reads
+        self._blocks = recorder.blocks
 
     def trace(self) -> Trace:
         """The trace."""
         recorder = self._recorder
-        a, b = array("i", recorder.a), array("i", recorder.b)
+        op, a, b = recorder.op, recorder.a, recorder.b
         c: array[int] | None = None
         if recorder.third:
             c = array("i", [NO_OPERAND]) * len(a)
             for position, operand in recorder.third.items():
                 c[position] = operand
-        op = array("i", recorder.op)
         if recorder.arrangements:
             op, a, b, c = self._rearranged(op, a, b, c)
         if self._late:
@@ -113,7 +144,7 @@ class Finishing:
         return Trace(
             op, a, b, c, recorder.constants, recorder.layouts, parameters, recorder.bound_storages, recorder.states,
             len(recorder.local_values), recorder.outputs, self._adjoint_reads, recorder.checks, recorder.precision,
-            recorder.power_lines,
+            recorder.power_lines, self._blocks,
         )  # fmt: skip
 
     def _rearranged(
@@ -131,6 +162,7 @@ class Finishing:
             return array("i", [places[operand] if operand >= 0 else operand for operand in found])
 
         self._adjoint_reads = [(places[record], at) for record, at in self._adjoint_reads]
+        self._blocks = []  # which may be in pieces
         return array("i", map(op.__getitem__, sources)), moved(a), moved(b), c if c is None else moved(c)
 
     def _without_holes(
@@ -181,6 +213,7 @@ class Finishing:
         self._adjoint_reads = [
             (moved[r] if r >= 0 else r, at + bisect_left(cuts, at + 1)) for r, at in self._adjoint_reads
         ]
+        self._blocks = [block._replace(start=moved[block.start]) for block in self._blocks]  # no store is in one
         return (
             with_copies(op, repeat(COPY | NUMBER)),
             with_copies(operands(a), (operand for _, operand in places)),

@@ -37,6 +37,8 @@ class TracedTypes(NamedTuple):
     input_number: Callable[..., Any]
     number_at: Callable[[int, bool], Any]
     binary_on_value: Callable[[int, bool], Callable[[Any, Any], Any]]
+    value_from: Callable[[int], Any]
+    computed: frozenset[type]
     gatherer: Any
     close: Callable[[], None]
 
@@ -397,6 +399,8 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
         input_number,
         number_at,
         binary_on_value,
+        value_from,
+        frozenset({TracedValue, *computed}),
         gatherer,
         close,
     )
