@@ -49,7 +49,7 @@ def structure_hash(trace: Trace, inputs: Sequence[InputRegion]) -> str:
     digest = xxhash.xxh3_128()
     digest.update(struct.pack("<q", len(trace)))
     for column in (trace.op, trace.a, trace.b, trace.c):
-        digest.update(column.tobytes() if column is not None else b"-")
+        digest.update(column if column is not None else b"-")
     digest.update(struct.pack(f"<{len(trace.constants)}d", *trace.constants))
     parameters = [number for number, _ in trace.new_parameters]
     span = (parameters[0], parameters[-1]) if parameters else None

@@ -56,9 +56,13 @@ from ..record.opcodes import (
     leaf_kind,
 )
 from ..record.trace import Trace
+from .known_loops import KnownSteps
 from .memory import Memory
 from .reach import Reach
 from .roll import Fold, Item
+
+#: How many progressions are kept, to compare rows of operands with.
+_PROGRESSIONS = 256
 
 
 class LiftError(Exception):
@@ -109,6 +113,7 @@ class _Lifter:
         self.program = Program([], constants=array(precision.format, trace.constants), precision=precision)
         self.constant_array = Array("constants", "constant", len(trace.constants))
         self._tables: dict[bytes, int] = {}
+        self._known_steps = KnownSteps(trace.blocks, trace.b)
         self._dimensions_of: dict[Backward, tuple[_Dimension, ...]] = {}
 
     def run(self, forest: Sequence[Item]) -> Program:
@@ -221,7 +226,8 @@ class _Lifter:
     def _affine_operand(
         self, column: array[int], base: int, dimensions: tuple[_Dimension, ...], as_place: bool
     ) -> Operand | None:
-        affine = _affine_column(column, base, dimensions)
+        origin = base + sum(d.low * d.period for d in dimensions)
+        affine = _affine_column(column, origin, dimensions, self._known_steps.of(column, origin, dimensions))
         if affine is None:
             return None
         first, steps = affine
@@ -364,20 +370,26 @@ class _Lifter:
 # ---- columns -----------------------------------------------------------------------------------------
 
 
-def _affine_column(column: array[int], base: int, dimensions: tuple[_Dimension, ...]) -> tuple[int, list[int]] | None:
-    """First entry and steps, if the column is affine over its whole iteration space."""
-    origin = base + sum(d.low * d.period for d in dimensions)
+def _affine_column(
+    column: array[int], origin: int, dimensions: tuple[_Dimension, ...], known: frozenset[int]
+) -> tuple[int, list[int]] | None:
+    """First entry and steps, if the column is affine over its whole iteration space.
+
+    Args:
+        known: the dimensions along which it is known to change by the same step everywhere.
+    """
     first = column[origin]
     steps = [column[origin + d.period] - first if d.high - d.low > 1 else 0 for d in dimensions]
     counts = [d.high - d.low for d in dimensions]
-    if not dimensions:
+    unknown = [k for k in range(len(counts)) if k not in known]
+    if not unknown:
         return first, steps
-    longest = max(range(len(counts)), key=counts.__getitem__)
+    longest = max(unknown, key=counts.__getitem__)
     count, period, step = counts[longest], dimensions[longest].period, steps[longest]
-    others = [k for k in range(len(counts)) if k != longest]
+    others = [k for k in unknown if k != longest]
     if abs(step) * count >= 1 << KIND_SHIFT:
         return None  # the kind of operand changes on the way
-    progression = array("i")
+    progressions: dict[int, array[int]] = {}
     for iteration in product(*(range(counts[k]) for k in others)):
         start = origin + sum(i * dimensions[k].period for i, k in zip(iteration, others))
         expected = first + sum(i * steps[k] for i, k in zip(iteration, others))
@@ -385,9 +397,11 @@ def _affine_column(column: array[int], base: int, dimensions: tuple[_Dimension, 
             return None
         entries = column[start : start + count * period : period][:count]
         if step:
-            if not progression or progression[0] != expected:
-                progression = array("i", range(expected, expected + step * count, step))
-            if entries != progression:
+            if expected not in progressions:
+                if len(progressions) == _PROGRESSIONS:
+                    progressions.clear()
+                progressions[expected] = array("i", range(expected, expected + step * count, step))
+            if entries != progressions[expected]:
                 return None
         elif entries.count(expected) != count:
             return None

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import warnings
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import ge
@@ -184,7 +185,9 @@ def lower(
         VerificationError: not even the simplest form can be lowered.
     """
     columns = [trace.a, trace.b] + ([trace.c] if trace.c is not None else [])
-    if any(any(map(ge, column, range(len(trace)))) for column in columns):
+    if any(any(map(ge, column[low:high], range(low, high))) for column in columns for low, high in trace.gaps()) or any(
+        max(block.operands(trace.b)) >= block.start for block in trace.blocks
+    ):
         raise VerificationError("a record of the trace needs one that comes after it. This is a defect of mgjit.")
     return without_garbage_collection(lambda: _Lowering(trace, inputs, processor, grads, simply, separate).result())
 
@@ -333,10 +336,10 @@ class _Lowering:
         return result
 
 
-def _marks_that_keep_passes_out(reached: Reach) -> list[int]:
+def _marks_that_keep_passes_out(reached: Reach) -> array[int]:
     """Marks that make every backward pass different from all other records, so that no loop contains one."""
     assert reached.marks is not None
-    marks = list(reached.marks)
+    marks = reached.marks[:]
     for number, position in enumerate(reached.backwards):
         marks[position] = -1 - number
     return marks

@@ -5,12 +5,14 @@ reach must not add anything, not even a zero.  So records can only be one statem
 them; this analysis provides the marks that `roll` compares.
 
 1. For each BACKWARD record, scan down from its root, following operands, until below everything reached.
+   A neuron of a block (record/blocks.py) is visited as a whole.
 2. A record's mark says which passes reach it, numbered *relative to the next BACKWARD record*, so that the iterations
    of a loop that contains a backward pass have equal marks.
 """
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from typing import NamedTuple
 
@@ -28,7 +30,7 @@ class Reach(NamedTuple):
     """
 
     backwards: list[int]
-    marks: list[int] | None
+    marks: array[int] | None
     meanings: list[frozenset[int]]
 
     def reached_by(self, position: int) -> frozenset[int]:
@@ -41,47 +43,62 @@ class Reach(NamedTuple):
 
 def reach(trace: Trace) -> Reach:
     """Analyse a trace."""
-    backwards = _positions(trace)
+    backwards = [k for low, high in trace.gaps() for k, code in enumerate(trace.op[low:high], low) if code == BACKWARD]
     if not backwards:
         return Reach([], None, [frozenset()])
-    marks = [0] * len(trace)
+    marks = array("i", bytes(4 * len(trace)))
     meanings: list[frozenset[int]] = [frozenset()]
     numbers: dict[frozenset[int], int] = {frozenset(): 0}
+
+    def with_pass(mark: int, relative: int) -> int:
+        meaning = meanings[mark] | {relative}
+        if meaning not in numbers:
+            numbers[meaning] = len(meanings)
+            meanings.append(meaning)
+        return numbers[meaning]
+
     for number, position in enumerate(backwards):
-        reached = _reached(trace, trace.a[position])
-        if len(backwards) == 1:
-            for record in reached:
-                marks[record] = 1
-            return Reach(backwards, marks, [frozenset(), frozenset((0,))])
-        for record in reached:
-            relative = number - bisect_left(backwards, record)
-            meaning = meanings[marks[record]] | {relative} if marks[record] else frozenset((relative,))
-            mark = numbers.get(meaning)
+        records, neurons = _reached(trace, trace.a[position])
+        known: dict[tuple[int, int], int] = {}
+        for record in records:
+            key = marks[record], bisect_left(backwards, record)
+            mark = known.get(key)
             if mark is None:
-                mark = numbers[meaning] = len(meanings)
-                meanings.append(meaning)
+                mark = known[key] = with_pass(key[0], number - key[1])
             marks[record] = mark
+        for first, end in neurons:
+            mark = with_pass(marks[first], number - bisect_left(backwards, first))
+            marks[first:end] = array("i", [mark]) * (end - first)
     return Reach(backwards, marks, meanings)
 
 
-def _positions(trace: Trace) -> list[int]:
-    if BACKWARD not in trace.op:
-        return []
-    return [position for position, code in enumerate(trace.op) if code == BACKWARD]
+def _reached(trace: Trace, root: int) -> tuple[list[int], list[tuple[int, int]]]:
+    """The records that a pass from `root` visits, and the neurons of blocks: first record and end of each.
 
-
-def _reached(trace: Trace, root: int) -> list[int]:
-    """Records that a pass from `root` visits, last created first."""
+    All records of a neuron are visited, or none, because nothing else reads what they compute on the way.
+    """
     op, a, b = trace.op, trace.a, trace.b
     visited = bytearray(root + 1)
     visited[root] = 1
-    found = []
+    records: list[int] = []
+    neurons: list[tuple[int, int]] = []
+    blocks = [block for block in trace.blocks if block.start <= root]
     position = lowest = root
     while position >= lowest:
-        if visited[position]:
+        if blocks and position < blocks[-1].end:
+            block = blocks.pop()
+            ends = range(block.start + block.period, min(block.end, root + 1) + 1, block.period)
+            found = [(end - block.period, end) for end in ends if visited[end - 1]]
+            neurons += found
+            for operand in block.operands(b) if found else ():
+                if operand >= 0:
+                    visited[operand] = 1
+                    lowest = min(lowest, operand)
+            position = block.start
+        elif visited[position]:
             code = op[position]
             if code < NUMBER:
-                found.append(position)
+                records.append(position)
                 operand = a[position]
                 if operand >= 0:
                     visited[operand] = 1
@@ -93,4 +110,4 @@ def _reached(trace: Trace, root: int) -> list[int]:
                     if operand < lowest:
                         lowest = operand
         position -= 1
-    return found
+    return records, neurons

@@ -22,15 +22,16 @@ Anything that does not fold stays as it is; correctness never depends on what wa
 
 from __future__ import annotations
 
-import sys
 from array import array
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Union
 
-from ..record.opcodes import ADD, ADJOINT, KIND_OF_TOP_BYTE, NUMBER, operation_name
+from ..record.opcodes import ADD, ADJOINT, NUMBER, operation_name
 from ..record.trace import Trace
+from .known_loops import FEWEST, KnownLoops, KnownSteps, known_loops, operand_kinds
 from .repeats import Repeat, Repeats
 from .runs import PossibleStarts, Rotations
 
@@ -77,9 +78,7 @@ def roll(trace: Trace, marks: Sequence[int] | None = None) -> list[Item]:
 class _Roller:
     def __init__(self, trace: Trace, marks: Sequence[int] | None) -> None:
         self.columns = [trace.a, trace.b] + ([trace.c] if trace.c is not None else [])
-        self.shapes = _record_shapes(trace, marks)
-        self.items: list[Item] = list(range(len(trace)))
-        self.starts: Sequence[int] = range(len(trace) + 1)
+        self.items: list[Item] = []
         self._repeats: Repeats | None = None
         self._found: dict[tuple[int, int], list[Repeat]] = {}  # by period and fewest iterations
         self._no_loops: set[tuple[int, ...]] = set()  # runs in which no loop was found, and whose items are unchanged
@@ -87,7 +86,55 @@ class _Roller:
         self._rotations: dict[tuple[int, int, int], Rotations] = {}
         self._possible: dict[tuple[int, int, int], PossibleStarts] = {}
         self._fold_shapes: dict[object, str] = {}
-        self._next_shape = ord(max(self.shapes)) + 1 if self.shapes else 1
+        self._next_shape = 1
+        self._known_steps = KnownSteps(trace.blocks, trace.b)
+        known = known_loops(trace, marks)
+        self._take(known, _record_shapes(trace, marks, known))
+        self.starts: Sequence[int] = (
+            [*(item.start if isinstance(item, Fold) else item for item in self.items), len(trace)]
+            if known
+            else range(len(trace) + 1)
+        )
+
+    def _take(self, known: Sequence[KnownLoops], shapes: Sequence[str]) -> None:
+        """Begin with the records outside of blocks, in between the loops of blocks.
+
+        Args:
+            shapes: of the records before each block, then of those of a neuron, in turn; at last of those at the end.
+        """
+        self._next_shape = ord(max(map(max, filter(None, shapes)), default="\0")) + 1
+        parts = []
+        done = 0
+        for loops, before, neuron in zip(known, shapes[::2], shapes[1::2]):
+            block = loops.block
+            self.items += range(done, block.start)
+            neurons = [self._neuron(loops, start, neuron) for start in range(block.start, block.end, block.period)]
+            items, inner = neurons[0]
+            if loops.is_nest:
+                self.items.append(Fold(block.start, block.neurons, block.period, tuple(items)))
+                parts += [before, self._fold_shape(block.neurons, inner)]
+            else:
+                self.items += [item for items, _ in neurons for item in items]
+                parts += [before, inner * block.neurons]
+            done = block.end
+        self.items += range(done, len(self.columns[0]))
+        self.shapes = "".join([*parts, shapes[-1]])
+
+    def _neuron(self, loops: KnownLoops, start: int, shapes: str) -> tuple[list[Item], str]:
+        """The items of a neuron, and their shapes."""
+        items: list[Item] = []
+        parts = []
+        first = 0
+        for length in loops.stretches:
+            end = first + 2 * length
+            if length >= FEWEST:
+                items.append(Fold(start + first, length, 2, (start + first, start + first + 1)))
+                parts.append(self._fold_shape(length, shapes[first : first + 2]))
+            else:
+                items += range(start + first, start + end)
+                parts.append(shapes[first:end])
+            first = end
+        return [*items, *range(start + first, start + len(shapes))], "".join([*parts, shapes[first:]])
 
     def run(self) -> list[Item]:
         for fewest in (4, 3, 2):
@@ -259,8 +306,8 @@ class _Roller:
     def _wired(self, start: int, period: int, count: int) -> int:
         """How many iterations from `start` on are wired alike."""
         limit = count
-        for column in self.columns:
-            for position in range(start, start + period):
+        for column, positions in self._to_compare(start, period, count):
+            for position in positions:
                 second = column[position + period]
                 first = column[position]
                 if second < start:
@@ -274,6 +321,18 @@ class _Roller:
                 else:
                     return 1
         return limit
+
+    def _to_compare(self, start: int, period: int, count: int) -> Iterator[tuple[array[int], Iterable[int]]]:
+        """The operands that decide how iterations are wired: of blocks, the inputs of the first neuron."""
+        blocks = self._known_steps.repeated(start, period, count)
+        if not blocks:
+            yield from ((column, range(start, start + period)) for column in self.columns)
+            return
+        edges = [start, *(edge for block in blocks for edge in (block.start, block.end)), start + period]
+        gaps = [range(low, high) for low, high in zip(edges[::2], edges[1::2])]
+        inputs = [range(block.start, block.start + 2 * block.inputs, 2) for block in blocks]
+        for column in self.columns:
+            yield column, chain(*gaps, *(inputs if column is self.columns[1] else ()))
 
     # ---- folding --------------------------------------------------------------------------------
 
@@ -343,13 +402,28 @@ def _progressing(column: array[int], position: int, period: int, count: int) -> 
     return low + 1
 
 
-def _record_shapes(trace: Trace, marks: Sequence[int] | None) -> str:
-    """One character for each record: equal characters may be the same statement of a loop."""
-    columns: list[Sequence[int]] = [trace.op, _operand_kinds(trace.a), _operand_kinds(trace.b)]
-    columns.append(marks if marks is not None else bytes(len(trace)))
-    if trace.c is not None:
-        columns.append(_operand_kinds(trace.c))
-    return "".join(map(_Shapes().__getitem__, zip(*columns)))
+def _record_shapes(trace: Trace, marks: Sequence[int] | None, known: Sequence[KnownLoops]) -> list[str]:
+    """One character for each record: equal characters may be the same statement of a loop.
+
+    Returns:
+        The characters of the records before each of the known loops, then of those of a neuron, in turn; at last those
+        of the records at the end.
+    """
+    table = _Shapes()
+
+    def shapes(low: int, high: int) -> str:
+        kinds = [operand_kinds(column[low:high]) for column in (trace.a, trace.b)]
+        columns: list[Sequence[int]] = [trace.op[low:high], *kinds]
+        columns.append(marks[low:high] if marks is not None else bytes(high - low))
+        if trace.c is not None:
+            columns.append(operand_kinds(trace.c[low:high]))
+        return "".join(map(table.__getitem__, zip(*columns)))
+
+    found, done = [], 0
+    for block in (loops.block for loops in known):
+        found += [shapes(done, block.start), shapes(block.start, block.start + block.period)]
+        done = block.end
+    return [*found, shapes(done, len(trace))]
 
 
 class _Shapes(dict[tuple[int, ...], str]):
@@ -365,11 +439,6 @@ class _Shapes(dict[tuple[int, ...], str]):
             merged = (op, int(kind_a == ADJOINT), int(kind_b == ADJOINT), *rest)
         shape = self[key] = self._numbers.setdefault(merged, chr(len(self._numbers) + 1))
         return shape
-
-
-def _operand_kinds(column: array[int]) -> bytes:
-    top = 3 if sys.byteorder == "little" else 0
-    return column.tobytes()[top::4].translate(KIND_OF_TOP_BYTE)
 
 
 def print_forest(items: Sequence[Item], trace: Trace) -> str:

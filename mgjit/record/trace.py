@@ -87,6 +87,10 @@ class Block(NamedTuple):
         """The position after the last record."""
         return self.start + self.neurons * self.period
 
+    def operands(self, b: array[int]) -> array[int]:
+        """The operands that are the inputs, in the column of second operands."""
+        return b[self.start : self.start + 2 * self.inputs : 2]
+
     def is_continued_by(self, other: Block) -> bool:
         """Whether the neurons of another block follow those of this one, and have as many inputs."""
         return self.end == other.start and (self.inputs, self.nonlinear) == (other.inputs, other.nonlinear)
@@ -115,6 +119,11 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.op)
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """The records that belong to no block: the first of each stretch, and the position after the last."""
+        edges = [0, *(edge for block in self.blocks for edge in (block.start, block.end)), len(self.op)]
+        return [(low, high) for low, high in zip(edges[::2], edges[1::2]) if low < high]
 
 
 class Finishing:

@@ -359,9 +359,12 @@ def test_12_every_pass_is_checked_on_request(monkeypatch: pytest.MonkeyPatch) ->
     assert counts[1] >= len(PASSES)
 
 
-def test_13_a_trace_in_the_wrong_order() -> None:
+@pytest.mark.parametrize("in_block", [False, True])
+def test_13_a_trace_in_the_wrong_order(in_block: bool) -> None:
     """Nothing is made of it: it would read what is not there yet."""
     made = batch()
-    made.trace.b[5] = 5
+    block = made.trace.blocks[0]
+    position = block.start if in_block else block.end
+    made.trace.b[position] = position
     with pytest.raises(VerificationError, match="comes after it"):
         lower(made.trace, made.regions, WIDE)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from mgjit.passes.known_loops import KnownSteps
 from mgjit.passes.roll import _Roller
 from mgjit.passes.runs import PossibleStarts, Rotations
 
@@ -43,6 +44,7 @@ class _Wiring(_Roller):
 
     def __init__(self, given: list[array[int]]) -> None:
         self.columns = given
+        self._known_steps = KnownSteps([], given[1])
 
 
 @pytest.mark.parametrize("fewest", [2, 3, 4])
