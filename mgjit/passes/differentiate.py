@@ -443,7 +443,13 @@ def _connect_adjoint_reads(program: Program, context: _Context) -> None:
             array = real[operand.reference.array]
             return Constant(0.0) if array is None else Load(operand.reference._replace(array=array))
         if isinstance(operand, Mixed) and any(array in real for array in operand.arrays):
-            raise DifferentiateError("gradients of different interior nodes are read by one statement")
+            found = [real[array] for array in operand.arrays]
+            arrays = [array for array in found if array is not None]
+            if not arrays:
+                return Constant(0.0)
+            if len(arrays) < len(found):
+                raise DifferentiateError("one statement reads gradients of interior nodes that no pass has reached")
+            return operand._replace(arrays=tuple(arrays))
         return operand
 
     if real:

@@ -427,3 +427,32 @@ def test_15_data_of_a_chosen_parameter_that_is_read_once() -> None:
     for k in (3, 0, 23, 3):
         assert step(0.5, k) == undecorated(0.5, k)
         assert [[w.value, w.grad] for w in mine] == [[w.value, w.grad] for w in theirs]
+
+
+def test_16_gradients_of_a_memory() -> None:
+    """Of rows that are sums of different lengths, in one loop: what does not fold is no reason for a flat trace."""
+
+    def make() -> tuple[list[Any], Callable[..., Any]]:
+        weights, norms = parameters(nodes.Closures, 24, seed=6), [0.25] * 7
+
+        def step(x: float) -> list[float]:
+            starts = [(5 * k + k * k) % 11 for k in range(7)]
+            memory = [
+                [
+                    sum((w * x for w in weights[start + j : start + 3 * j + 4 : j + 1]), nodes.Closures(0.5))
+                    for j in (0, 1)
+                ]
+                for start in starts
+            ]
+            scores = [(a * weights[0] + b * weights[1]).exp() for a, b in memory]
+            total = sum(scores[1:], scores[0])
+            loss = sum((s * a * total**-1 for s, (a, _) in zip(scores, memory)), nodes.Closures(0.0))
+            loss.backward()
+            for k, row in enumerate(memory):
+                norms[k] = 0.9 * norms[k] + sum(m.grad * m.grad for m in row)
+            update(weights)
+            return [loss.data, *norms]
+
+        return weights, step
+
+    assert "slower path" not in check(make, SYMBOLIC)

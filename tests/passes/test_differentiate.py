@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit.ir.program import Backward, walk
+from mgjit.ir.program import Backward, Mixed, statements, walk
 from mgjit.passes.differentiate import DifferentiateError, differentiate
 from mgjit.passes.lift import lift
 from mgjit.passes.memory import Memory
@@ -211,3 +211,21 @@ def test_11_what_it_cannot_express() -> None:
     with pytest.raises(DifferentiateError, match=r"earlier iteration|different records"):
         differentiate(program, memory)
     made.check(made.lower("differentiate", rolled=False))
+
+
+def test_12_gradients_of_nodes_in_different_arrays() -> None:
+    """Rows of a memory have different lengths, and one loop reads the gradients of all."""
+    ws = values(8)
+
+    def step(xs: Any) -> Any:
+        rows = [[w * x for w, x in zip(ws[:n], xs)] for n in (3, 5, 4, 7, 6, 8)]
+        memory = [mgjit.tanh(sum(row[k] for row in rows[i:])) for i in range(6) for k in range(3)]
+        loss = sum(m * m for m in memory) + sum(sum(row) ** 2 for row in rows)
+        loss.backward()
+        return [row[k].grad * 0.5 for row in rows for k in range(3)] + [m.grad * 2.0 for m in memory]
+
+    made = Example(step, numbers(8))
+    program = made.lower("differentiate")
+    operands = [operand for s in statements(program.forward) for operand in s.operands]
+    assert any(isinstance(x, Mixed) and all(a.space == "scratch" for a in x.arrays) for x in operands)
+    made.check(program)
