@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from operator import is_
 from typing import Any
 
 from ..lookup import has, variables
+from ..record.leaks import Traced
+
+
+class Numbers:
+    """The elements of a list of traced numbers: equal to others that are the same objects."""
+
+    __slots__ = ("things",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, things: Sequence[Any]) -> None:
+        self.things = tuple(things)
+
+    def __len__(self) -> int:
+        return len(self.things)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Numbers) and len(self) == len(other) and all(map(is_, self.things, other.things))
 
 
 class Identity:
@@ -24,6 +43,8 @@ class Identity:
 def contents(argument: Any) -> Any:
     """The contents of a traced argument, to check whether the step has changed it in place."""
     if type(argument) in (list, tuple):
+        if argument and all(issubclass(kind, Traced) for kind in set(map(type, argument))):
+            return Numbers(argument)
         return tuple(map(contents, argument))
     if type(argument) is dict:
         return tuple((Identity(key), contents(part)) for key, part in argument.items())
@@ -34,6 +55,8 @@ def contents(argument: Any) -> Any:
 
 def has_grown(before: Any, after: Any) -> bool:
     """Whether a container among the `contents` of an argument has another length, or other keys, than before."""
-    if not isinstance(before, tuple) or not isinstance(after, tuple):
+    if not isinstance(before, (tuple, Numbers)) or not isinstance(after, (tuple, Numbers)):
         return False
-    return len(before) != len(after) or any(map(has_grown, before, after))
+    if len(before) != len(after):
+        return True
+    return isinstance(before, tuple) and isinstance(after, tuple) and any(map(has_grown, before, after))

@@ -26,13 +26,16 @@ def array_engine(function: Callable[..., Any], arguments: Iterable[Any]) -> str:
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return ""
+    is_node: dict[type, bool] = {}
     for thing in _around([function, *arguments]):
-        is_node = callable(getattr(type(thing), "backward", None)) and is_of_user(type(thing))
-        if is_node and any(type(part) is numpy.ndarray and part.ndim for part in _inside(thing)):
-            kind = type(thing).__name__
+        kind = type(thing)
+        if kind not in is_node:
+            is_node[kind] = callable(getattr(kind, "backward", None)) and is_of_user(kind)
+        if is_node[kind] and any(type(part) is numpy.ndarray and part.ndim for part in _inside(thing)):
+            name = kind.__name__
             return (
-                f"objects of class {kind} hold numpy arrays. mgjit compiles steps that compute with single numbers; "
-                f"those of {kind} are operations of numpy on whole arrays already"
+                f"objects of class {name} hold numpy arrays. mgjit compiles steps that compute with single numbers; "
+                f"those of {name} are operations of numpy on whole arrays already"
             )
     return ""
 

@@ -14,6 +14,7 @@ of C:
 from __future__ import annotations
 
 import builtins
+import functools
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
@@ -28,10 +29,12 @@ from .recorder import Recorder
 from .trace import Block
 from .values import TracedTypes
 
-_leaf_of = attrgetter("_leaf")
+_leaf_of, _trace_of = attrgetter("_leaf"), attrgetter("_trace")
 _plain_numbers = frozenset({float, int, bool})
 #: What the loops of engine/nn.py call, as it is before anybody replaces it.
 _NEURON_CALL, _MULTIPLY, _GRADIENT = nn.Neuron.__call__, Value.__mul__, Value.__dict__["grad"]
+#: Consecutive numbers are made in chunks of so many.
+_CHUNK = 1 << 16
 _BUILTINS = {name: getattr(builtins, name) for name in ("hasattr", "len", "zip")}
 
 
@@ -55,7 +58,7 @@ class Blocks:
         self._parameters = frozenset({Value, BoundValue})
         self._known: dict[int, tuple[Any, _Rows]] = {}  # by the identity of a layer or a neuron
         self._last_inputs = array("i")
-        self._numbers = array("i", range(1024))
+        self._numbers = array("i")
         self._sum: Any = None
 
     def begin(self, original_sum: Any) -> None:
@@ -82,7 +85,8 @@ class Blocks:
             return False
         recorder = self._recorder
         start, count = len(recorder.op), len(parameters)
-        targets = array("i", [operand - (1 << ops.KIND_SHIFT) for operand in map(self._types.lift, parameters)])
+        step = recorder.gradient_leaf(0)
+        targets = array("i", [operand + step for operand in self._leaves(parameters)])
         recorder.op.extend(array("i", [ops.STORE]) * count)
         recorder.a.extend(targets)
         recorder.b.extend(array("i", [recorder.constant(0.0)]) * count)
@@ -138,10 +142,14 @@ class Blocks:
 
     def _are_parameters(self, values: Iterable[Any]) -> bool:
         """Whether these are parameters, or other Values made by `Value(...)`."""
-        recorder = self._recorder
-        return set(map(type, values)) <= self._parameters and all(
-            value._trace is recorder or value._backward is None for value in values
+        if not set(map(type, values)) <= self._parameters:
+            return False
+        return self._are_registered(values) or all(
+            value._trace is self._recorder or value._backward is None for value in values
         )
+
+    def _are_registered(self, values: Iterable[Any]) -> bool:
+        return set(map(_trace_of, values)) == {self._recorder}
 
     def _are_operands(self, x: Sequence[Any]) -> bool:
         kinds = set(map(type, x))
@@ -173,6 +181,9 @@ class Blocks:
             biases.append(lift(b))
             weights.append(array("i", map(lift, w)))
         return _Rows(inputs, values, weights, biases, nonlinear)
+
+    def _leaves(self, values: Sequence[Any]) -> Iterable[int]:
+        return map(_leaf_of if self._are_registered(values) else self._types.lift, values)
 
     def _operands(self, x: Sequence[Any]) -> array[int]:
         if self._types.computed.issuperset(map(type, x)):
@@ -209,7 +220,7 @@ class Blocks:
         if first < 0:
             return array("i", range(first, first + count))
         while len(self._numbers) < first + count:
-            self._numbers.extend(_shifted(self._numbers, len(self._numbers)))
+            self._numbers.frombytes(_numbers_from(len(self._numbers)))
         return self._numbers[first : first + count]
 
     # ---- 4: what the passes need not look for -----------------------------------------------------------
@@ -239,10 +250,14 @@ def _parameters_of(neurons: list[Any]) -> list[Any]:
     return values
 
 
-def _shifted(numbers: array[int], distance: int) -> array[int]:
-    """Numbers that are not negative, each greater by `distance`: one addition of integers with a lane for each."""
-    ones = int.from_bytes(array("i", [1]).tobytes() * len(numbers), sys.byteorder)
-    total = int.from_bytes(numbers.tobytes(), sys.byteorder) + distance * ones
-    shifted = array("i")
-    shifted.frombytes(total.to_bytes(4 * len(numbers), sys.byteorder))
-    return shifted
+def _numbers_from(first: int) -> memoryview:
+    """The next numbers from `first` on: they differ from the first ones only in their upper halves."""
+    halves = array("H", _first_numbers().tobytes())
+    upper = 1 if sys.byteorder == "little" else 0
+    halves[upper::2] = array("H", [first // _CHUNK]) * _CHUNK
+    return memoryview(halves).cast("B")
+
+
+@functools.cache
+def _first_numbers() -> array[int]:
+    return array("i", range(_CHUNK))

@@ -82,6 +82,20 @@ def _arithmetic(types: TracedTypes) -> dict[str, Callable[..., Any]]:
     return methods
 
 
+def _store(recorder: Recorder) -> Callable[[int, int], None]:
+    """As `Recorder.store`, for one recorder."""
+    records, append_op, append_a, append_b = recorder.op, recorder.op.append, recorder.a.append, recorder.b.append
+    last_store = recorder.last_store
+
+    def store(target: int, operand: int) -> None:
+        last_store[target] = len(records)
+        append_op(ops.STORE)
+        append_a(target)
+        append_b(operand)
+
+    return store
+
+
 def _memory(recorder: Recorder, types: TracedTypes) -> dict[str, Callable[..., Any]]:
     """Making Values, reading and assigning their data and gradients, backward passes."""
 
@@ -96,21 +110,22 @@ def _memory(recorder: Recorder, types: TracedTypes) -> dict[str, Callable[..., A
         recorder.backward(types.lift(self))
 
     # The next four functions run for every parameter, which is why they repeat themselves and use local names.
-    leaf_number, number_operand, store, gradient = (
-        types.leaf_number, types.number_operand, recorder.store, recorder.gradient_leaf,
-    )  # fmt: skip
+    leaf_number, number_operand, store = types.leaf_number, types.number_operand, _store(recorder)
+    step = recorder.gradient_leaf(0)
 
     def data(self: Any) -> Any:
         return leaf_number(self._leaf if self._trace is recorder else place(self))
 
     def set_data(self: Any, number: Any) -> None:
-        store(self._leaf if self._trace is recorder else place(self), number_operand(number))
+        target = self._leaf if self._trace is recorder else place(self)
+        store(target, number_operand(number))
 
     def grad(self: Any) -> Any:
-        return leaf_number(gradient(self._leaf if self._trace is recorder else place(self)))
+        return leaf_number((self._leaf if self._trace is recorder else place(self)) + step)
 
     def set_grad(self: Any, number: Any) -> None:
-        store(gradient(self._leaf if self._trace is recorder else place(self)), number_operand(number))
+        target = (self._leaf if self._trace is recorder else place(self)) + step
+        store(target, number_operand(number))
 
     return {
         "__init__": initialise,

@@ -330,6 +330,8 @@ def number_types(recorder: Recorder) -> NumberTypes:
                     number = new(TracedNumber)
                     number._leaf = recorder.emit(code, operand, self._leaf)
                     return number
+            elif kind is LeafNumber:
+                operand = other._leaf
             elif issubclass(kind, Symbol):
                 return NotImplemented
             elif isinstance(other, (list, tuple, str, bytes)):

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import repeat
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engine.precision import FLOAT64, Precision
@@ -51,6 +51,7 @@ _FIRST_LATE = leaf(LATE, 0)
 _WRITES = frozenset({STORE, BACKWARD})
 #: How many unused indices between parameters are tolerated as holes in the storage.
 _TOLERATED_HOLES = 1000
+_leaf_of = attrgetter("_leaf")
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Finishing:
             op, a, b, c = self._insert_late_copies(op, a, b, c)
         if recorder.new_parameters:
             a, b, c = self._without_holes(a, b, c)
-        parameters = sorted(((leaf_index(value._leaf), value) for value in recorder.new_parameters), key=itemgetter(0))
+        parameters = sorted(zip(_indices(recorder.new_parameters), recorder.new_parameters), key=itemgetter(0))
         return Trace(
             op, a, b, c, recorder.constants, recorder.layouts, parameters, recorder.bound_storages, recorder.states,
             len(recorder.local_values), recorder.outputs, self._adjoint_reads, recorder.checks, recorder.precision,
@@ -178,12 +179,12 @@ class Finishing:
         self, a: array[int], b: array[int], c: array[int] | None
     ) -> tuple[array[int], array[int], array[int] | None]:
         """Renumber the new parameters densely if Values that are not parameters were created in between."""
-        values = sorted(self._recorder.new_parameters, key=lambda value: leaf_index(value._leaf))
-        indices = [leaf_index(value._leaf) for value in values]
-        if indices[-1] - indices[0] < len(indices) + _TOLERATED_HOLES:
+        parameters = self._recorder.new_parameters
+        indices = _indices(parameters)
+        if max(indices) - min(indices) < len(indices) + _TOLERATED_HOLES:
             return a, b, c
         moved = {}
-        for rank, (index, value) in enumerate(zip(indices, values)):
+        for rank, (index, value) in enumerate(sorted(zip(indices, parameters), key=itemgetter(0))):
             for kind in (PARAMETER, GRADIENT):
                 moved[leaf(kind, index)] = leaf(kind, NEW_BASE + rank)
             value._leaf = leaf(PARAMETER, NEW_BASE + rank)
@@ -244,3 +245,7 @@ class Finishing:
             following = [(positions[one], bisect_left(positions[one], read_at)) for one in writers]
             found.append(min(written[k] for written, k in following if k < len(written)))
         return found
+
+
+def _indices(parameters: Iterable[Any]) -> list[int]:
+    return [~operand & INDEX_MASK for operand in map(_leaf_of, parameters)]
