@@ -89,12 +89,8 @@ class _Roller:
         self._next_shape = 1
         self._known_steps = KnownSteps(trace.blocks, trace.b)
         known = known_loops(trace, marks)
+        self.starts: list[int] = []
         self._take(known, _record_shapes(trace, marks, known))
-        self.starts: Sequence[int] = (
-            [*(item.start if isinstance(item, Fold) else item for item in self.items), len(trace)]
-            if known
-            else range(len(trace) + 1)
-        )
 
     def _take(self, known: Sequence[KnownLoops], shapes: Sequence[str]) -> None:
         """Begin with the records outside of blocks, in between the loops of blocks.
@@ -108,16 +104,21 @@ class _Roller:
         for loops, before, neuron in zip(known, shapes[::2], shapes[1::2]):
             block = loops.block
             self.items += range(done, block.start)
-            neurons = [self._neuron(loops, start, neuron) for start in range(block.start, block.end, block.period)]
-            items, inner = neurons[0]
+            self.starts += range(done, block.start)
+            items, inner = self._neuron(loops, block.start, neuron)
             if loops.is_nest:
-                self.items.append(Fold(block.start, block.neurons, block.period, tuple(items)))
-                parts += [before, self._fold_shape(block.neurons, inner)]
+                items = [Fold(block.start, block.neurons, block.period, tuple(items))]
+                inner = self._fold_shape(block.neurons, inner)
             else:
-                self.items += [item for items, _ in neurons for item in items]
-                parts += [before, inner * block.neurons]
+                for start in range(block.start + block.period, block.end, block.period):
+                    items += self._neuron(loops, start, neuron)[0]
+                inner *= block.neurons
+            self.items += items
+            self.starts += [item.start if isinstance(item, Fold) else item for item in items]
+            parts += [before, inner]
             done = block.end
         self.items += range(done, len(self.columns[0]))
+        self.starts += range(done, len(self.columns[0]) + 1)
         self.shapes = "".join([*parts, shapes[-1]])
 
     def _neuron(self, loops: KnownLoops, start: int, shapes: str) -> tuple[list[Item], str]:
