@@ -177,13 +177,17 @@ class Blocks:
                 for value in met:
                     lift(value)
             else:
-                lift(w[0])
-            biases.append(lift(b))
-            weights.append(array("i", map(lift, w)))
+                self._parameter(w[0])
+            biases.append(self._parameter(b))
+            weights.append(array("i", map(self._parameter, w)))
         return _Rows(inputs, values, weights, biases, nonlinear)
 
+    def _parameter(self, value: Any) -> int:
+        """The leaf of a parameter."""
+        return value._leaf if value._trace is self._recorder else self._recorder.parameter(value)
+
     def _leaves(self, values: Sequence[Any]) -> Iterable[int]:
-        return map(_leaf_of if self._are_registered(values) else self._types.lift, values)
+        return map(_leaf_of if self._are_registered(values) else self._parameter, values)
 
     def _operands(self, x: Sequence[Any]) -> array[int]:
         if self._types.computed.issuperset(map(type, x)):

@@ -135,12 +135,15 @@ class Move:
         precision: Precision = FLOAT64,
     ) -> None:
         self.storage = ParameterStorage(size, precision)
-        found = list(zip(values, places))
-        self._objects = [(value, place) for value, place in found if isinstance(value, Parameter)]
-        self._values = [value for value, _ in found if not isinstance(value, Parameter)]
-        self._places = [place for value, place in found if not isinstance(value, Parameter)]
+        kinds = set(map(type, values))
+        found: list[tuple[Any, int]] = list(zip(values, places))
+        self._objects = [one for one in found if type(one[0]) is Parameter] if Parameter in kinds else []
+        moved = [one for one in found if type(one[0]) is not Parameter] if self._objects else found
+        self._values: list[Value] = [value for value, _ in moved]
+        self._places = [place for _, place in moved]
         self._precision = precision
-        self._classes = [bound_class(type(value)) for value in self._values]
+        bound = {kind: bound_class(kind) for kind in kinds if kind is not Parameter}
+        self._classes = [bound[type(value)] for value in self._values]
         self._moves = [move for thing, place in self._objects for move in thing.moves(self.storage, place)]
         self._states = states
         self._old_buffers = [state._buffer for state in states]
