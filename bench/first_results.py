@@ -7,7 +7,8 @@
    result that counts: wall, and processor with what the process has started and waited for.  The import is not in it.
 2. Interpreted is the undecorated step in the same process start (MGJIT_DISABLE=1).  Cold is with an empty disk cache,
    warm the next process.  All take turns, `--repeat` times.
-3. What would take longer than `--limit` seconds is not waited for; such numbers are proportional to those before (~).
+3. The interpreted step stops after `--limit` seconds; its later numbers are proportional to those before (~).  Others
+   stop after ten times as long, and have no later numbers.
 4. Of microgpt, each result is the first one of another length.  The step of W4 is compiled as in compare.py (float32,
    fast), all others with the options that `mgjit.compile` has by default.
 
@@ -21,7 +22,6 @@ import json
 import os
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.processes import environment, timed  # noqa: E402 - found through the line above
+from bench.processes import environment, folder, timed  # noqa: E402 - found through the line above
 
 BLOCK = 16
 MARKS = (1, 3, 10, 100)
@@ -132,17 +132,18 @@ def measured(what: str, ways: Sequence[str], options: argparse.Namespace) -> dic
     """All runs of a workload, by way, in turns."""
     found: dict[str, list[Found]] = {way: [] for way in ways}
     for _ in range(options.repeat):
-        with tempfile.TemporaryDirectory() as cache:
+        with folder() as cache:
             for way in ways:
-                found[way].append(run_child(what, way, Path(cache), options))
+                found[way].append(run_child(what, way, cache, options))
     return found
 
 
 def run_child(what: str, way: str, cache: Path, options: argparse.Namespace) -> Found:
     """What a process has found."""
     settings = {"MGJIT_DISABLE": "1"} if way == "interpreted" else {}
-    argv = [options.python, __file__, "--child", what, way, "--limit", str(options.limit), *data_of(options)]
-    done = timed(argv, environment(cache, **settings), 20 * options.limit)
+    limit = options.limit if way == "interpreted" else 10 * options.limit
+    argv = [options.python, __file__, "--child", what, way, "--limit", str(limit), *data_of(options)]
+    done = timed(argv, environment(cache, **settings), 2 * limit + 60.0)
     if done.code != 0:
         raise SystemExit(f"{TITLES[what]}, {way}: {done.err[-2000:] or 'not done after the limit'}")
     answer: Found = json.loads(done.out.splitlines()[-1])
@@ -179,8 +180,10 @@ def table(what: str, found: dict[str, list[Found]], clock: str) -> list[str]:
         cells = []
         for mark in marks:
             (seconds, is_measured), (plain, _) = (seconds_until(mark, r, clock) for r in (runs, found["interpreted"]))
-            ratio = "" if way == "interpreted" else f" ({seconds / plain:.2f} x)"
-            cells.append(f"{'' if is_measured else '~'}{seconds:.3f}{ratio}")
+            if way == "interpreted":
+                cells.append(f"{'' if is_measured else '~'}{seconds:.3f}")
+            else:
+                cells.append(f"{seconds:.3f} ({seconds / plain:.2f} x)" if is_measured else "")
         lines.append(f"| {way} | {' | '.join(cells)} |")
     return lines
 
@@ -230,7 +233,9 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--names", type=Path, metavar="FILE", help="names, one a line")
     parser.add_argument("--python", default=sys.executable, help="the interpreter, such as a PyPy with mgjit's needs")
     parser.add_argument("--repeat", type=int, default=3, help="processes of each kind (default 3)")
-    parser.add_argument("--limit", type=float, default=30.0, metavar="S", help="seconds that results may take (30)")
+    parser.add_argument(
+        "--limit", type=float, default=30.0, metavar="S", help="seconds that interpreted results may take (30)"
+    )
     parser.add_argument("--clock", nargs="+", choices=CLOCKS, default=list(CLOCKS), help="which seconds are printed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to a file as well")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)

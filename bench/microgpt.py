@@ -29,7 +29,6 @@ import json
 import shutil
 import statistics
 import sys
-import tempfile
 import time
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -40,7 +39,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.plot import curves  # noqa: E402 - found through the line above
-from bench.processes import environment, timed  # noqa: E402
+from bench.processes import environment, folder, timed  # noqa: E402
 
 LOOP = "for step in range(num_steps):\n"
 BODY, SHOWN = "    n = min(block_size", '    print(f"step'
@@ -132,14 +131,14 @@ class Run:
 
 def run(way: str, arguments: argparse.Namespace, cache: Path) -> Run:
     """One variant in its own process."""
-    with tempfile.TemporaryDirectory() as folder:
-        script, child, target = (Path(folder) / name for name in ("microgpt.py", "child.py", "told.txt"))
+    with folder() as place:
+        script, child, target = (place / name for name in ("microgpt.py", "child.py", "told.txt"))
         script.write_text(prepared(arguments.script, WAYS[way], arguments.steps))
         child.write_text(CHILD)
-        shutil.copy(arguments.names, Path(folder) / "input.txt")
+        shutil.copy(arguments.names, place / "input.txt")
         python = arguments.pypy if way == "PyPy" else sys.executable
         command = [python, str(child), str(script), str(target), str(time.time())]
-        done = timed(command, environment(cache), arguments.limit, Path(folder))
+        done = timed(command, environment(cache), arguments.limit, place)
         if done.code:
             raise SystemExit(f"{way}: {done.err[-3000:]}")
         lines = [json.loads(line) for line in target.read_text().splitlines(keepends=True) if line.endswith("\n")]
@@ -190,9 +189,9 @@ def main(words: Sequence[str] | None = None) -> int:
     if arguments.pypy is None:
         arguments.ways = [way for way in arguments.ways if way != "PyPy"]
     found: dict[str, Run] = {}
-    with tempfile.TemporaryDirectory() as cache:
+    with folder() as cache:
         for way in arguments.ways:
-            found[way] = run(way, arguments, Path(cache))
+            found[way] = run(way, arguments, cache)
             against = arguments.ways[0]
             print(described(way, found[way], against, found[against]), flush=True)
     if arguments.picture:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,11 +33,11 @@ class Finished:
     err: str
 
 
-def timed(argv: Sequence[str], environment: Mapping[str, str], limit: float, folder: Path | None = None) -> Finished:
-    """Run a process to its end; after `limit` seconds it is killed, with all that it has started."""
+def timed(argv: Sequence[str], environment: Mapping[str, str], limit: float, where: Path | None = None) -> Finished:
+    """Run a process in a folder to its end; after `limit` seconds it is killed, with all that it has started."""
     before, started = waited_for(), time.perf_counter()
     process = subprocess.Popen(
-        argv, env=environment, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        argv, env=environment, cwd=where, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         start_new_session=True,
     )  # fmt: skip
     code: int | None
@@ -62,6 +65,16 @@ def waited_for() -> float:
     """Processor seconds of all processes that this one has waited for."""
     used = os.times()
     return used.children_user + used.children_system if os.name == "posix" else float("nan")
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """A temporary folder; a process that was killed may have left one behind that still writes there."""
+    path = tempfile.mkdtemp()
+    try:
+        yield Path(path)
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def environment(cache: Path, **settings: str) -> dict[str, str]:

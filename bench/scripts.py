@@ -20,7 +20,6 @@ import argparse
 import json
 import statistics
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -28,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.processes import Finished, environment, timed  # noqa: E402 - found through the line above
+from bench.processes import Finished, environment, folder, timed  # noqa: E402 - found through the line above
 
 SCRIPTS = Path(__file__).parent / "scripts"
 WAYS = ("plain", "cold", "warm")
@@ -80,11 +79,11 @@ def measured(script: Path, options: argparse.Namespace) -> dict[str, Way]:
     """A script in all ways, in turns."""
     ways = {way: Way() for way in WAYS}
     for _ in range(options.repeat):
-        with tempfile.TemporaryDirectory() as folder:
+        with folder() as place:
             wanted = None
             for name, way in ways.items():
-                told = Path(folder) / "told.json"
-                run = run_once(script, name, Path(folder), told, options)
+                told = place / "told.json"
+                run = run_once(script, name, place, told, options)
                 note(way, run, told)
                 if run.code == 0 and wanted is not None and run.out != wanted:
                     way.problems.append(first_difference(wanted, run.out))
@@ -93,12 +92,12 @@ def measured(script: Path, options: argparse.Namespace) -> dict[str, Way]:
     return ways
 
 
-def run_once(script: Path, way: str, folder: Path, told: Path, options: argparse.Namespace) -> Finished:
+def run_once(script: Path, way: str, place: Path, told: Path, options: argparse.Namespace) -> Finished:
     """One process."""
     settings = {"MGJIT_DISABLE": "1"} if way == "plain" else {}
     told.unlink(missing_ok=True)
     argv = [options.python, "-c", CHILD, str(script.resolve()), str(told)]
-    return timed(argv, environment(folder / "cache", **settings), options.limit, folder)
+    return timed(argv, environment(place / "cache", **settings), options.limit, place)
 
 
 def note(way: Way, run: Finished, told: Path) -> None:
