@@ -26,6 +26,10 @@ COMPUTED = frozenset({
 })  # fmt: skip
 #: Functions with which code reaches variables that it does not name.
 SEARCHING = frozenset({"globals", "eval", "exec"})
+#: Ways in which code reaches its own module as an object, whose attributes are then its variables.
+_MODULE_AS_OBJECT = frozenset({"modules", "import_module", "__import__", "getmodule", "__globals__", "f_globals"})
+#: Instructions that look up a variable of the module.
+_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 
 
 class Reading(NamedTuple):
@@ -71,7 +75,7 @@ def read(code: CodeType) -> Reading:
         constants: list[Any] = []
         for instruction in dis.get_instructions(inner):
             operation, argument = instruction.opname, instruction.argval
-            if operation in ("LOAD_GLOBAL", "LOAD_NAME"):
+            if operation in _LOADS:
                 variables[argument] = None
             elif operation == "STORE_ATTR":
                 attributes.add(argument)
@@ -111,11 +115,14 @@ def is_empty(cell: CellType) -> bool:
 def captured(function: FunctionType) -> Iterator[Place]:
     """Where the names in the code of a function lie: globals, attributes of modules, closure variables, defaults.
 
-    Names of modules of the standard library are left out; what is not there (yet) is, too.
+    Names of modules of the standard library are left out; what is not there (yet) is, too.  An attribute or a string
+    that is spelled like a global variable does not mean it.
     """
     found = read(function.__code__)
     namespace = function.__globals__
-    names = {*found.variables, *(name for name in found.names if name.isidentifier())}
+    names = {*found.variables, *found.stored_variables}
+    if not _MODULE_AS_OBJECT.isdisjoint(found.names):
+        names |= found.names
     for name in sorted(names & namespace.keys()):
         meant = namespace[name]
         if not isinstance(meant, ModuleType):

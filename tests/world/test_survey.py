@@ -6,6 +6,7 @@ import builtins
 import collections
 import gc
 import random
+import sys
 import types
 import weakref
 from collections.abc import Callable
@@ -181,3 +182,15 @@ def test_06_the_names_of_python_itself_are_no_data() -> None:
     held = [thing for _, thing, _, _ in survey.containers()]
     assert any(thing is space for thing in held)
     assert not any(thing is vars(builtins) for thing in held)
+
+
+def test_07_an_attribute_or_a_string_spelled_like_a_variable_does_not_mean_it() -> None:
+    """A program may keep the results of a step in variables called as its attributes; but a module has attributes."""
+    text = "def spelled(x, thing): return {'scale': thing.scale * x}\n"
+    text += "def meant(x): return scale * x\n"
+    text += "def assigned(x):\n    global scale\n    scale = [x]\n"
+    text += "def reached(x): return sys.modules[__name__].scale * x\n"
+    space: dict[str, Any] = {"scale": [1.0], "__name__": "elsewhere", "sys": sys}
+    exec(text, space)  # noqa: S102 - code of this file
+    known = {name: Survey(space[name]).knows(space["scale"]) for name in ("spelled", "meant", "assigned", "reached")}
+    assert known == {"spelled": False, "meant": True, "assigned": True, "reached": True}
