@@ -88,9 +88,10 @@ class _Bounds:
         self._number_of: dict[int, int] = {}  # by operand, results first to last
         self._known: dict[int, list[int]] = {}
         self.leaves: set[int] = set()
+        self._results: set[int] = set()  # a constant among the operands may be larger than any of them
         for result in sorted(set(recorder.integer_results)):
             self._number_of[result] = self._result(result)
-        self._results = set(self._number_of.values())
+            self._results.add(self._number_of[result])
         self._assigned = {self._operand(operand) for operand in self._operands_assigned()}
 
     def largest(self, limit: int) -> int:
