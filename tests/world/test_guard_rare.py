@@ -255,6 +255,7 @@ def test_10_equal_numbers_take_no_time_in_each_call(monkeypatch: pytest.MonkeyPa
 def test_11_little_is_compared_in_each_call_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a thousand calls, or for twenty milliseconds; an interruption counts as twice a comparison."""
     monkeypatch.setattr(guard, "_PAUSE", 1.05e7)
+    monkeypatch.setattr(guard, "_FIRST_SECONDS", 0.02)  # tests have no such limit otherwise
     made = comparisons(monkeypatch, lambda number: 5.0 if number == 7 else 1e-6, 1500, parts=20)
     assert made[:1001] == [*range(2, 1002), 1012]
     made = comparisons(monkeypatch, lambda _: 1.9e-3, 100, parts=20)
