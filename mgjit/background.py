@@ -29,8 +29,7 @@ from typing import IO, Any
 from . import settings
 from .build import Options
 from .interruption import new_lock, recover_after_fork
-from .passes.memory import InputRegion
-from .record.trace import Trace
+from .record.trace import InputRegion, Trace
 
 #: What the lifeline says at an ordinary exit.
 FINISH = b"f"

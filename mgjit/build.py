@@ -5,15 +5,19 @@
 3. Otherwise wait until nobody else builds it, and look again.
 4. Lower the trace, emit C, compile it with the first compiler that works, publish the entry, load it.
 5. Without a C compiler, emit Python instead, with one warning.
+
+What only steps 4 and 5 need is imported then (`_import_generator`): it is a third of all that there is to import.
 """
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import settings
 from .cache.about import NAME as ABOUT
@@ -21,11 +25,6 @@ from .cache.about import about
 from .cache.entry import Entry
 from .cache.key import entry_key, key_parts, structure_hash
 from .cache.store import Store, open_store
-from .codegen.c import emit_c
-from .codegen.layout import Layout, lay_out
-from .codegen.mathematics import verification
-from .codegen.mathematics.source import EXACT
-from .codegen.python import emit_python
 from .errors import (
     BackendWarning,
     CompilerError,
@@ -36,17 +35,18 @@ from .errors import (
     is_defect,
     user_stacklevel,
 )
-from .ir.program import Program
-from .passes.memory import InputRegion
-from .passes.pipeline import Lowered, lower
 from .record.leaks import PlainCall
-from .record.opcodes import EXP, LOG, NUMBER, POWER, TANH
-from .record.trace import Trace
+from .record.opcodes import EXP, LOG, NUMBER, POWER, TAKE, TANH
+from .record.trace import InputRegion, Trace
 from .runtime import ffi
 from .runtime.kernel import Code
 from .toolchain import build as toolchain
 from .toolchain import compilers
-from .toolchain.processor import processor
+
+if TYPE_CHECKING:
+    from .codegen.layout import Layout
+    from .ir.program import Program
+    from .passes.pipeline import Lowered
 
 #: With more statements than this, compiler optimisations of straight-line code take longer than they are worth.
 _SOME_STATEMENTS = 1_000
@@ -107,7 +107,8 @@ def find(trace: Trace, inputs: Sequence[InputRegion], options: Options) -> Code 
     preferred = next(iter(compilers.candidates(options.compiler)), None)
     if code is None and options.backend != "python" and preferred is not None:
         store = open_store() if options.cache else _memory_store
-        code = _from_store(store, _key(structure, preferred, options, trace), again=True)  # `build` counts misses
+        with contextlib.suppress(CompilerError):  # which `build` raises, too, or does something about
+            code = _from_store(store, _key(structure, preferred, options, trace), again=True)  # `build` counts misses
         if code is not None:
             code = _shared.setdefault(_shared_key(structure, options), code)
     return code
@@ -205,21 +206,49 @@ def _key_parts(structure: str, compiler: compilers.Compiler, options: Options, t
     """Everything that the entry of a step depends on."""
     optimisation = _optimisation(compiler, options, 0)
     flags = toolchain.flags(compiler, options.mode, optimisation)
-    strict = options.mode == "strict"
     return key_parts(
         structure,
         compiler.identity,
         flags,
         mode=options.mode,
         gradients="kept" if options.grads else "where read",
-        vectors=verification.identity(compiler, optimisation, _frequent(trace)) if strict else "",
+        vectors=_vectors(compiler, optimisation, trace) if options.mode == "strict" else "",
         cache_key=options.cache_key,
         phases="separate" if options.separate else "one step",
     )
 
 
+def _import_generator() -> None:
+    """Import the passes and backends, which a process that finds its code on disk does without.
+
+    Raises:
+        CompilerError: they cannot be imported, for example because there are no more file descriptors.
+    """
+    try:
+        from .codegen import c, layout, python  # noqa: F401 - from now on, importing them again cannot fail
+        from .codegen.mathematics import verification  # noqa: F401
+        from .passes import pipeline  # noqa: F401
+        from .toolchain import processor  # noqa: F401
+    except (ImportError, OSError) as reason:
+        raise CompilerError(f"mgjit's code generator cannot be imported: {reason}") from None
+
+
+def _vectors(compiler: compilers.Compiler, optimisation: str, trace: Trace) -> str:
+    """Which vector versions of mathematical functions strict code uses."""
+    frequent = _frequent(trace)
+    if not frequent:
+        return ""
+    _import_generator()
+    from .codegen.mathematics import verification
+
+    return verification.identity(compiler, optimisation, frequent)
+
+
 def _vector_functions(trace: Trace, compiler: compilers.Compiler, options: Options) -> frozenset[str]:
     """The mathematical functions that have a vector version: in strict mode, those that were verified."""
+    from .codegen.mathematics import verification
+    from .codegen.mathematics.source import EXACT
+
     if options.mode == "fast":
         return frozenset(EXACT)
     optimisation = _optimisation(compiler, options, 0)
@@ -228,9 +257,13 @@ def _vector_functions(trace: Trace, compiler: compilers.Compiler, options: Optio
 
 def _frequent(trace: Trace) -> list[str]:
     """The functions that are called often enough to verify their vector versions, once per machine."""
-    codes = {"exp": EXP, "log": LOG, "tanh": TANH, "power": POWER}
-    counts = {name: trace.op.count(code) + trace.op.count(code | NUMBER) for name, code in codes.items()}
-    return [name for name, count in counts.items() if count >= _MANY_CALLS]
+    names = {"exp": EXP, "log": LOG, "tanh": TANH, "power": POWER}
+    # The lowest byte of an opcode says which operation it is, unless there are very many layouts; bytes count fast.
+    lowest = 0 if sys.byteorder == "little" else trace.op.itemsize - 1
+    codes: Any = trace.op.tobytes()[lowest :: trace.op.itemsize]
+    if TAKE + len(trace.layouts) > 256:
+        codes = [code & (NUMBER - 1) for code in trace.op]
+    return [name for name, code in names.items() if codes.count(code) >= _MANY_CALLS]
 
 
 def _optimisation(compiler: compilers.Compiler, options: Options, statements: int) -> str:
@@ -316,6 +349,11 @@ def _emitted(
     compiler: compilers.Compiler, trace: Trace, inputs: Sequence[InputRegion], options: Options
 ) -> tuple[Lowered, Layout, str]:
     """The Program scheduled for a compiler, its memory layout, and its source."""
+    _import_generator()
+    from .codegen.c import emit_c
+    from .passes.pipeline import lower
+    from .toolchain.processor import processor
+
     flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
     functions = _vector_functions(trace, compiler, options)
     return _simplest_if_necessary(
@@ -330,6 +368,8 @@ def _simplest_if_necessary(
     lowering: Callable[[bool], Lowered], emit: Callable[[Program, Layout], str]
 ) -> tuple[Lowered, Layout, str]:
     """The Program, its memory and its source; of the simplest form where no source can be emitted for the other."""
+    from .codegen.layout import lay_out
+
     for simply in (False, True):
         lowered = lowering(simply)
         try:
@@ -353,6 +393,13 @@ def _compiler_that_is_quick(options: Options) -> compilers.Compiler | None:
 
 
 def _python(trace: Trace, inputs: Sequence[InputRegion], structure: str, started: float, separate: bool) -> Code:
+    try:
+        _import_generator()
+    except CompilerError as reason:
+        raise PlainCall(str(reason)) from None
+    from .codegen.python import emit_python
+    from .passes.pipeline import lower
+
     lowered, layout, source = _simplest_if_necessary(
         lambda simply: lower(trace, inputs, simply=simply, separate=separate), emit_python
     )

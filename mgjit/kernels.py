@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import settings
 from .background import Job, start
@@ -38,15 +38,11 @@ from .errors import (
     user_stacklevel,
 )
 from .garbage import without_garbage_collection
-from .lowering import Lowering
-from .passes.cost import Processor
-from .passes.memory import InputRegion
-from .passes.pipeline import lower
 from .pending import Earnings, Found, Pending, Waiting
 from .plain import PlainCalls
 from .record.leaks import PlainCall
 from .record.opcodes import MAXIMUM, MINIMUM, NUMBER, SELECT
-from .record.trace import Trace
+from .record.trace import InputRegion, Trace
 from .runtime.buffers import Move, ParameterStorage, storage_of
 from .runtime.copies import Copies
 from .runtime.kernel import Code, Kernel
@@ -58,6 +54,9 @@ from .trace.tracer import TracedCall, between_traces, trace_call
 from .verification.trial import Trial, plain_seconds, reason_without_trial
 from .world.guard import Guard
 from .world.survey import Survey
+
+if TYPE_CHECKING:
+    from .lowering import Lowering
 
 #: A step that was called this often, on average, for each structure of arguments (such as lengths of sequences) is
 #: reusing its kernels, so that the number of structures is no reason for a warning.
@@ -391,7 +390,7 @@ class Kernels:
         """A kernel: code, and the memory of this step that it works on."""
         trace = traced.trace
         guard.expired = traced.heap.valid_once
-        move = Move.of_trace(trace, code.parameter_layout)
+        move = without_garbage_collection(lambda: Move.of_trace(trace, code.parameter_layout))
         new = [move.storage] if trace.new_parameters else []
         parameters = new + [storage for _, storage in trace.bound_storages]
         copies = Copies(traced.heap.state, traced.heap.copied, self.stats.counter) if traced.heap.copied else None
@@ -459,6 +458,10 @@ class Kernels:
                 return self._lower(arguments)
 
     def _lower(self, arguments: Sequence[Any]) -> Lowering:
+        from .lowering import Lowering
+        from .passes.cost import Processor
+        from .passes.pipeline import lower
+
         plan = self._plan(arguments)
         slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
         started = perf_counter()

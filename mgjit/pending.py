@@ -25,8 +25,8 @@ from .background import Answer, Job
 from .build import Options, build, keep, take_entries
 from .call.plan import ArgumentPlan
 from .errors import user_stacklevel
-from .passes.memory import InputRegion
 from .record.leaks import PlainCall
+from .record.trace import InputRegion
 from .runtime.buffers import ParameterStorage
 from .runtime.kernel import Code
 from .trace.tracer import TracedCall

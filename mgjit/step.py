@@ -28,7 +28,6 @@ from .call.results import collect_results
 from .call.rows import pack_rows
 from .errors import ArgumentError, PhaseError, RetraceWarning, UnsupportedError, user_location, user_stacklevel
 from .kernels import Kernels, StepOptions
-from .lowering import Lowering
 from .pending import Waiting
 from .record.leaks import PlainCall
 from .record.progress import is_tracing, tracing_threads
@@ -43,6 +42,9 @@ from .tracebacks import with_short_tracebacks
 from .verification.detached import Detached
 from .verification.documented import as_returned
 from .verification.trial import compare, warn_of_mismatch
+
+if TYPE_CHECKING:
+    from .lowering import Lowering
 
 try:
     from typing import ParamSpec

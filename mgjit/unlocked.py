@@ -9,9 +9,11 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .lowering import Lowering
 from .stats import Stats
 from .step import CompiledStep
+
+if TYPE_CHECKING:
+    from .lowering import Lowering
 
 try:
     from typing import ParamSpec

@@ -20,12 +20,13 @@ from mgjit.ir.verify import verify
 from mgjit.passes.cost import Processor
 from mgjit.passes.layout import choose_layout, cut_at_blocks
 from mgjit.passes.lift import lift
-from mgjit.passes.memory import InputRegion, Memory
+from mgjit.passes.memory import Memory
 from mgjit.passes.pipeline import PASSES, Pass, Work
 from mgjit.passes.reach import reach
 from mgjit.passes.reductions import find_reductions
 from mgjit.passes.roll import roll
 from mgjit.record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
+from mgjit.record.trace import InputRegion
 from mgjit.trace.tracer import trace_call
 
 #: A processor with vectors of eight numbers, and one without vectors.

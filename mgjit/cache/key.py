@@ -25,8 +25,7 @@ import xxhash
 
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
 from ..errors import CompilerError
-from ..passes.memory import InputRegion
-from ..record.trace import Trace
+from ..record.trace import InputRegion, Trace
 from ..toolchain import features
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from itertools import compress
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..world.ownership import is_of_user
 #: So deep, and among so many objects, it is looked for nodes.
 _DEPTH, _MOST = 6, 20_000
 _OPAQUE = (ModuleType, type, str, bytes, float, int)
+_OPEN = (FunctionType, MethodType, CellType, list, tuple, dict)
 
 
 def array_engine(function: Callable[..., Any], arguments: Iterable[Any]) -> str:
@@ -41,10 +43,15 @@ def array_engine(function: Callable[..., Any], arguments: Iterable[Any]) -> str:
 
 
 def _around(things: list[Any]) -> Iterator[Any]:
-    """What a step captures and is given, a few levels deep."""
-    level, seen = things, set[int]()
+    """What a step captures and is given, a few levels deep: what has something inside, or may be a node."""
+    level, seen, is_open = things, set[int](), dict[int, bool]()
     for _ in range(_DEPTH):
-        new = [thing for thing in level if id(thing) not in seen and not isinstance(thing, _OPAQUE)]
+        kinds = list(map(type, level))  # few, of many things; by their identity, because they may have no hash
+        for number, kind in dict(zip(map(id, kinds), kinds)).items():
+            if number not in is_open:
+                is_open[number] = _is_open(kind)
+        opened = compress(level, map(is_open.__getitem__, map(id, kinds)))
+        new = [thing for thing in opened if id(thing) not in seen]
         seen.update(map(id, new))
         yield from new
         if len(seen) > _MOST:
@@ -52,12 +59,14 @@ def _around(things: list[Any]) -> Iterator[Any]:
         level = [part for thing in new for part in _inside(thing)]
 
 
+def _is_open(kind: type) -> bool:
+    return not issubclass(kind, _OPAQUE) and (issubclass(kind, _OPEN) or is_of_user(kind))
+
+
 def _inside(thing: Any) -> list[Any]:
     if isinstance(thing, FunctionType):
         named = [thing.__globals__.get(name) for name in _names(thing.__code__)]
         return [*named, *(thing.__closure__ or ()), *(thing.__defaults__ or ())] if is_of_user(thing) else []
-    if not isinstance(thing, (MethodType, CellType, list, tuple, dict)) and not is_of_user(type(thing)):
-        return []
     parts = gc.get_referents(thing)
     return [*parts, *variables(thing).values()]  # of which `gc` says nothing where they are no dict yet
 

@@ -16,7 +16,12 @@ the step: to the gate and to the counter.
 
 from __future__ import annotations
 
-from .layout import Layout, Slot
+from typing import TYPE_CHECKING
+
+from .slot import Slot
+
+if TYPE_CHECKING:
+    from .layout import Layout
 
 #: Steps with more inputs than this have no `mgjit_call`.
 MOST_INPUTS = 32

@@ -15,17 +15,10 @@ from typing import NamedTuple
 from ..ir.program import Array, Mixed, Program, TableEntry, TargetMixed, arrays_read, arrays_written, statements
 from ..passes.memory import Memory
 from ..record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
+from .slot import Slot
 
 #: Elements per cache line, for the smaller number type; scratch arrays of at least this size are aligned to one.
 _LINE = 16
-
-
-class Slot(NamedTuple):
-    """One pointer of the block: its memory space, the region in that space, and the format of the elements."""
-
-    space: str
-    region: int
-    format: str
 
 
 class Selection(NamedTuple):

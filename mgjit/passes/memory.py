@@ -8,21 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..ir.parameters import ParameterLayout
 from ..ir.program import Array
 from ..record.opcodes import GRADIENT, INPUT, LOCAL, LOCAL_GRADIENT, OUTPUT, PARAMETER, STATE
-from ..record.trace import Trace
-from .layout import ParameterLayout
-
-
-@dataclass(frozen=True)
-class InputRegion:
-    """A range of INPUT indices: the packed numbers (format "d"), or one buffer."""
-
-    start: int
-    size: int
-    format: str
+from ..record.trace import InputRegion, Trace
 
 
 class Memory:

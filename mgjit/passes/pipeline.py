@@ -24,7 +24,7 @@ from ..garbage import without_garbage_collection
 from ..ir.program import Loop, Program, count_statements, walk
 from ..ir.verify import verify
 from ..record.opcodes import PARAMETER
-from ..record.trace import Trace
+from ..record.trace import InputRegion, Trace
 from .blocks import cut_blocks
 from .common import share
 from .cost import Processor
@@ -35,7 +35,7 @@ from .fuse import fuse
 from .hoist import hoist
 from .layout import choose_layout, cut_at_blocks, walks_state
 from .lift import LiftError, lift
-from .memory import InputRegion, Memory
+from .memory import Memory
 from .merge import merge
 from .pad import pad
 from .phases import split_phases

@@ -55,6 +55,15 @@ _leaf_of = attrgetter("_leaf")
 
 
 @dataclass(frozen=True)
+class InputRegion:
+    """A range of INPUT indices: the packed numbers (format "d"), or one buffer."""
+
+    start: int
+    size: int
+    format: str
+
+
+@dataclass(frozen=True)
 class IndexCheck:
     """A run-time index that must be an integer in `range(count)` before anything runs."""
 

@@ -28,10 +28,10 @@ from ..engine.state import State, zero_array
 from ..engine.value import Value
 from ..interruption import new_lock
 from ..lookup import derived_unnoticed
-from ..passes.layout import ParameterLayout
 from .live import Parameter
 
 if TYPE_CHECKING:
+    from ..ir.parameters import ParameterLayout
     from ..record.trace import Trace
 
 _is_not = operator.is_not

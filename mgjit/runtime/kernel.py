@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import starmap
 from time import perf_counter
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from ..call.inputs import is_exact
 from ..call.node import Frame
@@ -27,14 +27,12 @@ from ..call.plan import ArgumentPlan
 from ..call.results import ResultTree
 from ..call.rows import Rows
 from ..call.written import Writes
-from ..codegen.layout import Layout, Slot
-from ..codegen.python import load_python
+from ..codegen.slot import Slot
 from ..draws.plan import DrawPlan
 from ..engine.state import zero_array
 from ..errors import IndexRangeError
 from ..interruption import with_cleanup
-from ..passes.layout import ParameterLayout
-from ..passes.pipeline import Lowered
+from ..ir.parameters import ParameterLayout
 from ..record import opcodes as ops
 from ..record.integers import IntegerLimit
 from ..record.trace import IndexCheck
@@ -42,6 +40,10 @@ from ..world.guard import Guard
 from . import ffi
 from .buffers import Move, ParameterStorage, aligned_zeros, moving
 from .copies import Copies
+
+if TYPE_CHECKING:
+    from ..codegen.layout import Layout
+    from ..passes.pipeline import Lowered
 
 #: The functions of a whole step, and of one whose phases are run separately.
 _WHOLE = ("step",)
@@ -210,6 +212,8 @@ class Kernel:
         self.run: dict[str, Callable[[], Any]] = {name: library.bind(f"mgjit_{name}", block) for name in names}
 
     def _start_python(self) -> None:
+        from ..codegen.python import load_python
+
         buffers = self.buffers
         buffers[self.slot("scratch", 0)] = [0.0] * self.code.scratch_size  # a list is faster than an array here
 

@@ -10,7 +10,8 @@ import pytest
 
 import mgjit
 from mgjit.codegen.entries import MOST_INPUTS, entries, input_slots
-from mgjit.codegen.layout import Layout, Slot
+from mgjit.codegen.layout import Layout
+from mgjit.codegen.slot import Slot
 from mgjit.runtime import ffi
 from mgjit.toolchain import build, compilers
 

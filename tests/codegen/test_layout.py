@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import mgjit
-from mgjit.codegen.layout import Slot, lay_out
+from mgjit.codegen.layout import lay_out
+from mgjit.codegen.slot import Slot
 from mgjit.ir.program import Mixed, arrays_read, arrays_written, statements
 from tests.codegen.test_c import tables, training
 from tests.lowering import Example, numbers

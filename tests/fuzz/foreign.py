@@ -21,8 +21,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import mgjit
-from mgjit import build
 from mgjit.errors import ArgumentError, DefectWarning, LeakError, TraceError
+from mgjit.passes import pipeline
 from mgjit.passes.cost import Processor
 
 from .oracle import UNDEFINED, bits
@@ -75,13 +75,13 @@ def outcome(text: str, way: str) -> str:
 @contextmanager
 def scheduled_for(processor: Processor | None) -> Iterator[None]:
     """Steps that are built as Python meanwhile are scheduled for a processor."""
-    lower = build.lower
+    lower = pipeline.lower
     if processor is not None:
-        build.lower = partial(lower, processor=processor)
+        pipeline.lower = partial(lower, processor=processor)
     try:
         yield
     finally:
-        build.lower = lower
+        pipeline.lower = lower
 
 
 def _compiled(step: Any, way: str) -> Any:

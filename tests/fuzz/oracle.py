@@ -23,9 +23,9 @@ from mgjit.engine.precision import FLOAT32, FLOAT64, Precision, float32
 from mgjit.engine.state import zero_array
 from mgjit.ir.interpreter import Interpreter
 from mgjit.passes.cost import Processor
-from mgjit.passes.memory import InputRegion
 from mgjit.passes.pipeline import Lowered, lower
 from mgjit.record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
+from mgjit.record.trace import InputRegion
 from mgjit.runtime.buffers import Move, ParameterStorage
 from mgjit.trace.tracer import trace_call
 from tests.single import single_precision, with_singles

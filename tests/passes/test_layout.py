@@ -6,7 +6,8 @@ import pytest
 
 import mgjit
 from mgjit import nn
-from mgjit.passes.layout import ParameterLayout, choose_layout, cut_at_blocks, walks_state
+from mgjit.ir.parameters import ParameterLayout
+from mgjit.passes.layout import choose_layout, cut_at_blocks, walks_state
 from mgjit.passes.pipeline import lower
 from mgjit.passes.roll import Fold, Item, roll
 from mgjit.record.opcodes import PARAMETER

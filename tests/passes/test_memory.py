@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import mgjit
-from mgjit.passes.memory import InputRegion, Memory
+from mgjit.passes.memory import Memory
 from mgjit.record.opcodes import GRADIENT, INPUT, LOCAL, OUTPUT, PARAMETER, STATE
+from mgjit.record.trace import InputRegion
 from tests.lowering import Example, numbers
 
 

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="shell scripts")
 def _place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for setting in settings.SETTINGS:
         monkeypatch.delenv(setting.name, raising=False)
+    monkeypatch.setenv("MGJIT_BACKGROUND", "0")  # the tests wait for the errors of compilers
     monkeypatch.setenv("MGJIT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(building, "_shared", {})
     monkeypatch.setattr(building, "_warned", set())
