@@ -18,7 +18,7 @@ choices no longer matter, the pass can be symbolic (autograd/symbolic.py): `back
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -27,7 +27,7 @@ from ..record.leaks import PlainCall
 from ..record.recorder import Recorder
 from .chosen import SELECT_NUMBERS, choice_of, is_gathered
 from .chosen_gradients import GatheredGradients
-from .flow import Flow, NoFlow
+from .flow import Edge, Flow, NoFlow
 from .graph_style import GraphStyle, depth_first
 
 
@@ -49,7 +49,7 @@ def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> 
     if not choosing:
         root.grad = 0
         return Flow(root, edges, seed=style.seed)
-    search.refuse_alternation(choosing)
+    search.refuse_alternation(choosing, edges)
     recorder.keeps_neutral = False  # what is recorded from now on is not differentiated
     search.record(root, [node for node in search.order if id(node) in choosing])
     recorder.keeps_neutral = True
@@ -113,15 +113,25 @@ class _Search:
                 found.add(id(node))
         return found
 
-    def refuse_alternation(self, choosing: set[int]) -> None:
-        """Raise NoFlow unless each gradient first receives all contributions that depend on choices."""
-        later: set[int] = set()
-        for node in reversed(self.order):
-            operands = self.operands_of(node)
-            targets = [id(operand) for operand in operands]
-            if any(map(is_gathered, operands)):
-                targets += [id(one) for operand in operands if is_gathered(operand) for one in choice_of(operand)[1]]
-            if id(node) not in choosing:
-                later.update(targets)
-            elif not later.isdisjoint(targets):
+    def refuse_alternation(self, choosing: set[int], edges: Sequence[Edge]) -> None:
+        """Raise NoFlow unless each gradient first receives all contributions that depend on choices.
+
+        Args:
+            edges: the other contributions, in order.
+        """
+        first: dict[int, int] = {}  # by target, the number of the first node in `choosing` that contributes to it
+        for number, node in enumerate(self.order):
+            if id(node) in choosing:
+                for one in self._targets(self.operands_of(node)):
+                    first.setdefault(id(one), number)
+        others = [(source, target) for source, target, _, _ in edges if id(target) in first or is_gathered(target)]
+        number_of = {id(node): number for number, node in enumerate(self.order)} if others else {}
+        for source, target in others:
+            if any(number_of[id(source)] > first.get(id(one), len(number_of)) for one in self._targets([target])):
                 raise NoFlow("what a traced index has chosen adds to a gradient that others have added to before")
+
+    @staticmethod
+    def _targets(operands: Sequence[Any]) -> Iterator[Any]:
+        """The nodes that operands may be."""
+        for operand in operands:
+            yield from choice_of(operand)[1] if is_gathered(operand) else (operand,)

@@ -20,22 +20,9 @@ _FIRST = frozenset({ops.POWER, ops.EXP, ops.LOG, ops.TANH, ops.NEGATE})
 _COMMUTATIVE = frozenset({ops.ADD, ops.MULTIPLY})
 
 
-class Edge:
-    """Where a gradient goes.
-
-    Attributes:
-        target: the node.
-        operand: its data.
-        factor: what the gradient is multiplied with or divided by.
-        divides: whether it is divided.
-        sender: the record that contributes it; None if the contribution is not needed.
-    """
-
-    __slots__ = ("divides", "factor", "operand", "sender", "target")
-
-    def __init__(self, target: Any, operand: int, factor: int, divides: bool) -> None:
-        self.target, self.operand, self.factor, self.divides = target, operand, factor, divides
-        self.sender: int | None = None
+#: Where a gradient goes: the node, the operand that is its data, what the gradient is multiplied with or divided by,
+#: whether it is divided, and the number of the edge in its flow.
+Edge = tuple[Any, int, int, bool, int]
 
 
 class Derivatives:
@@ -61,27 +48,22 @@ class Derivatives:
         if record < 0 or not recorder.op[record] & ops.NUMBER:
             return None
         code = recorder.op[record] - ops.NUMBER
-        if len(edges) == 2 and self._are_in_order(code, recorder.a[record], recorder.b[record], *edges):
+        if len(edges) == 2 and self._are_in_order(code, recorder.a[record], recorder.b[record], edges):
             return self._both
         selected = self._selected_by_relu(record) if code == ops.SELECT else None
         if selected is not None:
-            edge = edges[0]
-            if len(edges) > 1 or edge.divides or edge.operand != selected:
-                return None
-            if not self._is_of_relu(record, selected, edge.factor):
+            _, operand, factor, divides, _ = edges[0]
+            if len(edges) > 1 or divides or operand != selected or not self._is_of_relu(record, selected, factor):
                 return None
             recorder.op[record], recorder.a[record], recorder.b[record] = ops.RELU, selected, ops.NO_OPERAND
             del recorder.third[record]
             return [recorder.a]
         free = [recorder.a, recorder.b] if code in _BOTH else [recorder.a] if code in _FIRST else []
         columns = []
-        for edge in edges:
+        for _, operand, factor, divides, _ in edges:
             for column in free:
-                if (
-                    column[record] == edge.operand
-                    and edge.divides == (code == ops.LOG)
-                    and self._fits(code, record, column, edge.factor)
-                ):
+                fits = column[record] == operand and divides == (code == ops.LOG)
+                if fits and self._fits(code, record, column, factor):
                     break
             else:
                 return None
@@ -90,17 +72,18 @@ class Derivatives:
         for column in free:
             if self._is_crossed(column[record]):
                 return None  # a gradient would flow where there is no edge
-        if code == ops.SUBTRACT and columns and columns[0] is recorder.b and edges[0].operand == edges[-1].operand:
+        if code == ops.SUBTRACT and columns and columns[0] is recorder.b and edges[0][1] == edges[-1][1]:
             return None  # for `x - x`, the contribution of the first operand must come first
         return columns
 
-    def _are_in_order(self, code: int, a: int, b: int, first: Edge, second: Edge) -> bool:
+    def _are_in_order(self, code: int, a: int, b: int, edges: Sequence[Edge]) -> bool:
         """Whether two edges are those of a sum or product of a and b, in the most usual form."""
+        (_, first, factor, divides, _), (_, second, other, also_divides, _) = edges
+        if first != a or second != b or divides or also_divides:
+            return False
         if code == ops.MULTIPLY:
-            factors = first.factor == b and second.factor == a
-        else:
-            factors = code == ops.ADD and first.factor == self._one == second.factor
-        return factors and first.operand == a and second.operand == b and not first.divides and not second.divides
+            return factor == b and other == a
+        return code == ops.ADD and factor == self._one == other
 
     def take(self, record: int) -> None:
         """Make a record one through which gradients flow."""

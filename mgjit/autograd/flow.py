@@ -17,7 +17,7 @@ not, use closures or lists of local derivatives, and visit nodes in any order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -63,59 +63,63 @@ class Flow:
     zeroed: dict[int, Any] = field(default_factory=dict)
     seed: Any = None
     returned: Any = None
-    _current: dict[int, _Gradient] = field(default_factory=dict)  # the symbols of gradients as they are now, by node
-    _got: set[int] = field(default_factory=set)
-    _gave: set[int] = field(default_factory=set)
 
-    def read(self, node: Any) -> Any:
-        """The symbol for the gradient of a node."""
-        known = self._current.get(id(node))
+
+def _observer(flow: Flow) -> tuple[Callable[[Any], Any], Callable[[Any, Any], None]]:
+    """What reads the gradient of a node, and what assigns it, while a flow is observed."""
+    current: dict[int, _Gradient] = {}  # the symbols of gradients as they are now, by node
+    got: set[int] = set()
+    gave: set[int] = set()
+    root, edges = flow.root, flow.edges
+
+    def read(node: Any) -> Any:
+        known = current.get(id(node))
         if known is None:
-            known = self._current[id(node)] = _Gradient(node)
+            known = current[id(node)] = _Gradient(node)
         return known
 
-    def assign(self, node: Any, content: Any) -> None:
-        """Record an assignment to the gradient of a node."""
-        if type(content) is _Sum:
-            gradient, terms = content.gradient, content.terms
-            self._require_current(gradient)
-            for term in terms:
-                self._require_current(term if type(term) is _Gradient else term.gradient)
-            if gradient.node is not node and len(terms) == 1 and type(terms[0]) is _Gradient:
-                gradient, terms = terms[0], (gradient,)  # a + b is b + a
-            if gradient.node is not node:
-                raise NoFlow("it assigns the gradient of another node")
-            for term in terms:
-                self._add(node, term)
-        elif type(content) is _Gradient and content.node is node:
-            self._require_current(content)
-        elif _is_number(content, 0.0) and id(node) not in self._got and (node is not self.root or self.seed is None):
-            self.zeroed[id(node)] = node
-        elif node is self.root and _is_number(content, 1.0) and self.seed is None and not self.edges:
-            self.seed = content
+    def assign(node: Any, content: Any) -> None:
+        kind = type(content)
+        if kind is _Sum:
+            add(node, content.gradient, content.terms)
+        elif kind is _Gradient and content.node is node:
+            require_current(content)
+        elif _is_number(content, 0.0) and id(node) not in got and (node is not root or flow.seed is None):
+            flow.zeroed[id(node)] = node
+        elif node is root and _is_number(content, 1.0) and flow.seed is None and not edges:
+            flow.seed = content
         else:
             raise NoFlow("it assigns gradients something else than sums of gradients times numbers")
-        self._current.pop(id(node), None)
+        current.pop(id(node), None)
 
-    def _require_current(self, gradient: _Gradient) -> None:
-        if self._current.get(id(gradient.node)) is not gradient:
+    def require_current(gradient: _Gradient) -> None:
+        if current.get(id(gradient.node)) is not gradient:
             raise NoFlow("it uses what a gradient was before something was added to it")
 
-    def _add(self, target: Any, term: _Gradient | _Contribution) -> None:
-        edge: Edge
-        if type(term) is _Contribution:
-            source = term.gradient.node
-            edge = (source, target, term.factor, term.divides)
-        else:
-            source = term.node  # type: ignore[union-attr]
-            edge = (source, target, 1.0, False)
-        if id(target) in self._gave or target is self.root or target is source:
-            raise NoFlow("it uses a gradient before all contributions to it are there")
-        if id(source) not in self._got and source is not self.root:
-            raise NoFlow("it uses the gradients of nodes that the root does not depend on")
-        self._got.add(id(target))
-        self._gave.add(id(source))
-        self.edges.append(edge)
+    def add(node: Any, gradient: _Gradient, terms: Sequence[Any]) -> None:
+        if gradient.node is not node and len(terms) == 1 and type(terms[0]) is _Gradient:
+            gradient, terms = terms[0], (gradient,)  # a + b is b + a
+        if gradient.node is not node:
+            raise NoFlow("it assigns the gradient of another node")
+        require_current(gradient)
+        key = id(node)
+        for term in terms:
+            if type(term) is _Contribution:
+                require_current(term.gradient)
+                source = term.gradient.node
+                edges.append((source, node, term.factor, term.divides))
+            else:
+                require_current(term)
+                source = term.node
+                edges.append((source, node, 1.0, False))
+            if key in gave or node is root or node is source:
+                raise NoFlow("it uses a gradient before all contributions to it are there")
+            if id(source) not in got and source is not root:
+                raise NoFlow("it uses the gradients of nodes that the root does not depend on")
+            got.add(key)
+            gave.add(id(source))
+
+    return read, assign
 
 
 def observe(root: Any, classes: Iterable[NodeClass], run: Callable[[], Any]) -> Flow:
@@ -130,11 +134,12 @@ def observe(root: Any, classes: Iterable[NodeClass], run: Callable[[], Any]) -> 
         NoFlow: it does something that is not a flow of gradients along edges.
     """
     flow = Flow(root)
+    gradient = property(*_observer(flow))
     replaced = [(kind, name, vars(kind).get(name)) for kind, name in _holders(classes)]
 
     def watched() -> None:
         for kind, name, _ in replaced:
-            setattr(kind, name, property(flow.read, flow.assign))
+            setattr(kind, name, gradient)
         flow.returned = run()
 
     def restore() -> None:

@@ -18,7 +18,7 @@ recorded.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, MutableSequence, Sequence
 from math import copysign
 from typing import Any
 
@@ -71,7 +71,7 @@ class SymbolicBackward:
     Args:
         memory_of: for an object, the leaf of its data, and its gradient when the trace began; None if it is not a
             parameter.
-        is_lasting: whether an object existed before the step.
+        lasting: the identities of the objects that existed before the step.
         refuse: called when something is needed that was not recorded; does not return.
 
     Attributes:
@@ -83,12 +83,12 @@ class SymbolicBackward:
         recorder: Recorder,
         types: TracedTypes,
         memory_of: Callable[[Any], tuple[int, Any] | None],
-        is_lasting: Callable[[Any], bool],
+        lasting: Container[int],
         refuse: Callable[[str], Any],
     ) -> None:
         self._recorder, self._types = recorder, types
-        self._memory_of, self._is_lasting, self._refuse = memory_of, is_lasting, refuse
-        self._known: dict[type, NodeClass] = {}
+        self._memory_of, self._lasting, self._refuse = memory_of, lasting, refuse
+        self._known: dict[type, tuple[NodeClass, Callable[[Any], Any], Callable[[Any], Any]]] = {}
         self._look_ups: set[int] = set()
         self.reached: set[int] = set()
         self._used: set[int] = set()  # operands of records through which gradients flow in earlier passes
@@ -105,24 +105,23 @@ class SymbolicBackward:
         """
         nodes, edges, root = self._nodes(flow)
         stores, seeds = self._initial_gradients(nodes, flow)
-        self._used |= convert(self._recorder, nodes, self._used)
-        for edge in edges:
-            sender, target = edge.sender, edge.target
+        senders: list[int | None] = [None] * len(edges)
+        self._used |= convert(self._recorder, nodes, senders, self._used)
+        for edge, sender in zip(edges, senders):
             if sender is not None:
-                for one in target.candidates or (target,):
+                for one in edge[0].candidates or (edge[0],):
                     one.senders.append(sender)
         arrangement = Arrangement(self._recorder, first_record)
         seeded = {id(node) for node, _ in seeds}
         zero_at_first = {leaf for leaf, operand in stores if self._recorder.is_zero(operand)}
         for node in nodes:
-            senders = node.senders
-            if len(senders) > 1 and node.known.is_ordered:
+            if len(node.senders) > 1 and node.known.is_ordered:
                 if node.is_parameter:
                     is_zero = self._recorder.gradient_leaf(node.value) in zero_at_first
                 else:
                     is_zero = id(node) not in seeded
-                if len(senders) > (_COMMUTATIVE if is_zero else 1):
-                    arrangement.keep_order(senders[::-1])
+                if len(node.senders) > (_COMMUTATIVE if is_zero else 1):
+                    arrangement.keep_order(node.senders[::-1])
         arrangement.apply()
         self._recorder.store_all(stores)
         start = root.value if root is not None else self._seeded(seeds)
@@ -163,7 +162,7 @@ class SymbolicBackward:
                 operand = constants.get(factor) or constants.setdefault(factor, operand_of(factor))
             else:
                 operand = operand_of(factor)
-            edge = Edge(node, node.operand, operand, divides)
+            edge = (node, node.operand, operand, divides, len(edges))
             edges.append(edge)
             origin = find(id(source))
             if origin is None:
@@ -179,7 +178,7 @@ class SymbolicBackward:
         for node in sources:
             if node.is_parameter:
                 raise NoFlow("it goes on through a graph from before the step")
-            node.edges = [edge for edge in node.edges if edge.target.has_gradient]
+            node.edges = [edge for edge in node.edges if edge[0].has_gradient]
             if node.edges:
                 node.has_gradient = True
         return leaves + sources, edges, root
@@ -207,9 +206,9 @@ class SymbolicBackward:
 
     def _node(self, thing: Any) -> Node:
         kind = type(thing)
-        known = self._known.get(kind) or self._class(kind)
+        known, read, _ = self._known.get(kind) or self._class(kind)
         try:
-            data = known.data.read(thing)
+            data = read(thing)
         except (AttributeError, KeyError):
             raise NoFlow(f"a {kind.__name__} has no {known.data.name}") from None
         if type(data) is self._types.number:
@@ -220,16 +219,17 @@ class SymbolicBackward:
             raise NoFlow(f"{known.data.name} of a {kind.__name__} is no number")
         memory = self._memory_of(thing) if operand < 0 else None
         is_parameter = memory is not None and memory[0] == operand
-        if not is_parameter and self._is_lasting(thing):
+        if not is_parameter and id(thing) in self._lasting:
             raise NoFlow(f"{known.data.name} of a {kind.__name__} from outside of the step has been assigned")
         return Node(thing, known, operand, is_parameter)
 
-    def _class(self, kind: type) -> NodeClass:
+    def _class(self, kind: type) -> tuple[NodeClass, Callable[[Any], Any], Callable[[Any], Any]]:
+        """What is known about a class, and what reads the data and the gradient of its objects."""
         known = node_class(kind)
         if known is None:
             raise NoFlow(f"{kind.__name__} is another class")
-        self._known[kind] = known
-        return known
+        found = self._known[kind] = known, known.data.reader(kind), known.gradient.reader(kind)
+        return found
 
     # ---- 4: gradients before the pass ----------------------------------------------------------------
 
@@ -242,7 +242,8 @@ class SymbolicBackward:
         for node in nodes:
             if node.candidates:
                 continue
-            gradient = 0 if id(node.thing) in zeroed else node.known.gradient.read(node.thing)
+            thing = node.thing
+            gradient = 0 if id(thing) in zeroed else self._known[type(thing)][2](thing)
             if gradient is None:
                 raise NoFlow("a gradient is None before")
             if node.is_parameter:
@@ -302,11 +303,14 @@ class SymbolicBackward:
 # ---- 2, 3: records that gradients cross ----------------------------------------------------------------------
 
 
-def convert(recorder: Recorder, nodes: Sequence[Node], used: Container[int] = ()) -> set[int]:
+def convert(
+    recorder: Recorder, nodes: Sequence[Node], senders: list[int | None], used: Container[int] = ()
+) -> set[int]:
     """Convert the records of nodes so that gradients flow through them, and note which records contribute to what.
 
     Args:
         nodes: operands before what is computed from them.
+        senders: by number of the edge, the record that contributes it; None if it is not needed.
         used: operands used by an earlier pass, which must not reach beyond them.
 
     Returns:
@@ -330,27 +334,28 @@ def convert(recorder: Recorder, nodes: Sequence[Node], used: Container[int] = ()
     for node, found in zip(given, columns):
         record = node.operand
         if found is not None:
-            _convert(derivatives, node, found)
+            _convert(derivatives, node, found, senders)
             continue
         linked.add(record)
         is_crossed = record in converted or (record >= 0 and recorder.op[record] < ops.NUMBER)
-        _link(recorder, node, is_crossed or ops.leaf_kind(record) == ops.PARAMETER)
+        _link(recorder, node, is_crossed or ops.leaf_kind(record) == ops.PARAMETER, senders)
     return linked.union(map(recorder.a.__getitem__, converted), map(recorder.b.__getitem__, converted))
 
 
-def _convert(derivatives: Derivatives, node: Node, columns: Sequence[array[int]]) -> None:
+def _convert(
+    derivatives: Derivatives, node: Node, columns: Sequence[MutableSequence[int]], senders: list[int | None]
+) -> None:
     record = node.operand
-    for edge, column in zip(node.edges, columns):
-        target = edge.target
-        edge.sender = target.value if target.candidates else record
+    for (target, _, _, _, number), column in zip(node.edges, columns):
+        senders[number] = target.value if target.candidates else record
         column[record] = target.value
     derivatives.take(record)
 
 
-def _link(recorder: Recorder, node: Node, is_crossed: bool) -> None:
+def _link(recorder: Recorder, node: Node, is_crossed: bool, senders: list[int | None]) -> None:
     """Add LINK records; that of the first edge comes last, because the backward pass meets it first."""
     if is_crossed:
         node.value = recorder.emit(ops.COPY | ops.NUMBER, node.operand, ops.NO_OPERAND)
-    for edge in reversed(node.edges):
-        node.value = recorder.link(node.value, edge.target.value, edge.factor, edge.divides)
-        edge.sender = edge.target.value if edge.target.candidates else node.value
+    for target, _, factor, divides, number in reversed(node.edges):
+        node.value = recorder.link(node.value, target.value, factor, divides)
+        senders[number] = target.value if target.candidates else node.value

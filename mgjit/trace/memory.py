@@ -118,7 +118,7 @@ class Heap:
             self._draws.append((place, bound, followed(bound)))
             place.write(self._draws[-1][2])
         scalars, known = list(self._roles.scalars), self._knowledge.fixed
-        symbolic = SymbolicBackward(recorder, types, self._memory_of, self.knows, self.give_up)
+        symbolic = SymbolicBackward(recorder, types, self._memory_of, self._survey.known, self.give_up)
         self._reached = symbolic.reached
         self._backward.enter(recorder, types, symbolic)
         for things, found in self._roles.objects:
@@ -434,7 +434,9 @@ class Heap:
         recorder = self._recorder
         used: set[int] = set()
         if self._parameters or self._copied:
-            used.update(recorder.a, recorder.b, recorder.third.values(), recorder.looked_up(), recorder.read_late())
+            for column in (recorder.a, recorder.b, recorder.third.values()):
+                used.update([operand for operand in column if operand < 0])
+            used.update(recorder.looked_up(), recorder.read_late())
         shift = 1 << ops.KIND_SHIFT
         recorder.new_parameters += [p for p in self._parameters if p._leaf in used or p._leaf - shift in used]
         plan.looked_after = {f.key(thing) for f, thing, *_ in self._fields}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mgjit.autograd.derivatives import Derivatives, Edge
+from mgjit.autograd.derivatives import Derivatives
 from mgjit.record import opcodes as ops
 from mgjit.record.recorder import Recorder
 
@@ -26,7 +26,7 @@ class Trace:
 
     def names(self, record: int, *edges: tuple[int, int]) -> str | None:
         """The columns that edges belong to."""
-        columns = Derivatives(self.recorder, {X, Y}).columns(record, [Edge(None, *edge, False) for edge in edges])
+        columns = Derivatives(self.recorder, {X, Y}).columns(record, [(None, *edge, False, 0) for edge in edges])
         if columns is None:
             return None
         return "".join("a" if column is self.recorder.a else "b" for column in columns)
