@@ -100,6 +100,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
     """The classes of traced numbers for one trace."""
     append_op, append_a, append_b = recorder.op.append, recorder.a.append, recorder.b.append
     records, left, right = recorder.op, recorder.a, recorder.b
+    constant_before = recorder.constant_before
     new = object.__new__
 
     class TracedNumber(Traced):
@@ -306,15 +307,15 @@ def number_types(recorder: Recorder) -> NumberTypes:
         return code in _NEVER_NEGATIVE_ZERO
 
     def is_neutral(code: int, mine: Any, other: Any) -> bool:
-        """Whether `mine op other` is `mine`, whatever its number is."""
-        if other != _NEUTRAL[code] or math.copysign(1.0, other) < 0.0:
+        """Whether `mine op other` is `mine`, whatever its number is, where other equals the neutral element."""
+        if math.copysign(1.0, other) < 0.0:
             return False
         return code != ops.ADD or never_negative_zero(mine._leaf)
 
     # ---- operators --------------------------------------------------------------------------------
 
     def binary(code: int, reflected: bool) -> Callable[[Any, Any], Any]:
-        may_be_neutral = code in _COMMUTATIVE or not reflected
+        neutral = _NEUTRAL.get(code) if code in _COMMUTATIVE or not reflected else None
         plain_code = code
         code |= ops.NUMBER
 
@@ -323,9 +324,10 @@ def number_types(recorder: Recorder) -> NumberTypes:
             if kind is TracedNumber:
                 operand = other._leaf
             elif kind is float or kind is int:
-                if may_be_neutral and not recorder.keeps_neutral and is_neutral(plain_code, self, other):
+                if other == neutral and not recorder.keeps_neutral and is_neutral(plain_code, self, other):
                     return self
-                operand = recorder.constant(other)
+                found = constant_before(other)
+                operand = recorder.constant(other) if found is None else found
                 if plain_code == ops.ADD and other == 0:  # as the sums that it begins go on: the total first
                     number = new(TracedNumber)
                     number._leaf = recorder.emit(code, operand, self._leaf)

@@ -55,6 +55,8 @@ class Recorder:
         self.third: dict[int, int] = {}
         self.constants: list[float] = []
         self._constant_leaves: dict[Any, int] = {}
+        #: The leaf of a constant; None if there has been none, and for zeros and nan, which have other keys.
+        self.constant_before: Callable[[float], int | None] = self._constant_leaves.get
         self.layouts: list[TableLayout] = []
         self.new_parameters: list[Any] = []
         self.bound_storages: list[tuple[int, Any]] = []
@@ -115,10 +117,6 @@ class Recorder:
             self.constants.append(value)
             self._constant_leaves[key] = operand
         return operand
-
-    def constant_before(self, number: float) -> int | None:
-        """The leaf of a constant other than zero and nan; None if there has been none."""
-        return self._constant_leaves.get(number)
 
     def parameter(self, value: Value) -> int:
         """Register a Value that existed before the trace (or lives in a storage); returns its leaf."""

@@ -143,20 +143,21 @@ class Finishing:
         self._recorder, self._late = recorder, recorder.late
         self._adjoint_reads = recorder.adjoint_reads
         self._blocks = recorder.blocks
+        self._third = recorder.third
 
     def trace(self) -> Trace:
         """The trace."""
         recorder = self._recorder
         op, a, b = recorder.op, recorder.a, recorder.b
-        c: array[int] | None = None
-        if recorder.third:
-            c = array("i", [NO_OPERAND]) * len(a)
-            for position, operand in recorder.third.items():
-                c[position] = operand
         if recorder.arrangements:
-            op, a, b, c = self._rearranged(op, a, b, c)
+            op, a, b = self._rearranged(op, a, b)
         if self._late:
-            op, a, b, c = self._insert_late_copies(op, a, b, c)
+            op, a, b = self._insert_late_copies(op, a, b)
+        c: array[int] | None = None
+        if self._third:
+            c = array("i", [NO_OPERAND]) * len(a)
+            for position, operand in self._third.items():
+                c[position] = operand
         if recorder.new_parameters:
             a, b, c = self._without_holes(a, b, c)
         parameters = sorted(zip(_indices(recorder.new_parameters), recorder.new_parameters), key=itemgetter(0))
@@ -166,9 +167,7 @@ class Finishing:
             recorder.power_lines, self._blocks,
         )  # fmt: skip
 
-    def _rearranged(
-        self, op: array[int], a: array[int], b: array[int], c: array[int] | None
-    ) -> tuple[array[int], array[int], array[int], array[int] | None]:
+    def _rearranged(self, op: array[int], a: array[int], b: array[int]) -> tuple[array[int], array[int], array[int]]:
         sources = list(range(len(op)))
         for start, order in self._recorder.arrangements:
             sources[start : start + len(order)] = order
@@ -180,9 +179,10 @@ class Finishing:
             found = map(column.__getitem__, sources)
             return array("i", [places[operand] if operand >= 0 else operand for operand in found])
 
+        self._third = {places[r]: places[o] if o >= 0 else o for r, o in self._third.items()}
         self._adjoint_reads = [(places[record], at) for record, at in self._adjoint_reads]
         self._blocks = []  # which may be in pieces
-        return array("i", map(op.__getitem__, sources)), moved(a), moved(b), c if c is None else moved(c)
+        return array("i", map(op.__getitem__, sources)), moved(a), moved(b)
 
     def _without_holes(
         self, a: array[int], b: array[int], c: array[int] | None
@@ -204,8 +204,8 @@ class Finishing:
         return renumbered(a), renumbered(b), c if c is None else renumbered(c)
 
     def _insert_late_copies(
-        self, op: array[int], a: array[int], b: array[int], c: array[int] | None
-    ) -> tuple[array[int], array[int], array[int], array[int] | None]:
+        self, op: array[int], a: array[int], b: array[int]
+    ) -> tuple[array[int], array[int], array[int]]:
         # One copy for each (leaf, first write after the read), placed just before that write.
         next_write = self._next_writes()
         places = sorted({(position, operand) for position, (operand, _) in zip(next_write, self._late)})
@@ -217,7 +217,7 @@ class Finishing:
         for number, (cut, end) in enumerate(zip(cuts, ends[1:]), 1):
             moved += range(cut + number, end + number)
 
-        def operands(column: array[int]) -> array[int]:
+        def operands(column: Iterable[int]) -> array[int]:
             return array("i", [
                 moved[x] if x >= 0 else x if x > _FIRST_LATE else copies[leaf_index(x)] for x in column
             ])  # fmt: skip
@@ -232,12 +232,12 @@ class Finishing:
         self._adjoint_reads = [
             (moved[r] if r >= 0 else r, at + bisect_left(cuts, at + 1)) for r, at in self._adjoint_reads
         ]
+        self._third = {moved[r]: o for r, o in zip(self._third, operands(self._third.values()))}
         self._blocks = [block._replace(start=moved[block.start]) for block in self._blocks]  # no store is in one
         return (
             with_copies(op, repeat(COPY | NUMBER)),
             with_copies(operands(a), (operand for _, operand in places)),
             with_copies(operands(b), repeat(NO_OPERAND)),
-            None if c is None else with_copies(operands(c), repeat(NO_OPERAND)),
         )
 
     def _next_writes(self) -> list[int]:
