@@ -332,7 +332,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
                     number = new(TracedNumber)
                     number._leaf = recorder.emit(code, operand, self._leaf)
                     return number
-            elif kind is LeafNumber:
+            elif issubclass(kind, TracedNumber):
                 operand = other._leaf
             elif issubclass(kind, Symbol):
                 return NotImplemented
