@@ -15,7 +15,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,6 +23,7 @@ import mgjit
 from mgjit.errors import ArgumentError, DefectWarning, LeakError, TraceError
 from mgjit.passes import pipeline
 from mgjit.passes.cost import Processor
+from mgjit.record.trace import Trace
 
 from .oracle import UNDEFINED, bits
 
@@ -76,8 +76,12 @@ def outcome(text: str, way: str) -> str:
 def scheduled_for(processor: Processor | None) -> Iterator[None]:
     """Steps that are built as Python meanwhile are scheduled for a processor."""
     lower = pipeline.lower
+
+    def scheduled(trace: Trace, inputs: Any, *given: Any, **options: Any) -> Any:
+        return lower(trace, inputs, *(given or (processor,)), **options)
+
     if processor is not None:
-        pipeline.lower = partial(lower, processor=processor)
+        pipeline.lower = scheduled
     try:
         yield
     finally:
