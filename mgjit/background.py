@@ -24,12 +24,15 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from . import settings
 from .build import Options
 from .interruption import new_lock, recover_after_fork
 from .record.trace import InputRegion, Trace
+
+if TYPE_CHECKING:
+    from .ir.parameters import ParameterLayout
 
 #: What the lifeline says at an ordinary exit.
 FINISH = b"f"
@@ -45,10 +48,10 @@ _INTERPRETER = re.compile(r"(python|pypy)[\d.]*(t|d)?")
 
 
 class Extent:
-    """Stands for memory, of which building needs to know only the size."""
+    """Stands for memory, of which building needs to know only the size and the layout."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self, size: int, layout: ParameterLayout | None = None) -> None:
+        self._size, self.layout = size, layout
 
     def __len__(self) -> int:
         return self._size
@@ -250,7 +253,7 @@ def start(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: s
     bare = replace(
         trace,
         new_parameters=[(number, None) for number, _ in trace.new_parameters],
-        bound_storages=[(base, Extent(len(storage))) for base, storage in trace.bound_storages],
+        bound_storages=[(base, Extent(len(storage), storage.layout)) for base, storage in trace.bound_storages],
         states=[(base, Extent(len(state))) for base, state in trace.states],  # type: ignore[misc]
     )
     try:

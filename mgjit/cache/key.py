@@ -19,7 +19,7 @@ import platform
 import struct
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import xxhash
 
@@ -55,7 +55,7 @@ def structure_hash(trace: Trace, inputs: Sequence[InputRegion]) -> str:
     description = (
         trace.layouts,
         span,
-        [(base, len(storage)) for base, storage in trace.bound_storages],
+        [(base, len(storage), *_laid_out(storage)) for base, storage in trace.bound_storages],
         [(start, len(state)) for start, state in trace.states],
         trace.locals,
         trace.outputs,
@@ -65,6 +65,11 @@ def structure_hash(trace: Trace, inputs: Sequence[InputRegion]) -> str:
     )
     digest.update(repr(description).encode())
     return digest.hexdigest()
+
+
+def _laid_out(storage: Any) -> list[Any]:
+    """The layout that another kernel has given a storage, if it has one."""
+    return [] if storage.layout is None else [storage.layout.to_json()]
 
 
 def key_parts(structure: str, compiler: str, flags: Sequence[str], **chosen: str) -> dict[str, str]:

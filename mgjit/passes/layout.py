@@ -11,11 +11,15 @@ is therefore stored with j fastest.
 3. Loops over the parameters in their natural order (`for p in model.parameters()`) are cut at the block boundaries
    into nests over rows and columns, which visit the parameters in the same order.
 
-Parameters that already live in the storage of another kernel keep their places.
+Parameters that already live in the storage of another kernel keep their places.  A trace knows them by their numbers in
+the natural order of that storage, whose layout then applies to this kernel as well.  Loops are cut where they go from
+one storage to another, or leave parameters out.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..ir.parameters import ParameterBlock, ParameterLayout
@@ -29,6 +33,8 @@ from .roll import Fold, Item
 _LINE = 64
 #: Blocks of fewer rows or columns are not worth transposing.
 _FEWEST_ROWS, _FEWEST_COLUMNS = 4, 2
+#: A loop is cut at gaps between parameters if there are so many iterations for each.
+_FEWEST_BETWEEN = 8
 
 
 # ---- 1 and 2: the blocks ------------------------------------------------------------------------------
@@ -111,6 +117,36 @@ def _placed(chosen: Sequence[ParameterBlock], size: int, line: int) -> Parameter
 
 
 # ---- 3: loops in natural order --------------------------------------------------------------------------
+
+
+def cut_at_gaps(forest: Sequence[Item], trace: Trace) -> list[Item]:
+    """Cut loops over parameters where they go from one storage to another, or leave some out, if that is rare."""
+    starts = sorted([*(number for number, _ in trace.new_parameters[:1]), *(base for base, _ in trace.bound_storages)])
+    done: list[Item] = []
+    for item in forest:
+        cuts = _gaps(item, trace, starts) if isinstance(item, Fold) else []
+        if isinstance(item, Fold) and cuts and len(cuts) * _FEWEST_BETWEEN <= item.count:
+            for begin, end in zip([0, *cuts], [*cuts, item.count]):
+                done += _stretch(item, begin, end - begin)
+        else:
+            done.append(item)
+    return done
+
+
+def _gaps(fold: Fold, trace: Trace, starts: Sequence[int]) -> list[int]:
+    """The iterations of a loop whose parameters do not follow those of the iteration before."""
+    found: set[int] = set()
+    for position in fold.body:
+        if not isinstance(position, int):
+            return []
+        for column in (trace.a, trace.b):
+            operands = column[position : position + (fold.count - 1) * fold.period + 1 : fold.period]
+            if leaf_kind(operands[0]) in (PARAMETER, GRADIENT) and leaf_kind(operands[-1]) == leaf_kind(operands[0]):
+                regions = [bisect_right(starts, leaf_index(operand)) for operand in operands]
+                steps = [b - a for a, b in zip(operands, operands[1:])]
+                usual = Counter(steps).most_common(1)[0][0]
+                found.update(k for k, step in enumerate(steps, 1) if step != usual or regions[k - 1] != regions[k])
+    return sorted(found)
 
 
 def cut_at_blocks(forest: Sequence[Item], trace: Trace, layout: ParameterLayout, start: int, size: int) -> list[Item]:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import NamedTuple
 
+from ..ir.parameters import ParameterLayout
 from ..ir.program import (
     Array,
     Backward,
@@ -42,16 +43,19 @@ from ..record.opcodes import (
     ADJOINT,
     BACKWARD,
     CONSTANT,
+    GRADIENT,
     KIND_SHIFT,
     LINK,
     LINK_DIVIDED,
     NUMBER,
     OPERATIONS,
+    PARAMETER,
     SELECT,
     STORE,
     TAKE,
     TEMPORARY,
     UNARY,
+    TableLayout,
     leaf_index,
     leaf_kind,
 )
@@ -192,7 +196,8 @@ class _Lifter:
             layout = trace.layouts[code - TAKE]
             place = self._operand(trace.a, position, dimensions, as_place=True)
             index = self._operand(trace.b, position, dimensions)
-            statement.operands = (_with_dynamic(place, Dynamic(index, layout.stride, layout.count)),)
+            stride = self._table_stride(position, dimensions, layout)
+            statement.operands = (_with_dynamic(place, Dynamic(index, stride, layout.count)),)
         elif code in (SELECT, LINK, LINK_DIVIDED):
             assert trace.c is not None
             columns = (trace.c, trace.a, trace.b) if code == SELECT else (trace.a, trace.b, trace.c)
@@ -201,6 +206,17 @@ class _Lifter:
             statement.operands = (self._operand(trace.a, position, dimensions),)
         else:
             statement.operands = tuple(self._operand(column, position, dimensions) for column in (trace.a, trace.b))
+
+    def _table_stride(self, base: int, dimensions: tuple[_Dimension, ...], layout: TableLayout) -> int:
+        """The distance in memory of the elements of a look-up table, for a record of which all tables are alike."""
+        kind = leaf_kind(self.trace.a[base])
+        if kind not in (PARAMETER, GRADIENT) or layout.count == 1:
+            return layout.stride
+        firsts = {self.trace.a[position] for position in _positions(base, dimensions)}
+        strides = {self._element(first - layout.stride)[1] - self._element(first)[1] for first in firsts}
+        if len(strides) != 1:
+            raise LiftError("a loop looks up parameters in tables that are laid out differently")
+        return strides.pop()
 
     # ---- 3: columns -> operands ----------------------------------------------------------------------
 
@@ -240,13 +256,14 @@ class _Lifter:
             return None
         if kind == CONSTANT and not any(steps) and not as_place:
             return Constant(self.program.constants[leaf_index(first)])
-        if self.memory.is_laid_out(kind, leaf_index(highest), leaf_index(lowest)):
-            return self._in_block(kind, leaf_index(first), [-step for step in steps], dimensions)
         place = self._leaf_place(kind, leaf_index(highest), leaf_index(lowest))
         if place is None:
             return None
         array_, start = place
         origin = leaf_index(first) - start
+        layout = self.memory.layout_of(array_)
+        if layout is not None:
+            return _in_block(array_, layout, origin, [-step for step in steps], dimensions)
         terms = _terms((d.loop, -step) for d, step in zip(dimensions, steps))
         base_index = origin + sum(step * d.low for d, step in zip(dimensions, steps))
         return Load(Reference(array_, Index(base_index, terms)))
@@ -255,28 +272,6 @@ class _Lifter:
         if kind == CONSTANT:
             return self.constant_array, 0
         return self.memory.place(kind, low, high)
-
-    def _in_block(self, kind: int, first: int, steps: list[int], dimensions: tuple[_Dimension, ...]) -> Operand | None:
-        """An operand over parameters that the layout has moved, if all iterations are in one block."""
-        start, array_ = self.memory.regions[kind][0]
-        assert self.memory.layout is not None
-        block, row, column = self.memory.layout.find(first - start)
-        lows, highs = [row, column], [row, column]
-        coefficients = []
-        for d, step in zip(dimensions, steps):
-            neighbour = block.locate(first - start + step)
-            if neighbour is None:
-                return None
-            change = neighbour[0] - row, neighbour[1] - column
-            for k in (0, 1):
-                span = change[k] * (d.high - 1 - d.low)
-                lows[k] += min(0, span)
-                highs[k] += max(0, span)
-            coefficients.append(change[0] * block.row_stride + change[1] * block.column_stride)
-        if min(lows) < 0 or highs[0] >= block.rows or highs[1] >= block.columns:
-            return None
-        base = block.position(row, column) - sum(c * d.low for c, d in zip(coefficients, dimensions))
-        return Load(Reference(array_, Index(base, _terms((d.loop, c) for d, c in zip(dimensions, coefficients)))))
 
     def _temporary(self, first: int, steps: list[int], dimensions: tuple[_Dimension, ...]) -> Operand | None:
         record, origin = self._locate(first)
@@ -347,10 +342,8 @@ class _Lifter:
         place = self._leaf_place(kind, index, index)
         assert place is not None
         array_, start = place
-        if self.memory.is_laid_out(kind, index, index):
-            assert self.memory.layout is not None
-            return array_, self.memory.layout.position(index - start)
-        return array_, index - start
+        layout = self.memory.layout_of(array_)
+        return array_, index - start if layout is None else layout.position(index - start)
 
     def _table(self, entries: list[int], dimensions: list[_Dimension]) -> TableEntry:
         contents = array("i", entries)
@@ -406,6 +399,29 @@ def _affine_column(
         elif entries.count(expected) != count:
             return None
     return first, steps
+
+
+def _in_block(
+    array_: Array, layout: ParameterLayout, first: int, steps: list[int], dimensions: tuple[_Dimension, ...]
+) -> Operand | None:
+    """An operand over parameters that a layout has moved, if all iterations are in one block."""
+    block, row, column = layout.find(first)
+    lows, highs = [row, column], [row, column]
+    coefficients = []
+    for d, step in zip(dimensions, steps):
+        neighbour = block.locate(first + step)
+        if neighbour is None:
+            return None
+        change = neighbour[0] - row, neighbour[1] - column
+        for k in (0, 1):
+            span = change[k] * (d.high - 1 - d.low)
+            lows[k] += min(0, span)
+            highs[k] += max(0, span)
+        coefficients.append(change[0] * block.row_stride + change[1] * block.column_stride)
+    if min(lows) < 0 or highs[0] >= block.rows or highs[1] >= block.columns:
+        return None
+    base = block.position(row, column) - sum(c * d.low for c, d in zip(coefficients, dimensions))
+    return Load(Reference(array_, Index(base, _terms((d.loop, c) for d, c in zip(dimensions, coefficients)))))
 
 
 def _positions(base: int, dimensions: tuple[_Dimension, ...]) -> list[int]:

@@ -31,7 +31,8 @@ class Memory:
             parameters.append((first, last - first + 1))
         parameters += [(base, len(storage)) for base, storage in trace.bound_storages]
         self.layout = layout
-        self._new_parameters = parameters[0] if trace.new_parameters else (0, 0)
+        self._layouts = [layout] if trace.new_parameters else []
+        self._layouts += [storage.layout for _, storage in trace.bound_storages]
         states = [(start, len(state)) for start, state in trace.states]
         self.regions: dict[int, list[tuple[int, Array]]] = {
             PARAMETER: self._parameter_arrays("p", "parameter", parameters),
@@ -54,8 +55,9 @@ class Memory:
 
     def _parameter_arrays(self, name: str, space: str, regions: Sequence[tuple[int, int]]) -> list[tuple[int, Array]]:
         arrays = _arrays(name, space, regions)
-        if self.layout is not None:
-            arrays[0][1].size, arrays[0][1].padded_rows = self.layout.size, self.layout.padded_rows()
+        for (_, array), layout in zip(arrays, self._layouts):
+            if layout is not None:
+                array.size, array.padded_rows = layout.size, layout.padded_rows()
         return arrays
 
     def place(self, kind: int, low: int, high: int) -> tuple[Array, int] | None:
@@ -66,10 +68,9 @@ class Memory:
         end = regions[position + 1][0] if position + 1 < len(regions) else high + 1
         return (array, start) if high < end else None
 
-    def is_laid_out(self, kind: int, low: int, high: int) -> bool:
-        """Whether the leaves `low .. high` are new parameters, or gradients of these, that the layout has moved."""
-        start, size = self._new_parameters
-        return self.layout is not None and kind in (PARAMETER, GRADIENT) and start <= low and high < start + size
+    def layout_of(self, array: Array) -> ParameterLayout | None:
+        """Where the elements of an array of parameters or gradients lie; None for their natural order."""
+        return self._layouts[array.region] if array.space in ("parameter", "gradient") else None
 
     def gradient(self, array: Array) -> Array | None:
         """The array of the gradients of a parameter array (or of the Values made in the step)."""

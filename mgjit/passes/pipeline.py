@@ -33,7 +33,7 @@ from .distribute import distribute
 from .first_contributions import merge_first_contributions
 from .fuse import fuse
 from .hoist import hoist
-from .layout import choose_layout, cut_at_blocks, walks_state
+from .layout import choose_layout, cut_at_blocks, cut_at_gaps, walks_state
 from .lift import LiftError, lift
 from .memory import Memory
 from .merge import merge
@@ -295,8 +295,12 @@ class _Lowering:
         )
 
     def _lift(self, forest: Sequence[Item]) -> Work:
-        """Lift the trace and find its reductions, with new parameters in the best layout."""
+        """Lift the trace and find its reductions, with new parameters in the best layout, and others where they lie."""
         trace = self._trace
+        forest = cut_at_gaps(forest, trace)
+        for base, storage in trace.bound_storages:
+            if storage.layout is not None:
+                forest = cut_at_blocks(forest, trace, storage.layout, base, len(storage))
         work = self._lifted(forest, Memory(trace, self._inputs))
         if not trace.new_parameters or trace.layouts or "layout" in self._left_out:
             return work  # look-up tables need rows in their natural order

@@ -23,6 +23,7 @@ from .opcodes import (
     BACKWARD,
     CONSTANT,
     COPY,
+    GRADIENT,
     INPUT,
     KIND_SHIFT,
     LINK,
@@ -134,7 +135,7 @@ class Recorder:
             operand = leaf(PARAMETER, index)
             self.new_parameters.append(value)
         else:
-            operand = leaf(PARAMETER, self.bound_base(value._storage) + value._index)
+            operand = leaf(PARAMETER, self.bound_number(value._storage, value._index))
         value._leaf = operand
         value._trace = self
         return operand
@@ -155,6 +156,10 @@ class Recorder:
             self.bound_storages.append((base, storage))
             self._next_bound += len(storage)
         return base
+
+    def bound_number(self, storage: Any, place: int) -> int:
+        """The index of the parameter at a place of such a storage."""
+        return self.bound_base(storage) + storage.number(place)  # type: ignore[no-any-return]
 
     def state(self, state: State) -> int:
         """The leaf of element 0 of a State; the other elements follow it."""
@@ -300,13 +305,17 @@ class Recorder:
                 return operand
         return None
 
-    @staticmethod
-    def is_table(elements: Sequence[int]) -> bool:
-        """Whether operands are leaves of one kind at equal distances."""
+    def is_table(self, elements: Sequence[int]) -> bool:
+        """Whether operands are leaves of one kind at equal distances, in order as well as in memory."""
         kind = leaf_kind(elements[0])
-        if kind == TEMPORARY or leaf_kind(elements[-1]) != kind:
+        if kind == TEMPORARY or leaf_kind(elements[-1]) != kind or not _is_regular(elements):
             return False
-        return len(set(map(sub, elements[1:], elements))) <= 1
+        for base, storage in self.bound_storages if kind in (PARAMETER, GRADIENT) else ():
+            if storage.layout is not None:
+                own = [index - base for index in map(leaf_index, elements) if 0 <= index - base < len(storage)]
+                if own and (len(own) < len(elements) or not _is_regular([*map(storage.layout.position, own)])):
+                    return False
+        return True
 
     def looked_up(self) -> set[int]:
         """The leaves of look-up tables."""
@@ -370,3 +379,8 @@ class Recorder:
     def finish(self) -> Trace:
         """The finished trace."""
         return Finishing(self).trace()
+
+
+def _is_regular(places: Sequence[int]) -> bool:
+    """Whether they are at equal distances."""
+    return len(set(map(sub, places[1:], places))) <= 1

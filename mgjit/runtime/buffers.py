@@ -48,17 +48,35 @@ def aligned_zeros(n: int, precision: Precision = FLOAT64) -> Any:
 
 
 class ParameterStorage:
-    """Data and gradients of `n` parameters in contiguous arrays.  Numbers are rounded to the precision when written."""
+    """Data and gradients of `n` parameters in contiguous arrays.  Numbers are rounded to the precision when written.
 
-    __slots__ = ("data", "grad", "precision")
+    Parameters have numbers in their natural order, which traces know them by, and places in the arrays, which may be
+    others: the layout says which.
+    """
 
-    def __init__(self, n: int, precision: Precision = FLOAT64) -> None:
-        self.precision = precision
-        self.data = aligned_zeros(n, precision)
-        self.grad = aligned_zeros(n, precision)
+    __slots__ = ("_numbers", "data", "grad", "layout", "precision", "size")
+
+    def __init__(self, n: int, precision: Precision = FLOAT64, layout: ParameterLayout | None = None) -> None:
+        self.precision, self.size, self.layout = precision, n, layout
+        places = n if layout is None else layout.size
+        self.data = aligned_zeros(places, precision)
+        self.grad = aligned_zeros(places, precision)
+        self._numbers: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return len(self.data)
+        return self.size
+
+    def places(self, numbers: Sequence[int]) -> Sequence[int]:
+        """Where the parameters with these numbers lie."""
+        return numbers if self.layout is None else self.layout.positions(numbers)
+
+    def number(self, place: int) -> int:
+        """The number of the parameter that lies at a place."""
+        if self.layout is None:
+            return place
+        if not self._numbers:
+            self._numbers = dict(zip(self.layout.positions(range(self.size)), range(self.size)))
+        return self._numbers[place]
 
 
 def _data(self: Any) -> float:
@@ -121,22 +139,24 @@ class Move:
 
     Args:
         values: the parameters, which no kernel has moved yet.
-        places: the position of each of them in the storage.
-        size: of the storage.
+        numbers: the number of each of them in the storage.
+        size: how many numbers there are.
         states: all states that the kernel uses, moved or not.
+        layout: where the parameters lie in the storage; None for their natural order.
     """
 
     def __init__(
         self,
         values: Sequence[Value | Parameter],
-        places: Sequence[int],
+        numbers: Sequence[int],
         size: int,
         states: Sequence[State] = (),
         precision: Precision = FLOAT64,
+        layout: ParameterLayout | None = None,
     ) -> None:
-        self.storage = ParameterStorage(size, precision)
+        self.storage = ParameterStorage(size, precision, layout)
         kinds = set(map(type, values))
-        found: list[tuple[Any, int]] = list(zip(values, places))
+        found: list[tuple[Any, int]] = list(zip(values, self.storage.places(numbers)))
         self._objects = [one for one in found if type(one[0]) is Parameter] if Parameter in kinds else []
         moved = [one for one in found if type(one[0]) is not Parameter] if self._objects else found
         self._values: list[Value] = [value for value, _ in moved]
@@ -157,12 +177,10 @@ class Move:
     def of_trace(cls, trace: Trace, layout: ParameterLayout | None) -> Move:
         """What the first run of a traced kernel has to move: the parameters that no kernel owns yet, and the state."""
         start = trace.new_parameters[0][0] if trace.new_parameters else 0
-        places = [number - start for number, _ in trace.new_parameters]
-        size = places[-1] + 1 if places else 0
-        if layout is not None and places:
-            places, size = layout.positions(places), layout.size
+        numbers = [number - start for number, _ in trace.new_parameters]
+        size = numbers[-1] + 1 if numbers else 0
         values, states = [value for _, value in trace.new_parameters], [state for _, state in trace.states]
-        return cls(values, places, size, states, trace.precision)
+        return cls(values, numbers, size, states, trace.precision, layout if numbers else None)
 
     def fill(self) -> None:
         """Copy the numbers into the new memory.
@@ -214,10 +232,10 @@ def _assign(things: Iterable[Any], names: Iterable[str], contents: Iterable[Any]
 
 
 def bind(
-    values: Sequence[Value | Parameter], places: Sequence[int], size: int, precision: Precision = FLOAT64
+    values: Sequence[Value | Parameter], numbers: Sequence[int], size: int, precision: Precision = FLOAT64
 ) -> ParameterStorage:
     """Move Values and other objects that no kernel has moved yet into one new storage of `size` elements."""
-    move = Move(values, places, size, (), precision)
+    move = Move(values, numbers, size, (), precision)
     move.fill()
     move.commit()
     return move.storage

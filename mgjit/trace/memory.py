@@ -162,7 +162,7 @@ class Heap:
             for f, content, kind in zip(fields, contents, (ops.PARAMETER, ops.GRADIENT)):
                 if type(content) is Home:
                     bound_kind = ops.PARAMETER if content.array is content.storage.data else ops.GRADIENT
-                    leaf = ops.leaf(bound_kind, self._recorder.bound_base(content.storage) + content.index)
+                    leaf = ops.leaf(bound_kind, self._recorder.bound_number(content.storage, content.index))
                     self._put(f, thing, content, leaf, are_nodes)
                 elif not homes and (is_number(content) or content is None):
                     self._put(f, thing, content, ops.leaf(kind, index), are_nodes)
@@ -172,7 +172,7 @@ class Heap:
         of_node = given.known in self._backward.classes
         for f, kind, number_kind in zip(given.fields, (ops.PARAMETER, ops.GRADIENT), given.kinds):
             home = f.read(given.stand_in)
-            leaf = ops.leaf(kind, self._recorder.bound_base(home.storage) + home.index)
+            leaf = ops.leaf(kind, self._recorder.bound_number(home.storage, home.index))
             self._put(f, given.stand_in, home, leaf, of_node, number_kind is int)
 
     def _put(self, f: Field, thing: Any, content: Any, leaf: int, of_node: bool, whole: bool = False) -> None:

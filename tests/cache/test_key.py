@@ -14,6 +14,9 @@ import pytest
 
 import mgjit
 from mgjit.cache import key
+from mgjit.engine.precision import FLOAT64
+from mgjit.ir.parameters import ParameterBlock, ParameterLayout
+from mgjit.runtime.buffers import Move
 from mgjit.toolchain import features
 from tests.lowering import Example
 
@@ -84,6 +87,23 @@ def test_03_small_differences() -> None:
     ]
     hashes = [structure(one) for one in made]
     assert len(set(hashes)) == len(hashes)
+
+
+def test_03_the_layout_of_parameters_that_another_kernel_has_moved() -> None:
+    """Code for one layout is not used for another; without one, the structure is what it always was."""
+
+    def example(layout: ParameterLayout | None) -> str:
+        values = [mgjit.Value(float(k)) for k in range(6)]
+        move = Move(values, range(6), 6, (), FLOAT64, layout)
+        move.fill()
+        move.commit()
+        return structure(Example(lambda x: sum(v * x for v in values), 1.0))
+
+    layouts = [
+        ParameterLayout((ParameterBlock(0, 2, 3, 3, place, 1, 8),), place + 24) for place in (0, 8)
+    ]  # the same numbers in other places
+    assert len({example(layout) for layout in (None, *layouts)}) == 3
+    assert example(layouts[0]) == example(layouts[0])
 
 
 def made(structure: str = "s", compiler: str = "gcc", flags: str = "-O2", **chosen: str) -> str:

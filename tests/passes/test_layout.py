@@ -7,7 +7,7 @@ import pytest
 import mgjit
 from mgjit import nn
 from mgjit.ir.parameters import ParameterLayout
-from mgjit.passes.layout import choose_layout, cut_at_blocks, walks_state
+from mgjit.passes.layout import choose_layout, cut_at_blocks, cut_at_gaps, walks_state
 from mgjit.passes.pipeline import lower
 from mgjit.passes.roll import Fold, Item, roll
 from mgjit.record.opcodes import PARAMETER
@@ -112,3 +112,28 @@ def test_06_rows_of_float32_are_padded_to_the_same_cache_lines() -> None:
         assert layout is not None
         assert layout.blocks[0].place % line == 0
         assert layout.blocks[0].column_stride == line
+
+
+def test_07_loops_are_cut_at_gaps() -> None:
+    """Where a few parameters are left out; not where parameters are picked here and there."""
+    values = [mgjit.Value(float(k)) for k in range(64)]
+    model = nn.MLP(1, [1])  # a gap of two Values
+    values += [mgjit.Value(float(k)) for k in range(40)]
+    picked = [value for k, value in enumerate(values) if k % 7 in (0, 1, 3)]
+
+    def counts(chosen: list[mgjit.Value]) -> list[int]:
+        def step(rate: float) -> float:
+            for value in chosen:
+                value.data -= rate * value.data
+            return 0.0
+
+        made = Example(step, 0.5)
+        forest = roll(made.trace, made.reach.marks)
+        cut = cut_at_gaps(forest, made.trace)
+        assert _records(cut) == _records(forest) == list(range(len(made.trace)))
+        made.check(made.lower())
+        return [item.count for item in cut if isinstance(item, Fold)]
+
+    assert counts(values) == [64, 40]
+    assert counts(picked) == [len(picked)]
+    assert len(model.parameters()) == 2

@@ -13,6 +13,7 @@ import pytest
 import mgjit
 from mgjit import Value
 from mgjit.engine.precision import FLOAT32, FLOAT64
+from mgjit.ir.parameters import ParameterBlock, ParameterLayout
 from mgjit.runtime.buffers import (
     Move,
     Moved,
@@ -91,6 +92,21 @@ def test_06_storage_is_zeroed() -> None:
     """Places that no Value has are 0.0."""
     storage = ParameterStorage(3)
     assert (list(storage.data), list(storage.grad), len(storage)) == ([0.0] * 3, [0.0] * 3, 3)
+
+
+def test_06_numbers_and_places() -> None:
+    """A layout puts parameters elsewhere; their numbers are those of the natural order, each of which has one place."""
+    layout = ParameterLayout((ParameterBlock(0, 2, 3, 2, 0, 1, 8), ParameterBlock(2, 2, 3, 1, 16, 1, 1)), 24)
+    storage = ParameterStorage(6, FLOAT64, layout)
+    assert (len(storage), len(storage.data)) == (6, 24)
+    assert list(storage.places(range(6))) == [0, 8, 16, 1, 9, 17]
+    assert list(map(storage.number, storage.places(range(6)))) == list(range(6))
+    values = [Value(float(k)) for k in range(6)]
+    move = Move(values, range(6), 6, (), FLOAT64, layout)
+    move.fill()
+    move.commit()
+    assert [value.data for value in values] == [move.storage.data[place] for place in storage.places(range(6))]
+    assert [ParameterStorage(3).number(place) for place in range(3)] == [0, 1, 2]
 
 
 def test_07_float32() -> None:

@@ -230,9 +230,11 @@ def test_09_an_interruption_is_no_reason_for_a_long_pause(monkeypatch: pytest.Mo
     assert made[:6] == [2, 3, 4, 24, 64, 84]
 
 
-def test_10_equal_numbers_take_no_time_in_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Objects whose numbers are replaced by equal ones before each call are looked through no more often."""
-    parts = [Slotted(0.5) for _ in range(500)]
+def test_10_what_is_replaced_by_its_equal_takes_no_time_in_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects whose attributes are replaced by equal ones before each call are looked through no more often."""
+    parts = [Part() for _ in range(500)]
+    for part in parts:
+        vars(part)["scale"] = " text".strip()
     found = settled(lambda x: sum(part.scale for part in parts) * x)
     clock, looked = [0.0], []
     difference_in_all = found._rarely.difference
@@ -246,8 +248,8 @@ def test_10_equal_numbers_take_no_time_in_each_call(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(found._rarely, "difference", slowly)
     for number in range(2, 100):  # noqa: B007 - which `slowly` notes
         clock[0] += 1.0
-        for k, part in enumerate(parts):
-            part.scale = k - k + 0.5
+        for part in parts:
+            vars(part)["scale"] = " text".strip()  # PyPy's equal floats are the same object
         assert found.difference() == ""
     assert looked == [2, 3, 4, 24, 44, 64, 84]
 
