@@ -6,7 +6,7 @@
 1. Each measurement is a process of its own.  It imports mgjit, makes the workload, and reads the clocks after each
    result that counts: wall, and processor with what the process has started and waited for.  The import is not in it.
 2. Interpreted is the undecorated step in the same process start (MGJIT_DISABLE=1).  Cold is with an empty disk cache,
-   warm the next process.  All take turns, `--repeat` times.
+   warm the next process, `--pause` seconds later.  All take turns, `--repeat` times.
 3. The interpreted step stops after `--limit` seconds; its later numbers are proportional to those before (~).  Others
    stop after ten times as long, and have no later numbers.
 4. Of microgpt, each result is the first one of another length.  The step of W4 is compiled as in compare.py (float32,
@@ -134,6 +134,7 @@ def measured(what: str, ways: Sequence[str], options: argparse.Namespace) -> dic
     for _ in range(options.repeat):
         with folder() as cache:
             for way in ways:
+                time.sleep(options.pause if way == "warm" else 0.0)
                 found[way].append(run_child(what, way, cache, options))
     return found
 
@@ -236,6 +237,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--limit", type=float, default=30.0, metavar="S", help="seconds that interpreted results may take (30)"
     )
+    parser.add_argument("--pause", type=float, default=5.0, metavar="S", help="seconds between cold and warm (5)")
     parser.add_argument("--clock", nargs="+", choices=CLOCKS, default=list(CLOCKS), help="which seconds are printed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to a file as well")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)

@@ -56,6 +56,8 @@ def probabilities(tokens):
 """
 #: What tells the numbers of a run, in every variant.
 NOTE = "    _note(loss.data, globals())\n"
+#: Seconds after the cold run, in which is built what it has not waited for.
+PAUSE = 5.0
 WAYS = {"CPython": "plain", "PyPy": "plain", "cold": "compiled", "warm": "compiled"}
 
 
@@ -191,6 +193,7 @@ def main(words: Sequence[str] | None = None) -> int:
     found: dict[str, Run] = {}
     with folder() as cache:
         for way in arguments.ways:
+            time.sleep(PAUSE if way == "warm" and "cold" in found else 0.0)
             found[way] = run(way, arguments, cache)
             against = arguments.ways[0]
             print(described(way, found[way], against, found[against]), flush=True)

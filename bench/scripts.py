@@ -5,7 +5,8 @@
     python bench/scripts.py my_script.py --limit 600          a script of your own
 
 1. Each run is a process of its own.  Plain is MGJIT_DISABLE=1; cold and warm follow one another on a disk cache of
-   their own; with `--repeat` the three take turns, and medians are reported.
+   their own, after `--pause` seconds in which is built what a short script has not waited for.  With `--repeat` the
+   three take turns, and medians are reported.
 2. Everything that a script prints is compared with what its plain run has printed, character by character.  The scripts
    print numbers in full, and at the end something that all of their numbers have a part in.
 3. A run that takes longer than `--limit` seconds is ended, and counted with the time it has had.
@@ -20,6 +21,7 @@ import argparse
 import json
 import statistics
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -82,6 +84,7 @@ def measured(script: Path, options: argparse.Namespace) -> dict[str, Way]:
         with folder() as place:
             wanted = None
             for name, way in ways.items():
+                time.sleep(options.pause if name == "warm" else 0.0)
                 told = place / "told.json"
                 run = run_once(script, name, place, told, options)
                 note(way, run, told)
@@ -165,6 +168,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--python", default=sys.executable, help="the interpreter, such as a PyPy with mgjit's needs")
     parser.add_argument("--repeat", type=int, default=1, help="runs of each way (default 1)")
     parser.add_argument("--limit", type=float, default=300.0, metavar="S", help="seconds that a run may take (300)")
+    parser.add_argument("--pause", type=float, default=5.0, metavar="S", help="seconds between cold and warm (5)")
     parser.add_argument("--clock", choices=("wall", "processor"), default="wall", help="which seconds the table has")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to a file as well")
     options = parser.parse_args(words)

@@ -96,6 +96,7 @@ def test_the_ratio_of_steps_is_the_smallest_from_a_moment_on() -> None:
 def test_the_command_draws_a_picture_and_tells_whether_all_are_equal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(microgpt, "PAUSE", 0.0)
     runs = {"CPython": made(1.0, 2.0), "cold": made(0.5, 0.6)}
     monkeypatch.setattr(microgpt, "run", lambda way, *_: runs[way])
     words = ["script.py", "names.txt", "--pypy", sys.executable, "--ways", "CPython", "cold"]

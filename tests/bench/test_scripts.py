@@ -76,7 +76,7 @@ def test_medians_are_of_fixed_and_of_varying_shapes() -> None:
 def test_a_script_of_ones_own_is_run_in_all_ways(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script = tmp_path / "mine.py"
     script.write_text("import os\nSTEPS = 3\nprint(os.environ.get('MGJIT_DISABLE'))\n")
-    assert scripts.main([str(script), "--python", sys.executable]) == 1
+    assert scripts.main([str(script), "--python", sys.executable, "--pause", "0"]) == 1
     printed = capsys.readouterr().out
     assert "| mine |  | 3 | 0 | 0 |" in printed
     assert "mine, cold: printed 'None' instead of '1'" in printed
