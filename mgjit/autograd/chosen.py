@@ -14,6 +14,7 @@ The same choice among the same candidates is the same object, as it is in Python
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import is_
 from types import FunctionType
 from typing import Any
 
@@ -54,6 +55,7 @@ class Gatherer:
         self.chooses_by_test = False
         self._replaced: dict[type, Any] = {}
         self._known: dict[tuple[int, tuple[int, ...]], Any] = {}
+        self._attributes: dict[tuple[int, str], tuple[list[Any], Any]] = {}
         self._tests: dict[tuple[int, int], Any] = {}
         self._kept: list[Any] = []  # so that no id is used again
 
@@ -88,6 +90,18 @@ class Gatherer:
             f"not alike ({', '.join(sorted(kind.__name__ for kind in kinds))}; their lengths may differ). Look up "
             "numbers, parameters, or lists of them with equal lengths."
         )
+
+    def attribute(self, thing: Any, name: str) -> Any:
+        """An attribute of a gathered object.  Operands, which are tuples of objects, are gathered once."""
+        _, candidates, index = choice_of(thing)
+        parts = [getattr(candidate, name) for candidate in candidates]
+        before, known = self._attributes.get((id(thing), name), (None, None))
+        if before is not None and all(map(is_, parts, before)):
+            return known
+        found = self.choose(parts, index)
+        if type(found) is tuple and all(map(is_gathered, found)):
+            self._attributes[id(thing), name] = parts, found
+        return found
 
     def _row(self, candidates: list[Any], index: Any) -> Any:
         if isinstance(candidates[0], list):
@@ -134,7 +148,7 @@ class Gatherer:
         """Give the user's classes back what was replaced, and let go of all objects."""
         for kind, original in self._replaced.items():
             kind.backward = original  # type: ignore[attr-defined]
-        for kept in (self._known, self._tests, self._kept):
+        for kept in (self._known, self._attributes, self._tests, self._kept):
             kept.clear()
 
     def test(self, index: Any, k: int) -> Any:
@@ -224,8 +238,7 @@ def _gathered_class(kind: type, fields: dict[str, Any]) -> type:
 
 def _property(name: str) -> property:
     def get(self: Any) -> Any:
-        gatherer, candidates, index = self.__dict__["_mgjit_choice"]
-        return gatherer.choose([getattr(candidate, name) for candidate in candidates], index)
+        return self.__dict__["_mgjit_choice"][0].attribute(self, name)
 
     def set_(self: Any, content: Any) -> None:
         gatherer, candidates, index = self.__dict__["_mgjit_choice"]

@@ -116,7 +116,8 @@ class _Choice:
             candidate.grad = self._gatherer.when_used(self._shown(k, mine, candidate.grad))
 
     def _shown(self, k: int, mine: Any, otherwise: Any) -> Callable[[], Any]:
-        return lambda: self.test(k)._select(self.test(k), mine, otherwise)
+        gatherer, index = self._gatherer, self._index  # and not the candidates, which will hold this
+        return lambda: gatherer.test(index, k)._select(gatherer.test(index, k), mine, otherwise)
 
 
 def _sum(old: Any, contribution: Any, condition: Any) -> Any:

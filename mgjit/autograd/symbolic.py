@@ -149,6 +149,8 @@ class SymbolicBackward:
         types: Any = self._types
         number, operand_of = types.number, types.number_operand
         constants: dict[float, int] = {}  # the operands of factors: ones, mostly
+        before: Any = None
+        mine: list[Edge] = []
         for source, target, factor, divides in flow.edges:
             node = find(id(target))
             if node is None:
@@ -164,12 +166,14 @@ class SymbolicBackward:
                 operand = operand_of(factor)
             edge = (node, node.operand, operand, divides, len(edges))
             edges.append(edge)
-            origin = find(id(source))
-            if origin is None:
-                origin = nodes[id(source)] = new(source)
-            if not origin.edges:
-                sources.append(origin)
-            origin.edges.append(edge)
+            if source is not before:
+                origin = find(id(source))
+                if origin is None:
+                    origin = nodes[id(source)] = new(source)
+                if not origin.edges:
+                    sources.append(origin)
+                before, mine = source, origin.edges
+            mine.append(edge)
         for thing in flow.zeroed.values():
             if id(thing) not in nodes:
                 nodes[id(thing)] = new(thing)
