@@ -208,6 +208,26 @@ def test_71_phases_out_of_order(w: Value) -> None:
         step.backward()
 
 
+@BACKENDS
+@pytest.mark.parametrize("first", ["step", "phases"])
+def test_72_phases_and_steps_alternate(first: str, backend: str) -> None:
+    """They have kernels of their own, over the same parameters and state, whichever is made first."""
+    trainer, plain = Trainer(5), Trainer(5)
+    step = mgjit.compile(backend=backend)(lambda x, y: Trainer.plain(trainer, x, y))
+    for k in range(6):
+        x = [1.0, 0.5 * k]
+        if k % 2 == (first == "phases"):
+            loss = step(x, 1.0)
+        else:
+            loss = step.forward(x, 1.0)
+            step.backward()
+            step.update()
+        assert bits(loss) == bits(plain.plain(x, 1.0))
+        assert trainer.numbers() == plain.numbers()
+    assert (step.stats.traces, step.stats.calls) == (2, 3)
+    assert repr(step).endswith("2 kernels>")
+
+
 # ---- looking inside ------------------------------------------------------------
 
 

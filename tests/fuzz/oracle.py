@@ -15,6 +15,7 @@ import warnings
 from array import array
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import Any, NamedTuple
 
 import mgjit
@@ -167,13 +168,17 @@ def compiled(text: str, **options: Any) -> list[Snapshot]:
         return run_program(text, call, dtype=options.get("dtype", "float64"), gradients=gradients)
 
 
-def phased(text: str, **options: Any) -> list[Snapshot]:
-    """The phases called one by one; without results, which belong to different phases."""
+def phased(text: str, every: int = 1, **options: Any) -> list[Snapshot]:
+    """The phases called one by one, in every `every`-th call; without results, which belong to different phases."""
 
     def by_phases(step: Any) -> Callable[..., None]:
         compiled_step = mgjit.compile(**options)(step)
+        numbers = count(1)
 
         def call(*arguments: Any) -> None:
+            if next(numbers) % every:
+                compiled_step(*arguments)
+                return
             compiled_step.forward(*arguments)
             compiled_step.backward()
             compiled_step.update()
@@ -322,6 +327,7 @@ WAYS: dict[str, Callable[[str], list[Snapshot]]] = {
     "kept-lanes": partial(interpreted, processor=Processor(4, 16), grads=False),
     "kept32": lambda text: compiled(text, cache=False, grads=False, dtype="float32"),
     "phases": lambda text: phased(text, backend="python"),
+    "phases-tcc": lambda text: phased(text, every=2, compiler="tcc", cache=False),
     "tcc32": lambda text: compiled(text, compiler="tcc", cache=False, dtype="float32"),
     "default32": lambda text: compiled(text, cache=False, dtype="float32"),
     "gcc32": lambda text: compiled(text, compiler="gcc", cache=False, dtype="float32"),

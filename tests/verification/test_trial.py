@@ -17,7 +17,7 @@ import mgjit
 from mgjit import nn, settings
 from mgjit.call.results import Result
 from mgjit.engine.precision import PRECISIONS
-from mgjit.errors import ArgumentValueError, IndexRangeError, MismatchWarning
+from mgjit.errors import ArgumentValueError, IndexRangeError, MismatchWarning, UnsupportedError
 from mgjit.runtime.kernel import Kernel
 from mgjit.verification import trial
 from mgjit.verification.comparison import differences, is_same
@@ -424,6 +424,25 @@ def test_11_other_structures_keep_their_kernels(monkeypatch: pytest.MonkeyPatch)
     assert step.stats.calls == calls + 3
     assert step([1.0]) == 13.0
     assert step.stats.plain_calls == 1
+
+
+def test_11_phases_of_a_wrong_kernel_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They belong to the same trace: not even those that have been built."""
+    p = mgjit.Value(1.0)
+
+    @mgjit.compile
+    def step(x: float) -> Any:
+        p.data = p.data + x
+        return p * 1.0
+
+    step.forward(1.0)
+    step(1.0)
+    with monkeypatch.context() as patch:
+        broken(patch, p)
+        with pytest.warns(MismatchWarning):
+            step(1.0)
+    with pytest.raises(UnsupportedError, match="its kernel is wrong"):
+        step.forward(1.0)
 
 
 def test_12_an_exception_of_plain_python_alone_is_a_difference(tmp_path: Path) -> None:
