@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import os
 import re
 import sys
@@ -23,6 +24,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from mgjit.world import guard
 
 FOLDER = Path(__file__).parent
 _NODE = """\
@@ -131,6 +134,7 @@ def _played(script: str, is_plain: bool) -> dict[str, Any]:
             try:
                 os.chdir(folder)
                 os.environ["MGJIT_DISABLE"] = str(int(is_plain))
+                guard._MUCH = math.inf  # a change is noticed by the next call, as it is where there is less to compare
                 Path("found.json").write_text(json.dumps(_observed(script)), encoding="utf-8")
             except BaseException:
                 traceback.print_exc()
