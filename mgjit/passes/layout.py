@@ -18,9 +18,11 @@ one storage to another, or leave parameters out.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from operator import sub
 
 from ..ir.parameters import ParameterBlock, ParameterLayout
 from ..ir.program import Array, Load, Loop, Node, Program, Reference, Statement, walk
@@ -141,12 +143,20 @@ def _gaps(fold: Fold, trace: Trace, starts: Sequence[int]) -> list[int]:
             return []
         for column in (trace.a, trace.b):
             operands = column[position : position + (fold.count - 1) * fold.period + 1 : fold.period]
-            if leaf_kind(operands[0]) in (PARAMETER, GRADIENT) and leaf_kind(operands[-1]) == leaf_kind(operands[0]):
+            kinds = leaf_kind(operands[0]), leaf_kind(operands[-1])
+            if kinds in ((PARAMETER, PARAMETER), (GRADIENT, GRADIENT)) and not _are_together(operands, starts):
                 regions = [bisect_right(starts, leaf_index(operand)) for operand in operands]
-                steps = [b - a for a, b in zip(operands, operands[1:])]
+                steps = list(map(sub, operands[1:], operands))
                 usual = Counter(steps).most_common(1)[0][0]
                 found.update(k for k, step in enumerate(steps, 1) if step != usual or regions[k - 1] != regions[k])
     return sorted(found)
+
+
+def _are_together(operands: array[int], starts: Sequence[int]) -> bool:
+    """Whether leaves follow each other in one storage, which is told quickly."""
+    first, last = operands[0], operands[-1]
+    inside = bisect_right(starts, leaf_index(first)) == bisect_right(starts, leaf_index(last))
+    return inside and operands == array("i", range(first, last - 1, -1))
 
 
 def cut_at_blocks(forest: Sequence[Item], trace: Trace, layout: ParameterLayout, start: int, size: int) -> list[Item]:
