@@ -27,8 +27,8 @@ from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any
 
 from . import settings
-from .build import Options
 from .interruption import new_lock, recover_after_fork
+from .options import Options
 from .record.trace import InputRegion, Trace
 
 if TYPE_CHECKING:
@@ -101,10 +101,11 @@ class Job:
 
     Attributes:
         answer: None until the job has ended.
+        is_quick: whether it goes before others.
     """
 
-    def __init__(self, request: bytes) -> None:
-        self._request = request
+    def __init__(self, request: bytes, is_quick: bool = False) -> None:
+        self._request, self.is_quick = request, is_quick
         self.answer: Answer | None = None
         self._attempts = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -245,6 +246,8 @@ _ending: list[subprocess.Popen[bytes]] = []
 def start(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str) -> Job | None:
     """Begin to build the code for a trace; None where that is not possible in another process.
 
+    What is built quickly goes before what waits in line and is not.
+
     Args:
         trace, inputs, options, name: as for `build`.
     """
@@ -258,11 +261,12 @@ def start(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: s
     )
     try:
         request = Request(bare, inputs, options, name, dict(os.environ), os.getcwd())
-        job = Job(pickle.dumps(request, protocol=pickle.HIGHEST_PROTOCOL))
+        job = Job(pickle.dumps(request, protocol=pickle.HIGHEST_PROTOCOL), options.quick)
     except OSError:  # the current directory does not exist any more
         return None
     with _lock:
-        _jobs.append(job)
+        waiting = (k for k, other in enumerate(_jobs) if not (other.is_running() or other.is_quick))
+        _jobs.insert(next(waiting, len(_jobs)) if job.is_quick else len(_jobs), job)
         _advance()
     return job
 

@@ -15,7 +15,6 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +34,7 @@ from .errors import (
     is_defect,
     user_stacklevel,
 )
+from .options import Options
 from .record.leaks import PlainCall
 from .record.opcodes import EXP, LOG, NUMBER, POWER, TAKE, TANH
 from .record.trace import InputRegion, Trace
@@ -55,24 +55,6 @@ _VERY_MANY_STATEMENTS = 100_000
 
 #: With at least this many calls of a mathematical function in a trace, its vector version is verified and used.
 _MANY_CALLS = 64
-
-
-@dataclass(frozen=True)
-class Options:
-    """The options of `mgjit.compile` that change the code.
-
-    Attributes:
-        separate: whether the code consists of the three phases of the step, which are run separately, or of all of it.
-    """
-
-    mode: str = "strict"
-    backend: str = "auto"
-    compiler: str | None = None
-    cache: bool = True
-    optimisation: str | None = None
-    grads: bool = True
-    cache_key: str = ""
-    separate: bool = False
 
 
 _shared: dict[str, Code] = {}
@@ -215,6 +197,7 @@ def _key_parts(structure: str, compiler: compilers.Compiler, options: Options, t
         vectors=_vectors(compiler, optimisation, trace) if options.mode == "strict" else "",
         cache_key=options.cache_key,
         phases="separate" if options.separate else "one step",
+        tier="quick" if options.quick else "best",
     )
 
 
@@ -358,7 +341,13 @@ def _emitted(
     functions = _vector_functions(trace, compiler, options)
     return _simplest_if_necessary(
         lambda simply: lower(
-            trace, inputs, processor(compiler, flags, trace.precision), options.grads, simply, options.separate
+            trace,
+            inputs,
+            processor(compiler, flags, trace.precision),
+            options.grads,
+            simply,
+            options.separate,
+            options.quick,
         ),
         lambda program, layout: emit_c(program, layout, options.mode, functions),
     )

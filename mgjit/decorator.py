@@ -6,10 +6,9 @@ import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any, Callable, TypeVar, overload
 
-from .build import Options
 from .engine.precision import PRECISIONS
 from .errors import ArgumentError, ArgumentValueError, described, user_location
-from .kernels import StepOptions
+from .options import Options, StepOptions
 from .settings import VERIFICATIONS
 from .step import CompiledStep
 from .unlocked import UnlockedStep

@@ -17,18 +17,15 @@ import warnings
 from array import array
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from . import settings
 from .background import Job, start
-from .build import Options, build, find
+from .build import build, find
 from .call.columns import bound_arguments
 from .call.plan import ArgumentPlan, plan_arguments
 from .call.whole_arrays import array_engine
-from .draws.plan import DrawPlan
-from .engine.precision import FLOAT64, Precision
 from .engine.value import Value
 from .errors import (
     ArgumentError,
@@ -38,20 +35,20 @@ from .errors import (
     user_stacklevel,
 )
 from .garbage import without_garbage_collection
-from .pending import Earnings, Found, Pending, Waiting
+from .options import Options, StepOptions
+from .pending import Earnings, Found, Pending, Upgrade, Waiting
 from .plain import PlainCalls
 from .record.leaks import PlainCall
-from .record.opcodes import MAXIMUM, MINIMUM, NUMBER, SELECT
 from .record.trace import InputRegion, Trace
 from .runtime.buffers import Move, ParameterStorage, storage_of
 from .runtime.copies import Copies
 from .runtime.kernel import Code, Kernel
-from .stats import Member, Stats
+from .stats import Stats
 from .trace.hints import power_hints
 from .trace.knowledge import Again, Knowledge
 from .trace.memory import Heap
 from .trace.tracer import TracedCall, between_traces, trace_call
-from .verification.trial import Trial, plain_seconds, reason_without_trial
+from .verification.trial import plain_seconds
 from .world.guard import Guard
 from .world.survey import Survey
 
@@ -61,29 +58,6 @@ if TYPE_CHECKING:
 #: A step that was called this often, on average, for each structure of arguments (such as lengths of sequences) is
 #: reusing its kernels, so that the number of structures is no reason for a warning.
 _CALLS_OF_A_FAMILY = 4
-
-
-@dataclass(frozen=True)
-class StepOptions:
-    """The arguments of `mgjit.compile`."""
-
-    code: Options = field(default_factory=Options)
-    precision: Precision = FLOAT64
-    static: frozenset[str] = frozenset()
-    limit: int = 64
-    warn_after: int = 10
-    lock: bool = True
-    verify: str = "auto"
-    background: bool = False
-
-    @property
-    def is_patient(self) -> bool:
-        """Whether calls wait for the code of a kernel, instead of being plain Python until it is there."""
-        return not settings.background(self.background)
-
-    def reason_without_trial(self, seconds: float) -> str:
-        """Why a kernel is not compared with plain Python, which takes so long; empty when it is."""
-        return reason_without_trial(self.verify, self.precision, self.code.mode, self.lock, seconds)
 
 
 class Kernels:
@@ -297,23 +271,30 @@ class Kernels:
         self.earnings.note_trace(plan.key, seconds)
         _refuse_shared(plan, arguments, _changed(plan, traced))
         guard.watch(traced.heap.fixed)
-        inputs, options = _regions(plan, traced.draws), self._options.code
-        code = None
+        inputs = plan.regions(traced.draws.size)
         if not patient:
             if traced.heap.valid_once:
                 raise Waiting(plan.key)
-            code = find(traced.trace, inputs, options)
-            job: Job | Found | None
-            if code is None:
-                job = start(traced.trace, inputs, options, self._qualname)
-            else:
-                job = None if self._is_time(plan.key) else Found(code)
-            if job is not None:
-                pending = Pending(plan, traced, guard, slots, seconds, reason, inputs, job, perf_counter())
+            found = self._found_or_started(traced.trace, inputs)
+            if found is not None:
+                pending = Pending(plan, traced, guard, slots, seconds, reason, inputs, *found, perf_counter())
                 self._pending[plan.key] = pending
-                raise Waiting(plan.key)
-        code = code or build(traced.trace, inputs, options, self._qualname)
+                if isinstance(pending.job, Job) or not self._is_time():
+                    raise Waiting(plan.key)
+                return self._taken(pending)
+        code = build(traced.trace, inputs, self._options.code, self._qualname)
         return self._bound(code, plan, traced, guard, slots, seconds, reason)
+
+    def _found_or_started(self, trace: Trace, inputs: Sequence[InputRegion]) -> tuple[Options, Job | Found] | None:
+        """The best code that is there, or the job that builds what is there first; None if there can be no job."""
+        best = self._options.code
+        tiers = [tier for tier in (best, best.quickly()) if tier is not None]
+        for options in tiers:
+            code = find(trace, inputs, options)
+            if code is not None:
+                return options, Found(code)
+        job = start(trace, inputs, tiers[-1], self._qualname)
+        return None if job is None else (tiers[-1], job)
 
     def _collect(self, plan: ArgumentPlan, arguments: Sequence[Any], patient: bool) -> None:
         """If a kernel for these arguments is being built, put it among the others once its code is there.
@@ -346,20 +327,45 @@ class Kernels:
         return bool(self._kernels) or self.earnings.are_worth_it(ready.union(more))
 
     def _take(self, pending: Pending) -> None:
-        """Make the kernel of a trace whose code is there."""
-        del self._pending[pending.plan.key]
+        """Put the kernel of a trace whose code is there among the others."""
         try:
-            code = pending.code(self._options.code, self._qualname)
+            kernel = self._taken(pending)
         except PlainCall as plain:
             self.plain.note_trace(pending.plan.key, plain)
             raise
         stale = self._kernels.get(pending.plan.key)
         if stale is not None:
             self.forget(stale)
-        self._kernels[pending.plan.key] = self._bound(
+        self._kernels[pending.plan.key] = kernel
+
+    def _taken(self, pending: Pending) -> Kernel:
+        """The kernel of a trace whose code is there; better code is begun, if there is any."""
+        del self._pending[pending.plan.key]
+        trace, best = pending.traced.trace, self._options.code
+        code = pending.code(self._qualname)
+        kernel = self._bound(
             code, pending.plan, pending.traced, pending.guard, pending.slots, pending.trace_seconds, pending.reason
         )
-        self.stats.swaps.append(pending.told(self.stats.members[-1].signature))
+        if isinstance(pending.job, Job):
+            self.stats.swaps.append(f"{pending.plan.outline()}: {pending.told()}")
+        if pending.options.quick:
+            job = start(trace, pending.inputs, best, self._qualname)
+            seconds = plain_seconds(pending.trace_seconds, len(trace))
+            kernel.upgrade = None if job is None else Upgrade(job, trace, pending.inputs, best, seconds)
+        return kernel
+
+    def upgrade(self, kernel: Kernel) -> bool:
+        """Give a kernel the better code, if that has been built; returns whether it has other code now."""
+        if not kernel.upgrade.job.has_ended():
+            return False
+        upgrade, kernel.upgrade = kernel.upgrade, None
+        code = upgrade.code(self._qualname)
+        if code is None or not kernel.replace(code):
+            return False
+        kernel.trial = self._options.trial(upgrade.trace, upgrade.plain_seconds)
+        self.stats.note_code(code.facts)
+        self.stats.swaps.append(f"{kernel.plan.outline()}: {upgrade.told()}")
+        return True
 
     def wait(self, seconds: float | None) -> bool:
         """Wait until all code is there that is being built, or so many seconds; returns whether it is."""
@@ -369,6 +375,11 @@ class Kernels:
                 return False
             with contextlib.suppress(PlainCall):
                 self._take(pending)
+        for kernel in self._kernels.values():
+            if kernel.upgrade is not None:
+                if not kernel.upgrade.job.wait(None if end is None else max(0.0, end - perf_counter())):
+                    return False
+                self.upgrade(kernel)
         return True
 
     def give_up(self) -> None:
@@ -376,6 +387,9 @@ class Kernels:
         for pending in self._pending.values():
             pending.job.cancel()
         self._pending = {}
+        for kernel in self._kernels.values():
+            if kernel.upgrade is not None:
+                kernel.upgrade.job.cancel()
 
     def _bound(
         self,
@@ -400,8 +414,8 @@ class Kernels:
             code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies,
             traced.draws, traced.writes, _changed(plan, traced), traced.integers, traced.objects,
         )  # fmt: skip
-        kernel.trial = trial_of(self._options, trace, plain_seconds(seconds, code.facts["records"]))
-        self._note(code.facts, seconds, plan, reason)
+        kernel.trial = self._options.trial(trace, plain_seconds(seconds, code.facts["records"]))
+        self.stats.note_kernel(code.facts, seconds, plan.outline(), reason)
         return kernel
 
     def _trace(self, plan: ArgumentPlan, slots: Any) -> tuple[TracedCall, Guard]:
@@ -432,25 +446,6 @@ class Kernels:
         bound = bound_arguments(self._signature, arguments)
         return self._function(*bound.args, **bound.kwargs)
 
-    def _note(self, facts: dict[str, Any], trace_seconds: float, plan: ArgumentPlan, reason: str) -> None:
-        stats = self.stats
-        if stats.traces:
-            stats.retraces.append(reason)
-        stats.traces += 1
-        stats.trace_seconds = trace_seconds
-        stats.roll_seconds = facts["lower_seconds"]
-        stats.compile_seconds = facts["compile_seconds"]
-        for name in ("records", "loops", "statements", "lines", "cache", "backend", "compiler"):
-            setattr(stats, name, facts[name])
-        description = ", ".join(f"{name}: {node.outline()}" for name, node in zip(plan.names, plan.nodes))
-        stats.kernels.append(f"({description}) {facts['structure'][:12]}")
-        stats.members.append(
-            Member(
-                f"({description})", facts["structure"], stats.records, stats.statements, trace_seconds,
-                stats.roll_seconds, stats.compile_seconds, stats.cache,
-            )
-        )  # fmt: skip
-
     def lower(self, arguments: Sequence[Any]) -> Lowering:
         """Trace and lower the step for these arguments without building or running it."""
         while True:
@@ -468,7 +463,7 @@ class Kernels:
         traced, _ = self._trace(plan, slots)
         seconds = perf_counter() - started
         processor = Processor(64 // plan.precision.size)
-        lowered = lower(traced.trace, _regions(plan, traced.draws), processor, self._options.code.grads)
+        lowered = lower(traced.trace, plan.regions(traced.draws.size), processor, self._options.code.grads)
         return Lowering(
             lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe(), traced.heap.backward,
             self._options.reason_without_trial(plain_seconds(seconds, lowered.records)),
@@ -478,14 +473,6 @@ class Kernels:
 def _changed(plan: ArgumentPlan, traced: TracedCall) -> frozenset[int]:
     """The identities of lists, dicts and objects in which the step assigns numbers."""
     return traced.heap.changed() | (traced.known if plan.objects else frozenset())
-
-
-def trial_of(options: StepOptions, trace: Trace, seconds: float) -> Trial | None:
-    """When the kernel for a trace is to be compared with plain Python, which takes so long; None for never."""
-    if options.reason_without_trial(seconds):
-        return None
-    choices = {SELECT, MAXIMUM, MINIMUM}
-    return Trial(options.code.grads, not choices.isdisjoint(code & (NUMBER - 1) for code in set(trace.op)))
 
 
 class _Shared(Exception):
@@ -514,10 +501,3 @@ def _lengths(arguments: Sequence[Any]) -> Hashable:
 
 #: Arguments of these types usually differ in length between calls.
 _WITH_LENGTH = frozenset({list, tuple, bytes, bytearray, array})
-
-
-def _regions(plan: ArgumentPlan, draws: DrawPlan) -> list[InputRegion]:
-    form = plan.precision.format
-    arguments = [InputRegion(node.place, node.size, node.format) for node in plan.buffers]
-    drawn = [InputRegion(plan.input_size, draws.size, form)] if draws.size else []
-    return [InputRegion(0, plan.packed_size, form), *arguments, *drawn]

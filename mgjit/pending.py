@@ -7,7 +7,9 @@ Python that it replaces:
 2. Another structure (such as the next length of a sequence) is traced when its plain calls have taken as long as the
    last trace did; when it has to be traced again, as long as all its traces together (`Earnings`).
 3. Code that exists already, in this process or in the disk cache, is used at once.  Otherwise it is built in the
-   background (`background.py`), and the trace waits for it (`Pending`).
+   background (`background.py`), and the trace waits for it (`Pending`).  There are two tiers, where there is a compiler
+   that does not optimise: code without a schedule, which takes a tenth of the time, and when that runs, better code,
+   which takes its place between two calls (`Upgrade`).
 4. A kernel keeps the numbers of parameters in its own memory, which makes plain calls slower.  So a step gets its first
    kernel only when those that are there make a fair share of its calls; until then they wait (`Earnings.are_worth_it`).
 5. A trace that holds for one call only is not built.
@@ -16,17 +18,19 @@ Python that it replaces:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 from . import settings
 from .background import Answer, Job
-from .build import Options, build, keep, take_entries
+from .build import build, keep, take_entries
 from .call.plan import ArgumentPlan
 from .errors import user_stacklevel
+from .options import Options
 from .record.leaks import PlainCall
-from .record.trace import InputRegion
+from .record.trace import InputRegion, Trace
 from .runtime.buffers import ParameterStorage
 from .runtime.kernel import Code
 from .trace.tracer import TracedCall
@@ -127,6 +131,7 @@ class Pending:
         trace_seconds: how long the trace took.
         reason: why it was made.
         inputs: the regions of its inputs.
+        options: of the code that it waits for.
         job: builds the code.
         started: when it was started, by `perf_counter`.
         calls: plain calls since then.
@@ -139,33 +144,92 @@ class Pending:
     trace_seconds: float
     reason: str
     inputs: Sequence[InputRegion]
+    options: Options
     job: Job | Found
     started: float
     calls: int = 0
 
-    def code(self, options: Options, name: str) -> Code:
+    def code(self, name: str) -> Code:
         """The code, when the job has ended.
 
         Raises:
             PlainCall: there is none, and the step is plain Python for good.
         """
-        answer = self.job.answer
-        assert answer is not None
-        for category, text in answer.warnings:
-            warnings.warn(text, category, stacklevel=user_stacklevel())
-        if answer.plain:
-            raise PlainCall(answer.plain)
-        if answer.failure:
-            settings.LOGGER.info("%s is built here, because %s", name, answer.failure)
-        if answer.python is not None:
-            keep(self.traced.trace, self.inputs, options, Code.of_metadata(answer.python[0], None, answer.python[1]))
-        take_entries(options, answer.entries)
-        code = build(self.traced.trace, self.inputs, options, name)
-        for fact in ("lower_seconds", "compile_seconds", "cache"):
-            code.facts[fact] = answer.facts.get(fact, code.facts[fact])
-        return code
+        return _delivered(self.job, self.traced.trace, self.inputs, self.options, name)
 
-    def told(self, name: str) -> str:
+    def told(self) -> str:
         """When the kernel has come, in words."""
-        seconds = perf_counter() - self.started
-        return f"{name}: compiled after {self.calls} plain calls, {seconds:.1f} s after its trace"
+        return f"compiled after {self.calls} plain calls, {perf_counter() - self.started:.1f} s after its trace"
+
+
+#: How many quick calls there are between two looks at whether better code is there.
+_CALLS_BETWEEN_LOOKS = 16
+
+
+class Upgrade:
+    """Better code that is being built for a kernel.
+
+    Args:
+        job: builds it. trace, inputs, options: what, as for `build`.
+        plain_seconds: how long a plain call may take.
+    """
+
+    def __init__(
+        self,
+        job: Job | Found,
+        trace: Trace,
+        inputs: Sequence[InputRegion],
+        options: Options,
+        plain_seconds: float,
+    ) -> None:
+        self.job, self.trace, self.plain_seconds = job, trace, plain_seconds
+        self._inputs, self._options = inputs, options
+        self._left = _CALLS_BETWEEN_LOOKS
+        self._started = perf_counter()
+
+    def counting(self, call: Callable[..., Any], general: Callable[..., Any]) -> Callable[..., Any]:
+        """`call`, wrapped so that now and then a call takes the general path, which looks for the code."""
+
+        def counted(*arguments: Any, **named: Any) -> Any:
+            self._left -= 1
+            if self._left > 0:
+                return call(*arguments, **named)
+            self._left = _CALLS_BETWEEN_LOOKS
+            return general(*arguments, **named)
+
+        return counted
+
+    def code(self, name: str) -> Code | None:
+        """The code, when the job has ended; None if the kernel has to do with what it has."""
+        try:
+            return _delivered(self.job, self.trace, self._inputs, self._options, name)
+        except PlainCall as plain:
+            settings.LOGGER.info("there is no better code for %s: %s", name, plain)
+            return None
+
+    def told(self) -> str:
+        """When the code has come, in words."""
+        return f"optimised {perf_counter() - self._started:.1f} s later"
+
+
+def _delivered(job: Job | Found, trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str) -> Code:
+    """The code of a job that has ended.
+
+    Raises:
+        PlainCall: there is none, and the step is plain Python for good.
+    """
+    answer = job.answer
+    assert answer is not None
+    for category, text in answer.warnings:
+        warnings.warn(text, category, stacklevel=user_stacklevel())
+    if answer.plain:
+        raise PlainCall(answer.plain)
+    if answer.failure:
+        settings.LOGGER.info("%s is built here, because %s", name, answer.failure)
+    if answer.python is not None:
+        keep(trace, inputs, options, Code.of_metadata(answer.python[0], None, answer.python[1]))
+    take_entries(options, answer.entries)
+    code = build(trace, inputs, options, name)
+    for fact in ("lower_seconds", "compile_seconds", "cache"):
+        code.facts[fact] = answer.facts.get(fact, code.facts[fact])
+    return code

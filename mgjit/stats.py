@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,32 @@ class Stats:
             )
             for row in rows
         )
+
+    def note_kernel(self, facts: dict[str, Any], trace_seconds: float, signature: str, reason: str) -> None:
+        """Note a new kernel.
+
+        Args:
+            facts: of its code. trace_seconds: how long its trace took.
+            signature: the structure of its arguments, in words. reason: why it was made.
+        """
+        if self.traces:
+            self.retraces.append(reason)
+        self.traces += 1
+        self.trace_seconds = trace_seconds
+        self.note_code(facts)
+        self.kernels.append(f"{signature} {facts['structure'][:12]}")
+        self.members.append(
+            Member(
+                signature, facts["structure"], self.records, self.statements, trace_seconds, self.roll_seconds,
+                self.compile_seconds, self.cache,
+            )
+        )  # fmt: skip
+
+    def note_code(self, facts: dict[str, Any]) -> None:
+        """Note the code of a kernel."""
+        self.roll_seconds, self.compile_seconds = facts["lower_seconds"], facts["compile_seconds"]
+        for name in ("records", "loops", "statements", "lines", "cache", "backend", "compiler"):
+            setattr(self, name, facts[name])
 
     @property
     def counter(self) -> array[int]:

@@ -27,7 +27,8 @@ from .call.plan import bind
 from .call.results import collect_results
 from .call.rows import pack_rows
 from .errors import ArgumentError, PhaseError, RetraceWarning, UnsupportedError, user_location, user_stacklevel
-from .kernels import Kernels, StepOptions
+from .kernels import Kernels
+from .options import StepOptions
 from .pending import Waiting
 from .record.leaks import PlainCall
 from .record.progress import is_tracing, tracing_threads
@@ -138,6 +139,9 @@ class CompiledStep(Generic[P, R]):
         while True:
             given = args if not kwargs and len(args) == self._arity else self._bound(args, kwargs)
             kernel = kernels.fitting(given, patient=not is_step)
+            if is_step and kernel.upgrade is not None and kernels.upgrade(kernel):
+                self._forget_call()
+                continue
             if is_step and is_worth_it(kernel):
                 self._choose_call(kernel)  # before the call has any effect, because it may fail
             try:
@@ -163,14 +167,18 @@ class CompiledStep(Generic[P, R]):
             Moved: the kernel cannot be used any more; nothing was done.
         """
         verdict = compare(self._function, self._kernels.undecorated, kernel, self._bound(args, kwargs), self.stats)
-        self._chosen = None  # the path of calls is another one now
-        setattr(self, "__call__", self._call)  # noqa: B010 - a method, as far as type checkers know
+        self._forget_call()  # the path of calls is another one now
         if verdict.mismatch:
             self._kernels.distrust(kernel, verdict.mismatch, verdict.parameters)
             warn_of_mismatch(self.__name__, verdict.mismatch)
         if verdict.error is not None:
             raise verdict.error
         return verdict.result
+
+    def _forget_call(self) -> None:
+        """Let the next call take the general path."""
+        self._chosen = None
+        setattr(self, "__call__", self._call)  # noqa: B010 - a method, as far as type checkers know
 
     def _choose_call(self, kernel: Kernel) -> Callable[..., Any]:
         """Make the fast path of a kernel the first thing that calls try; returns that path."""
@@ -183,6 +191,8 @@ class CompiledStep(Generic[P, R]):
         call = kernel.fast_calls[short] or self._call
         if kernel.trial is not None and call is not self._call:
             call = kernel.trial.counting(call, self._call)
+        if kernel.upgrade is not None and call is not self._call:
+            call = kernel.upgrade.counting(call, self._call)
         self._chosen = kernel
         setattr(self, "__call__", call)  # noqa: B010 - a method, as far as type checkers know
         return call

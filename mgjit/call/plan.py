@@ -31,6 +31,7 @@ from ..engine.value import Value
 from ..errors import ArgumentError, user_location
 from ..lookup import has
 from ..record.leaks import is_traced, leaked
+from ..record.trace import InputRegion
 from .containers import DataclassNode, MappingNode, SequenceNode, attributes_of_dataclass
 from .inputs import BufferNode, NumberNode, NumbersNode, check_exact
 from .known import KnownNode, StaticNode, ValueNode
@@ -139,6 +140,17 @@ class ArgumentPlan:
     def has_containers(self) -> bool:
         """Whether there are lists, dicts or dataclasses among the arguments whose contents are inputs."""
         return any(isinstance(node, (NumbersNode, SequenceNode, MappingNode, DataclassNode)) for node in self.nodes)
+
+    def regions(self, drawn: int) -> list[InputRegion]:
+        """The memory of the inputs: packed numbers, buffers, and so many numbers that each call draws."""
+        form = self.precision.format
+        packed = InputRegion(0, self.packed_size, form)
+        buffers = [InputRegion(node.place, node.size, node.format) for node in self.buffers]
+        return [packed, *buffers, *([InputRegion(self.input_size, drawn, form)] if drawn else [])]
+
+    def outline(self) -> str:
+        """The structure of the arguments, in words."""
+        return "(" + ", ".join(f"{name}: {node.outline()}" for name, node in zip(self.names, self.nodes)) + ")"
 
     def shared(self, arguments: Sequence[Any], changed: Collection[int]) -> set[str]:
         """Names of arguments with a container whose contents are inputs, and that the step changes by another way.

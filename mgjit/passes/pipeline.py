@@ -159,6 +159,8 @@ PASSES = (
     Pass("gradients", _forget_gradients, "simplify"),
 )
 
+#: What makes code fast, and takes most of the time of all passes.
+SCHEDULE = frozenset(one.name for one in PASSES if one.stage == "schedule")
 #: What can be left out: these passes, and what is done before them.
 OPTIONAL = ("reductions", "layout", *(one.name for one in PASSES if one.optional))
 
@@ -170,6 +172,7 @@ def lower(
     grads: bool = True,
     simply: bool = False,
     separate: bool = False,
+    quick: bool = False,
 ) -> Lowered:
     """Roll, lift, differentiate, schedule and simplify a trace.
 
@@ -180,6 +183,7 @@ def lower(
         grads: whether gradients can be read after a whole step.
         simply: without loops and without any optional pass.
         separate: whether the phases of the step are to be run separately.
+        quick: without a schedule.
 
     Raises:
         VerificationError: not even the simplest form can be lowered.
@@ -189,7 +193,9 @@ def lower(
         max(block.operands(trace.b)) >= block.start for block in trace.blocks
     ):
         raise VerificationError("a record of the trace needs one that comes after it. This is a defect of mgjit.")
-    return without_garbage_collection(lambda: _Lowering(trace, inputs, processor, grads, simply, separate).result())
+    return without_garbage_collection(
+        lambda: _Lowering(trace, inputs, processor, grads, simply, separate, quick).result()
+    )
 
 
 class _Defect(Exception):
@@ -211,6 +217,7 @@ class _Lowering:
         grads: bool,
         simply: bool,
         separate: bool,
+        quick: bool,
     ) -> None:
         self._trace, self._inputs, self._processor = trace, inputs, processor
         self._grads, self._separate = grads, separate
@@ -220,7 +227,7 @@ class _Lowering:
         if reached.backwards:
             self._forms.append(lambda: roll(trace, _marks_that_keep_passes_out(reached)))
         self._forms.append(lambda: list(range(len(trace))))
-        self._left_out = set(OPTIONAL) if simply else set()
+        self._left_out = set(OPTIONAL) if simply else set(SCHEDULE) if quick else set()
         if simply:
             self._forms = self._forms[-1:]
         self._checking = settings.checks_passes()

@@ -134,7 +134,7 @@ class Kernel:
         integers: IntegerLimit | None = None,
         objects: ObjectSlots | None = None,
     ) -> None:
-        self.code, self.plan, self.result = code, plan, result
+        self.plan, self.result = plan, result
         self.frame: Frame = plan.frame()
         self.outputs = zero_array(outputs, plan.precision)
         self.values = values
@@ -156,11 +156,38 @@ class Kernel:
         self.move: Move | None = move
         #: Whether a call has more to do than fill the frame.
         self.needs_accepting = bool(checks or plan.buffers or values is not None or objects or copies)
+        self._drawn = drawn
+        #: Better code that is being built (pending.py), or None.
+        self.upgrade: Any = None
+        #: The call path of this kernel, or None where there is only the general one; by whether it is short.
+        self.fast_calls: dict[bool, Callable[..., Any] | None] = {}
+        #: How long a step takes in a loop, as far as it is known.
+        self.seconds_a_row = 0.0
+        #: When it is compared with plain Python (verification/trial.py); None when it is not, or not any more.
+        self.trial: Any = None
+        self._state_buffers = move.state_buffers
+        self._install(code)
+
+    def replace(self, code: Code) -> bool:
+        """Go on with other code for the same trace; returns False where it needs another layout of the parameters.
+
+        This changes nothing in the memory that the program sees, and is done between two calls.
+        """
+        if code.parameter_layout != self.code.parameter_layout:
+            return False
+        self.fast_calls = {}
+        self._install(code)
+        return True
+
+    def _install(self, code: Code) -> None:
+        """Let the code work on the memory of this kernel."""
+        self.code = code
+        plan, parameters = self.plan, self.parameters
         memory: dict[str, Any] = {
             "parameter": [storage.data for storage in parameters],
             "gradient": [storage.grad for storage in parameters],
-            "state": move.state_buffers,
-            "input": [self.frame.packed, *([None] * len(plan.buffers)), *drawn],
+            "state": self._state_buffers,
+            "input": [self.frame.packed, *([None] * len(plan.buffers)), *self._drawn],
             "output": [self.outputs],
             "constant": [code.constants],
             "table": [code.tables],
@@ -169,15 +196,9 @@ class Kernel:
         #: The buffer of each slot of the pointer block.
         self.buffers: list[Any] = [memory[slot.space][slot.region] for slot in code.slots]
         self._buffer_slots = [self.slot("input", region) for region in range(1, len(plan.buffers) + 1)]
-        #: The call path of this kernel, or None where there is only the general one; by whether it is short.
-        self.fast_calls: dict[bool, Callable[..., Any] | None] = {}
         #: The shortest time that one call of the code has taken, and how many have been timed.
         self.seconds_a_call = math.inf
         self.timed_calls = 0
-        #: When it is compared with plain Python (verification/trial.py); None when it is not, or not any more.
-        self.trial: Any = None
-        #: How long a step takes in a loop, as far as it is known.
-        self.seconds_a_row = 0.0
         if code.library is not None:
             self._start_native(code.library)
         else:

