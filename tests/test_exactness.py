@@ -18,6 +18,7 @@ import mgjit
 from mgjit.call.plan import plan_arguments
 from mgjit.engine.precision import PRECISIONS, Precision
 from mgjit.ir.interpreter import Interpreter
+from mgjit.options import Options
 from mgjit.record import opcodes as ops
 from mgjit.trace.tracer import trace_call
 from tests.programs import CALLS, WORKLOADS, mnist
@@ -75,6 +76,17 @@ def test_compiled_equals_undecorated(name: str, backend: str, exhaustive: bool) 
     requires(backend)
     calls = CALLS if exhaustive else FEW_CALLS
     assert_same(undecorated(name, calls), run(ALL[name], calls, **BACKENDS[backend]))
+
+
+def test_code_that_is_built_quickly(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first tier: without a schedule, by a compiler that does not optimise."""
+
+    def quickly(*chosen: Any) -> Options:
+        quick = Options(*chosen).quickly()
+        return quick or pytest.skip("there is no compiler that is quick")
+
+    monkeypatch.setattr("mgjit.decorator.Options", quickly)
+    assert_same(undecorated(name, FEW_CALLS), run(ALL[name], FEW_CALLS))
 
 
 def test_float32_equals_numbers_that_round_themselves(name: str, backend: str, exhaustive: bool) -> None:
