@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from mgjit.lookup import package_of
 from mgjit.world import guard
 
 FOLDER = Path(__file__).parent
@@ -189,7 +190,7 @@ def _left_behind(variables: dict[str, Any]) -> str:
             return path
         is_atom = isinstance(thing, (types.ModuleType, types.CodeType, types.FrameType, str, bytes, int, float))
         kind = thing if isinstance(thing, type) else type(thing)
-        if is_atom or id(thing) in seen or kind.__module__.partition(".")[0] == "mgjit":
+        if is_atom or id(thing) in seen or package_of(kind) == "mgjit":
             continue
         seen.add(id(thing))
         if isinstance(thing, type) and thing.__module__ not in ("user", "nodes", "made"):
