@@ -186,7 +186,7 @@ class Kernels:
         self.plain.require_trace(plan.key)
         self._refuse_too_many(len(self._kernels.keys() | self._pending.keys()) - (known is not None), reason)
         if not patient:
-            self.earnings.require(plan.key)
+            self.earnings.require(plan.key, self.stats.calls)
         try:
             self._refuse_arrays(arguments)
             kernel = self._make(plan, arguments, reason, patient)

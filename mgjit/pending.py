@@ -5,7 +5,8 @@ Python that it replaces:
 
 1. The first structure of a step is traced at once, so that what cannot be compiled is found early.
 2. Another structure (such as the next length of a sequence) is traced when its plain calls have taken as long as the
-   last trace did; when it has to be traced again, as long as all its traces together (`Earnings`).
+   last trace did; when it has to be traced again, as long as all its traces together.  Besides, the traces of further
+   structures take at most a twentieth of the time of plain calls, plus what compiled calls have saved (`Earnings`).
 3. Code that exists already, in this process or in the disk cache, is used at once.  Otherwise it is built in the
    background (`background.py`), and the trace waits for it (`Pending`).  There are two tiers, where there is a compiler
    that does not optimise: code without a schedule, which takes a tenth of the time, and when that runs, better code,
@@ -38,6 +39,8 @@ from .world.guard import Guard
 
 #: The part of the calls that have to have a kernel before the first kernel is used.
 _FAIR_SHARE = 0.25
+#: The part of the time of plain calls that the traces of further structures may take.
+_SHARE_OF_TRACES = 0.05
 
 
 class Waiting(PlainCall):
@@ -73,16 +76,23 @@ class Earnings:
     def __init__(self) -> None:
         self._accounts: dict[Hashable, _Account] = {}
         self._trace_seconds = 0.0
+        self._traced: set[Hashable] = set()
+        self._spent = 0.0  # on traces of structures after the first
+        self._plain_calls, self._plain_seconds = 0, 0.0
 
     def note_trace(self, key: Hashable, seconds: float) -> None:
         """Note that a structure has been traced."""
         account = self._accounts.setdefault(key, _Account())
         account.traces, account.plain = account.traces + 1, 0.0
         self._trace_seconds = seconds
+        if self._traced and key not in self._traced:
+            self._spent += seconds
+        self._traced.add(key)
 
     def note_plain(self, key: Hashable, seconds: float) -> None:
         """Note a plain call."""
         self._accounts.setdefault(key, _Account()).plain += seconds
+        self._plain_calls, self._plain_seconds = self._plain_calls + 1, self._plain_seconds + seconds
 
     def note_call(self, key: Hashable) -> None:
         """Note a call of a step that has no kernel."""
@@ -93,14 +103,22 @@ class Earnings:
         calls = sum(account.calls for account in self._accounts.values())
         return sum(self._accounts[key].calls for key in keys) >= _FAIR_SHARE * calls
 
-    def require(self, key: Hashable) -> None:
+    def require(self, key: Hashable, compiled: int) -> None:
         """Return if a structure has earned a trace.
+
+        Args:
+            key: of the structure.
+            compiled: how many calls have been compiled ones.
 
         Raises:
             Waiting: it has not.
         """
         account = self._accounts.get(key, _Account())
         if account.plain < self._trace_seconds * max(1, account.traces):
+            raise Waiting(key)
+        saved = compiled * self._plain_seconds / max(1, self._plain_calls)
+        allowed = _SHARE_OF_TRACES * self._plain_seconds + saved
+        if self._traced and key not in self._traced and self._spent + self._trace_seconds > allowed:
             raise Waiting(key)
 
 

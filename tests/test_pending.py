@@ -222,9 +222,9 @@ def test_13_where_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> 
 # ---- 3: what a trace has to earn -----------------------------------------------------------------------------
 
 
-def earned(earnings: Earnings, key: str) -> bool:
+def earned(earnings: Earnings, key: str, compiled: int = 0) -> bool:
     try:
-        earnings.require(key)
+        earnings.require(key, compiled)
     except Waiting:
         return False
     return True
@@ -239,8 +239,9 @@ def test_21_the_first_structure_is_traced_at_once() -> None:
     earnings.note_plain("second", 0.75)
     assert not earned(earnings, "second")
     earnings.note_plain("second", 0.25)
-    assert earned(earnings, "second")
-    assert not earned(earnings, "first")
+    assert not earned(earnings, "second", compiled=1)
+    assert earned(earnings, "second", compiled=2)  # which have saved half a second each
+    assert not earned(earnings, "first", compiled=2)
 
 
 def test_22_more_traces_of_one_structure_cost_more() -> None:
@@ -269,7 +270,21 @@ def test_23_lengths_run_plain_until_they_have_earned_a_trace(monkeypatch: pytest
     assert step.stats.traces == 1  # type: ignore[attr-defined]
 
 
-def test_24_the_first_kernel_comes_when_it_is_worth_it() -> None:
+def test_24_traces_that_have_not_paid_off_take_a_twentieth() -> None:
+    """Of the time of plain calls, whatever each structure has earned."""
+    earnings = Earnings()
+    earnings.note_trace("first", 1.0)
+    traced: list[str] = []
+    for number in range(64):
+        key = f"length {number % 4}"
+        earnings.note_plain(key, 1.0)
+        if key not in traced and earned(earnings, key):
+            earnings.note_trace(key, 1.0)
+            traced.append(key)
+    assert len(traced) == 3
+
+
+def test_25_the_first_kernel_comes_when_it_is_worth_it() -> None:
     """Plain calls over parameters in the memory of kernels are slower: a quarter of the calls must have a kernel."""
     earnings = Earnings()
     for key in ("first", "second", "second", "third", "fourth"):
@@ -279,7 +294,7 @@ def test_24_the_first_kernel_comes_when_it_is_worth_it() -> None:
     assert earnings.are_worth_it({"first", "third"})
 
 
-def test_25_a_step_that_hardly_repeats_itself_keeps_its_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_26_a_step_that_hardly_repeats_itself_keeps_its_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ordinary objects, in the memory of no kernel."""
     monkeypatch.setattr(Earnings, "note_plain", lambda self, key, seconds: None)
     weight, bias = Value(0.5), constant(25)
