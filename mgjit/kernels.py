@@ -279,7 +279,8 @@ class Kernels:
             if found is not None:
                 pending = Pending(plan, traced, guard, slots, seconds, reason, inputs, *found, perf_counter())
                 self._pending[plan.key] = pending
-                if isinstance(pending.job, Job) or not self._is_time():
+                is_there = isinstance(pending.job, Found) or pending.comes_first()
+                if not (is_there and self._is_time()):
                     raise Waiting(plan.key)
                 return self._taken(pending)
         code = build(traced.trace, inputs, self._options.code, self._qualname)
@@ -308,7 +309,7 @@ class Kernels:
         if patient:
             pending.job.wait()
         pending.calls += 1
-        has_ended = pending.job.has_ended()
+        has_ended = pending.comes_first() or pending.job.has_ended()
         _refuse_shared(plan, arguments, _changed(pending.plan, pending.traced))
         if has_ended:
             pending.guard.look_at_everything()
@@ -350,8 +351,7 @@ class Kernels:
             self.stats.swaps.append(f"{pending.plan.outline()}: {pending.told()}")
         if pending.options.quick:
             job = start(trace, pending.inputs, best, self._qualname)
-            seconds = plain_seconds(pending.trace_seconds, len(trace))
-            kernel.upgrade = None if job is None else Upgrade(job, trace, pending.inputs, best, seconds)
+            kernel.upgrade = None if job is None else Upgrade(job, trace, pending.inputs, best, pending.plain_seconds())
         return kernel
 
     def upgrade(self, kernel: Kernel) -> bool:
@@ -414,7 +414,7 @@ class Kernels:
             code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies,
             traced.draws, traced.writes, _changed(plan, traced), traced.integers, traced.objects,
         )  # fmt: skip
-        kernel.trial = self._options.trial(trace, plain_seconds(seconds, code.facts["records"]))
+        kernel.trial = self._options.trial(trace, plain_seconds(seconds, len(trace), trace.in_blocks()))
         self.stats.note_kernel(code.facts, seconds, plan.outline(), reason)
         return kernel
 
@@ -466,7 +466,7 @@ class Kernels:
         lowered = lower(traced.trace, plan.regions(traced.draws.size), processor, self._options.code.grads)
         return Lowering(
             lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe(), traced.heap.backward,
-            self._options.reason_without_trial(plain_seconds(seconds, lowered.records)),
+            self._options.reason_without_trial(plain_seconds(seconds, len(traced.trace), traced.trace.in_blocks())),
         )  # fmt: skip
 
 

@@ -55,4 +55,7 @@ class Lowering:
         if self.not_compared:
             lines.append(f"not compared with plain Python: {self.not_compared}")
         lines += [f"runs as plain Python: {reason}" for reason in self.stats.plain_reasons]
+        if self.stats.waiting_calls:
+            lines.append(f"plain Python until a kernel was there: {self.stats.waiting_calls} calls")
+        lines += [f"built in the background: {swap}" for swap in self.stats.swaps]
         return "\n".join(lines)

@@ -35,10 +35,13 @@ from .record.trace import InputRegion, Trace
 from .runtime.buffers import ParameterStorage
 from .runtime.kernel import Code
 from .trace.tracer import TracedCall
+from .verification.trial import plain_seconds
 from .world.guard import Guard
 
 #: The part of the calls that have to have a kernel before the first kernel is used.
 _FAIR_SHARE = 0.25
+#: A plain call that takes longer than so many seconds waits for its kernel, at most as long as it would take itself.
+_LONG = 1.0
 #: The part of the time of plain calls that the traces of further structures may take.
 _SHARE_OF_TRACES = 0.05
 
@@ -166,6 +169,15 @@ class Pending:
     job: Job | Found
     started: float
     calls: int = 0
+
+    def plain_seconds(self) -> float:
+        """An estimate of how long a plain call takes."""
+        return plain_seconds(self.trace_seconds, len(self.traced.trace), self.traced.trace.in_blocks())
+
+    def comes_first(self) -> bool:
+        """Whether a plain call would take long, and the job ends before it would; waits for that."""
+        seconds = self.plain_seconds()
+        return seconds > _LONG and self.job.wait(seconds)
 
     def code(self, name: str) -> Code:
         """The code, when the job has ended.

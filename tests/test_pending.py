@@ -160,13 +160,25 @@ def test_07_background_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (mine.step.stats.calls, mine.step.stats.waiting_calls) == (1, 0)
 
 
+def test_09_a_call_that_would_take_long_waits_for_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as it would take as plain Python, which is an hour here."""
+    monkeypatch.setattr("mgjit.pending.plain_seconds", lambda *sizes: 3600.0)
+    mine, other = Trainer(), Trainer()
+    mine.rate = other.rate = constant(9)
+    (row,) = rows(9, 1)
+    assert mine.step(*row) == other.plain(*row)
+    assert (mine.step.stats.calls, mine.step.stats.waiting_calls) == (1, 0)
+    assert "built in the background: (xs: 6 numbers, target: number): compiled" in mine.step.lower(*row).explain()
+
+
 def test_08_clear_gives_up_what_is_being_built() -> None:
     """And the step begins anew."""
     mine = Trainer()
     mine.rate = constant(8)
     mine.step(*rows(8, 1)[0])
+    (pending,) = mine.step._kernels._pending.values()
     mine.step.clear()
-    assert not background._jobs
+    assert pending.job not in background._jobs
     assert mine.step.wait()
     assert mine.step.stats.swaps == []
 

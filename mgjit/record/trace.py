@@ -130,6 +130,10 @@ class Trace:
     def __len__(self) -> int:
         return len(self.op)
 
+    def in_blocks(self) -> int:
+        """How many records are in blocks."""
+        return sum(block.end - block.start for block in self.blocks)
+
     def gaps(self) -> list[tuple[int, int]]:
         """The records that belong to no block: the first of each stretch, and the position after the last."""
         edges = [0, *(edge for block in self.blocks for edge in (block.start, block.end)), len(self.op)]

@@ -302,9 +302,14 @@ def compare(
     return verdict
 
 
-def plain_seconds(trace_seconds: float, records: int) -> float:
-    """An estimate of how long a plain call takes."""
-    return min(_OF_TRACE * trace_seconds, _OF_RECORD * records)
+def plain_seconds(trace_seconds: float, records: int, in_blocks: int = 0) -> float:
+    """An estimate of how long a plain call takes.
+
+    Args:
+        trace_seconds: how long its trace took. records: how many it has.
+        in_blocks: how many of them are in blocks, whose traces take next to no time.
+    """
+    return min(_OF_TRACE * trace_seconds, _OF_RECORD * (records - in_blocks)) + _OF_RECORD * in_blocks
 
 
 def reason_without_trial(verify: str, precision: Precision, mode: str, lock: bool, seconds: float) -> str:
