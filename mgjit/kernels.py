@@ -36,7 +36,7 @@ from .errors import (
 )
 from .garbage import without_garbage_collection
 from .options import Options, StepOptions
-from .pending import Earnings, Found, Pending, Upgrade, Waiting
+from .pending import Earnings, Found, Pending, Prepared, Upgrade, Waiting
 from .plain import PlainCalls
 from .record.leaks import PlainCall
 from .record.trace import InputRegion, Trace
@@ -271,20 +271,20 @@ class Kernels:
         self.earnings.note_trace(plan.key, seconds)
         _refuse_shared(plan, arguments, _changed(plan, traced))
         guard.watch(traced.heap.fixed)
+        prepared = Prepared(plan, traced, guard, slots, seconds, reason)
         inputs = plan.regions(traced.draws.size)
         if not patient:
             if traced.heap.valid_once:
                 raise Waiting(plan.key)
             found = self._found_or_started(traced.trace, inputs)
             if found is not None:
-                pending = Pending(plan, traced, guard, slots, seconds, reason, inputs, *found, perf_counter())
+                pending = Pending(prepared, inputs, *found, perf_counter())
                 self._pending[plan.key] = pending
                 is_there = isinstance(pending.job, Found) or pending.comes_first()
                 if not (is_there and self._is_time()):
                     raise Waiting(plan.key)
                 return self._taken(pending)
-        code = build(traced.trace, inputs, self._options.code, self._qualname)
-        return self._bound(code, plan, traced, guard, slots, seconds, reason)
+        return self._bound(build(traced.trace, inputs, self._options.code, self._qualname), prepared)
 
     def _found_or_started(self, trace: Trace, inputs: Sequence[InputRegion]) -> tuple[Options, Job | Found] | None:
         """The best code that is there, or the job that builds what is there first; None if there can be no job."""
@@ -310,11 +310,12 @@ class Kernels:
             pending.job.wait()
         pending.calls += 1
         has_ended = pending.comes_first() or pending.job.has_ended()
-        _refuse_shared(plan, arguments, _changed(pending.plan, pending.traced))
+        guard = pending.prepared.guard
+        _refuse_shared(plan, arguments, _changed(pending.prepared.plan, pending.prepared.traced))
         if has_ended:
-            pending.guard.look_at_everything()
-        if pending.guard.difference():
-            self._knowledge.variable.update(pending.guard.changed_numbers())
+            guard.look_at_everything()
+        if guard.difference():
+            self._knowledge.variable.update(guard.changed_numbers())
             del self._pending[plan.key]
             pending.job.cancel()
         elif has_ended and (patient or self._is_time()):
@@ -329,29 +330,26 @@ class Kernels:
 
     def _take(self, pending: Pending) -> None:
         """Put the kernel of a trace whose code is there among the others."""
+        key = pending.prepared.plan.key
         try:
             kernel = self._taken(pending)
         except PlainCall as plain:
-            self.plain.note_trace(pending.plan.key, plain)
+            self.plain.note_trace(key, plain)
             raise
-        stale = self._kernels.get(pending.plan.key)
-        if stale is not None:
-            self.forget(stale)
-        self._kernels[pending.plan.key] = kernel
+        if key in self._kernels:
+            self.forget(self._kernels[key])
+        self._kernels[key] = kernel
 
     def _taken(self, pending: Pending) -> Kernel:
         """The kernel of a trace whose code is there; better code is begun, if there is any."""
-        del self._pending[pending.plan.key]
-        trace, best = pending.traced.trace, self._options.code
-        code = pending.code(self._qualname)
-        kernel = self._bound(
-            code, pending.plan, pending.traced, pending.guard, pending.slots, pending.trace_seconds, pending.reason
-        )
+        prepared, best = pending.prepared, self._options.code
+        del self._pending[prepared.plan.key]
+        kernel = self._bound(pending.code(self._qualname), prepared)
         if isinstance(pending.job, Job):
-            self.stats.swaps.append(f"{pending.plan.outline()}: {pending.told()}")
+            self.stats.swaps.append(f"{prepared.plan.outline()}: {pending.told()}")
         if pending.options.quick:
-            job = start(trace, pending.inputs, best, self._qualname)
-            kernel.upgrade = None if job is None else Upgrade(job, trace, pending.inputs, best, pending.plain_seconds())
+            job = start(prepared.traced.trace, pending.inputs, best, self._qualname)
+            kernel.upgrade = None if job is None else Upgrade(job, prepared, pending.inputs, best)
         return kernel
 
     def upgrade(self, kernel: Kernel) -> bool:
@@ -362,7 +360,7 @@ class Kernels:
         code = upgrade.code(self._qualname)
         if code is None or not kernel.replace(code):
             return False
-        kernel.trial = self._options.trial(upgrade.trace, upgrade.plain_seconds)
+        kernel.trial = self._options.trial(upgrade.prepared.traced.trace, upgrade.prepared.plain_seconds())
         self.stats.note_code(code.facts)
         self.stats.swaps.append(f"{kernel.plan.outline()}: {upgrade.told()}")
         return True
@@ -384,25 +382,14 @@ class Kernels:
 
     def give_up(self) -> None:
         """Give up all that is being built."""
-        for pending in self._pending.values():
-            pending.job.cancel()
+        upgrades = [kernel.upgrade for kernel in self._kernels.values() if kernel.upgrade is not None]
+        for waiting in (*self._pending.values(), *upgrades):
+            waiting.job.cancel()
         self._pending = {}
-        for kernel in self._kernels.values():
-            if kernel.upgrade is not None:
-                kernel.upgrade.job.cancel()
 
-    def _bound(
-        self,
-        code: Code,
-        plan: ArgumentPlan,
-        traced: TracedCall,
-        guard: Guard,
-        slots: ParameterStorage | None,
-        seconds: float,
-        reason: str,
-    ) -> Kernel:
+    def _bound(self, code: Code, prepared: Prepared) -> Kernel:
         """A kernel: code, and the memory of this step that it works on."""
-        trace = traced.trace
+        plan, traced, guard, trace = prepared.plan, prepared.traced, prepared.guard, prepared.traced.trace
         guard.expired = traced.heap.valid_once
         move = without_garbage_collection(lambda: Move.of_trace(trace, code.parameter_layout))
         new = [move.storage] if trace.new_parameters else []
@@ -411,11 +398,11 @@ class Kernels:
         if copies is not None:
             guard.ask(copies.difference)
         kernel = Kernel(
-            code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, slots, copies,
+            code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, prepared.slots, copies,
             traced.draws, traced.writes, _changed(plan, traced), traced.integers, traced.objects,
         )  # fmt: skip
-        kernel.trial = self._options.trial(trace, plain_seconds(seconds, len(trace), trace.in_blocks()))
-        self.stats.note_kernel(code.facts, seconds, plan.outline(), reason)
+        kernel.trial = self._options.trial(trace, prepared.plain_seconds())
+        self.stats.note_kernel(code.facts, prepared.seconds, plan.outline(), prepared.reason)
         return kernel
 
     def _trace(self, plan: ArgumentPlan, slots: Any) -> tuple[TracedCall, Guard]:

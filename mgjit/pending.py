@@ -143,14 +143,34 @@ class Found:
         """There is nothing to give up."""
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """What a kernel is made of, besides code.
+
+    Attributes:
+        plan, traced, guard, slots: of the call that was traced.
+        seconds: how long the trace took.
+        reason: why it was made.
+    """
+
+    plan: ArgumentPlan
+    traced: TracedCall
+    guard: Guard
+    slots: ParameterStorage | None
+    seconds: float
+    reason: str
+
+    def plain_seconds(self) -> float:
+        """An estimate of how long a plain call takes."""
+        return plain_seconds(self.seconds, len(self.traced.trace), self.traced.trace.in_blocks())
+
+
 @dataclass
 class Pending:
     """A trace that waits for its code.
 
     Attributes:
-        plan, traced, guard, slots: what the kernel will be made of.
-        trace_seconds: how long the trace took.
-        reason: why it was made.
+        prepared: what the kernel will be made of.
         inputs: the regions of its inputs.
         options: of the code that it waits for.
         job: builds the code.
@@ -158,25 +178,16 @@ class Pending:
         calls: plain calls since then.
     """
 
-    plan: ArgumentPlan
-    traced: TracedCall
-    guard: Guard
-    slots: ParameterStorage | None
-    trace_seconds: float
-    reason: str
+    prepared: Prepared
     inputs: Sequence[InputRegion]
     options: Options
     job: Job | Found
     started: float
     calls: int = 0
 
-    def plain_seconds(self) -> float:
-        """An estimate of how long a plain call takes."""
-        return plain_seconds(self.trace_seconds, len(self.traced.trace), self.traced.trace.in_blocks())
-
     def comes_first(self) -> bool:
         """Whether a plain call would take long, and the job ends before it would; waits for that."""
-        seconds = self.plain_seconds()
+        seconds = self.prepared.plain_seconds()
         return seconds > _LONG and self.job.wait(seconds)
 
     def code(self, name: str) -> Code:
@@ -185,7 +196,7 @@ class Pending:
         Raises:
             PlainCall: there is none, and the step is plain Python for good.
         """
-        return _delivered(self.job, self.traced.trace, self.inputs, self.options, name)
+        return _delivered(self.job, self.prepared.traced.trace, self.inputs, self.options, name)
 
     def told(self) -> str:
         """When the kernel has come, in words."""
@@ -200,19 +211,12 @@ class Upgrade:
     """Better code that is being built for a kernel.
 
     Args:
-        job: builds it. trace, inputs, options: what, as for `build`.
-        plain_seconds: how long a plain call may take.
+        job: builds it. prepared: what the kernel was made of.
+        inputs, options: as for `build`.
     """
 
-    def __init__(
-        self,
-        job: Job | Found,
-        trace: Trace,
-        inputs: Sequence[InputRegion],
-        options: Options,
-        plain_seconds: float,
-    ) -> None:
-        self.job, self.trace, self.plain_seconds = job, trace, plain_seconds
+    def __init__(self, job: Job, prepared: Prepared, inputs: Sequence[InputRegion], options: Options) -> None:
+        self.job, self.prepared = job, prepared
         self._inputs, self._options = inputs, options
         self._left = _CALLS_BETWEEN_LOOKS
         self._started = perf_counter()
@@ -232,7 +236,7 @@ class Upgrade:
     def code(self, name: str) -> Code | None:
         """The code, when the job has ended; None if the kernel has to do with what it has."""
         try:
-            return _delivered(self.job, self.trace, self._inputs, self._options, name)
+            return _delivered(self.job, self.prepared.traced.trace, self._inputs, self._options, name)
         except PlainCall as plain:
             settings.LOGGER.info("there is no better code for %s: %s", name, plain)
             return None

@@ -253,6 +253,10 @@ class CompiledStep(Generic[P, R]):
         while True:
             try:
                 kernel = self._kernels.fitting(table.row(0), patient=True)
+                if kernel.upgrade is not None:  # which cannot come while the loop runs
+                    kernel.upgrade.job.wait()
+                    self._kernels.upgrade(kernel)
+                    self._forget_call()
                 rows = pack_rows(kernel.plan, kernel.frame, table)
                 kernel.check_rows(rows)
                 # Rows may be one buffer, or need another kernel, or none.
@@ -332,7 +336,12 @@ class CompiledStep(Generic[P, R]):
         Returns:
             Whether nothing is being built any more.
         """
-        return self._turn.run(self._kernels.wait, seconds)
+        return self._turn.run(self._wait, seconds)
+
+    def _wait(self, seconds: float | None) -> bool:
+        is_done = self._kernels.wait(seconds)
+        self._forget_call()  # kernels may have other code now
+        return is_done
 
     def _refuse_in_trace(self, phase: str) -> None:
         if is_tracing():
