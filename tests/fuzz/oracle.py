@@ -9,6 +9,7 @@ with "kept" are steps with `grads=False`, whose gradients are not compared.
 from __future__ import annotations
 
 import inspect
+import random
 import re
 import struct
 import warnings
@@ -17,6 +18,8 @@ from collections.abc import Callable
 from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
+
+import pytest
 
 import mgjit
 from mgjit.call.plan import plan_arguments
@@ -188,6 +191,30 @@ def phased(text: str, every: int = 1, **options: Any) -> list[Snapshot]:
     return run_program(text, by_phases, False, options.get("dtype", "float64"))
 
 
+def swapped(text: str) -> list[Snapshot]:
+    """Calls are plain Python, then quick code, then better code, which take over after random calls."""
+    draw = random.Random(text)
+
+    def with_swaps(step: Any) -> Callable[..., Any]:
+        compiled_step = mgjit.compile(step, cache=False)
+
+        def call(*arguments: Any) -> Any:
+            result = compiled_step(*arguments)
+            chosen = draw.randrange(4)
+            if chosen == 0:
+                for pending in compiled_step._kernels._pending.values():
+                    pending.job.wait()
+            elif chosen == 1:
+                compiled_step.wait()
+            return result
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MGJIT_BACKGROUND", "1")
+        return run_program(text, with_swaps)
+
+
 def looped(text: str, **options: Any) -> list[Snapshot]:
     """Each call as a loop of one row; without results, which are columns."""
 
@@ -309,6 +336,7 @@ WAYS: dict[str, Callable[[str], list[Snapshot]]] = {
     "clang": lambda text: compiled(text, compiler="clang", cache=False),
     "python": lambda text: compiled(text, backend="python"),
     "interpreter": interpreted,
+    "swapped": swapped,
     "loop": lambda text: looped(text, compiler="tcc", cache=False),
     "loop-python": lambda text: looped(text, backend="python"),
     "loop32": lambda text: looped(text, compiler="tcc", cache=False, dtype="float32"),

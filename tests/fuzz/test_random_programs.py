@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 
@@ -63,6 +64,13 @@ def test_compiled_in_float32(request: pytest.FixtureRequest) -> None:
 @pytest.mark.parametrize("way", ["python32", "interpreter32"])
 def test_float32_without_a_compiler(request: pytest.FixtureRequest, way: str) -> None:
     run(request, "float32", way)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="code is built in the background on POSIX only")
+@pytest.mark.parametrize("seed", range(8))
+def test_kernels_that_come_at_random_moments(seed: int) -> None:
+    """Built by other processes, quickly and then well; `hunt.py --ways swapped` tries more."""
+    assert oracle.check(random_program(seed), "swapped") == ""
 
 
 @pytest.mark.parametrize("start", range(0, 200, 50))
