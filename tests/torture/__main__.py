@@ -20,6 +20,8 @@ from typing import Any
 
 from tqdm import tqdm
 
+from mgjit import settings
+
 from . import concurrency, damage, directories, faults, features, harness, loading, processes, sweeping
 from .harness import Failure, Skip, Torture
 
@@ -65,6 +67,7 @@ def main() -> int:
     if not hasattr(os, "fork"):
         print("skipped: this system has no fork")
         return 0
+    os.environ[settings.BACKGROUND.name] = "0"
     tqdm.monitor_interval = 0  # no second thread: this process forks
     rows = []
     with tempfile.TemporaryDirectory(prefix="torture-compiler-") as directory:

@@ -296,6 +296,7 @@ class Place:
             **{setting.name: None for setting in settings.SETTINGS},
             "MGJIT_CACHE_DIR": str(self.cache),
             "MGJIT_CC": compiler(),
+            "MGJIT_BACKGROUND": "0",  # each process compiles what it runs
             "TMPDIR": str(self.temporary),
             "HOME": str(self.home),
             "XDG_CACHE_HOME": None,
