@@ -88,7 +88,7 @@ def find(trace: Trace, inputs: Sequence[InputRegion], options: Options) -> Code 
     code = _shared.get(_shared_key(structure, options))
     preferred = next(iter(compilers.candidates(options.compiler)), None)
     if code is None and options.backend != "python" and preferred is not None:
-        store = open_store() if options.cache else _memory_store
+        store = _store(options)
         with contextlib.suppress(CompilerError):  # which `build` raises, too, or does something about
             code = _from_store(store, _key(structure, preferred, options, trace), again=True)  # `build` counts misses
         if code is not None:
@@ -103,14 +103,19 @@ def keep(trace: Trace, inputs: Sequence[InputRegion], options: Options, code: Co
 
 def entries_in_memory(options: Options) -> dict[str, Entry]:
     """The entries that could not be kept on disk, by key."""
-    return (open_store() if options.cache else _memory_store).in_memory()
+    return _store(options).in_memory()
 
 
 def take_entries(options: Options, entries: Mapping[str, Entry]) -> None:
     """Keep the entries that another process has built, and could not keep on disk."""
-    store = open_store() if options.cache else _memory_store
+    store = _store(options)
     for key, entry in entries.items():
         store.put(key, entry)
+
+
+def _store(options: Options) -> Store:
+    """Where code is kept."""
+    return open_store() if options.cache else _memory_store
 
 
 def _shared_key(structure: str, options: Options) -> str:
@@ -132,7 +137,7 @@ def _build(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: 
 def _native(
     trace: Trace, inputs: Sequence[InputRegion], structure: str, options: Options, started: float, name: str
 ) -> Code:
-    store = open_store() if options.cache else _memory_store
+    store = _store(options)
     # An entry of the preferred compiler can be used without running that compiler.
     preferred = next(iter(compilers.candidates(options.compiler)), None)
     reason = "no C compiler was found"

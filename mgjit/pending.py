@@ -79,18 +79,16 @@ class Earnings:
     def __init__(self) -> None:
         self._accounts: dict[Hashable, _Account] = {}
         self._trace_seconds = 0.0
-        self._traced: set[Hashable] = set()
         self._spent = 0.0  # on traces of structures after the first
         self._plain_calls, self._plain_seconds = 0, 0.0
 
     def note_trace(self, key: Hashable, seconds: float) -> None:
         """Note that a structure has been traced."""
         account = self._accounts.setdefault(key, _Account())
+        if self._trace_seconds and not account.traces:
+            self._spent += seconds
         account.traces, account.plain = account.traces + 1, 0.0
         self._trace_seconds = seconds
-        if self._traced and key not in self._traced:
-            self._spent += seconds
-        self._traced.add(key)
 
     def note_plain(self, key: Hashable, seconds: float) -> None:
         """Note a plain call."""
@@ -121,7 +119,7 @@ class Earnings:
             raise Waiting(key)
         saved = compiled * self._plain_seconds / max(1, self._plain_calls)
         allowed = _SHARE_OF_TRACES * self._plain_seconds + saved
-        if self._traced and key not in self._traced and self._spent + self._trace_seconds > allowed:
+        if not account.traces and self._spent + self._trace_seconds > allowed:
             raise Waiting(key)
 
 
