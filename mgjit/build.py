@@ -90,7 +90,8 @@ def find(trace: Trace, inputs: Sequence[InputRegion], options: Options) -> Code 
     if code is None and options.backend != "python" and preferred is not None:
         store = _store(options)
         with contextlib.suppress(CompilerError):  # which `build` raises, too, or does something about
-            code = _from_store(store, _key(structure, preferred, options, trace), again=True)  # `build` counts misses
+            if _has_key(preferred, options, trace):  # a miss is not counted here, but by `build`
+                code = _from_store(store, _key(structure, preferred, options, trace), again=True)
         if code is not None:
             code = _shared.setdefault(_shared_key(structure, options), code)
     return code
@@ -226,10 +227,30 @@ def _vectors(compiler: compilers.Compiler, optimisation: str, trace: Trace) -> s
     frequent = _frequent(trace)
     if not frequent:
         return ""
-    _import_generator()
-    from .codegen.mathematics import verification
+    verification = _verification()
+    if not verification.are_known(compiler, optimisation, frequent):
+        _import_generator()
+    identity: str = verification.identity(compiler, optimisation, frequent)
+    return identity
 
-    return verification.identity(compiler, optimisation, frequent)
+
+def _has_key(compiler: compilers.Compiler, options: Options, trace: Trace) -> bool:
+    """Whether the key of an entry can be told without comparing functions; if not, there can hardly be an entry."""
+    frequent = _frequent(trace) if options.mode == "strict" else []
+    return not frequent or bool(_verification().are_known(compiler, _optimisation(compiler, options, 0), frequent))
+
+
+def _verification() -> Any:
+    """The module, which is imported when a step calls mathematical functions often.
+
+    Raises:
+        CompilerError: it cannot be imported.
+    """
+    try:
+        from .codegen.mathematics import verification
+    except (ImportError, OSError) as reason:
+        raise CompilerError(f"mgjit's code generator cannot be imported: {reason}") from None
+    return verification
 
 
 def _vector_functions(trace: Trace, compiler: compilers.Compiler, options: Options) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import math
 import os
@@ -32,6 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _strict = strict_c.StrictC()
+#: The longest that a test may take, in seconds.
+_PATIENCE = 600.0
+_terminal = pytest.StashKey[int]()
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -47,6 +51,16 @@ def checked_sources(request: pytest.FixtureRequest) -> Iterator[None]:
         if request.config.getoption("--strict-c"):
             patch.setattr(build, "_compile", _strict.compile)
         yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Any:
+    """A test that hangs ends the run, which says what every thread does."""
+    faulthandler.dump_traceback_later(_PATIENCE, exit=True, file=item.config.stash[_terminal])
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="session")
@@ -92,6 +106,7 @@ def own_comparisons() -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_terminal] = os.dup(2)  # where it leads now: what tests print is captured
     config.addinivalue_line("filterwarnings", "error::mgjit.errors.MismatchWarning")
 
 

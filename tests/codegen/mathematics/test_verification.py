@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from mgjit.cache.store import Store
+from mgjit.codegen.mathematics import checker as comparison
 from mgjit.codegen.mathematics import verification
-from mgjit.codegen.mathematics.checker import checker
 from mgjit.codegen.mathematics.source import EXACT
-from mgjit.codegen.mathematics.verification import identity, library_identity, verified
+from mgjit.codegen.mathematics.verification import FUNCTIONS, are_known, identity, library_identity, verified
 from mgjit.toolchain import build, process
 from mgjit.toolchain.compilers import Compiler
 from tests.codegen.mathematics.lanes import vector_compiler
@@ -48,16 +48,18 @@ def test_02_another_coefficient_is_noticed(
 ) -> None:
     """A library with other coefficients than the vector functions have."""
 
+    checker = comparison.checker
+
     def changed(name: str) -> str:
         assert checker(name).count(digits) == 3  # once for each width
         return checker(name).replace(digits, others)
 
-    monkeypatch.setattr(verification, "checker", changed)
+    monkeypatch.setattr(comparison, "checker", changed)
     assert not verified(vector_compiler("gcc"), NATIVE, function, Store(tmp_path))
 
 
 def test_03_what_does_not_compile_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verification, "checker", lambda name: "this is no C")
+    monkeypatch.setattr(comparison, "checker", lambda name: "this is no C")
     store = Store(memory_only=True)
     assert not verified(vector_compiler("gcc"), NATIVE, "exp", store)
     assert not store.keys()  # it may be the disk that is full: the next process tries again
@@ -93,3 +95,21 @@ def test_07_a_power_that_is_not_the_library_s(monkeypatch: pytest.MonkeyPatch) -
     """PyPy's squares are products."""
     monkeypatch.setattr(verification, "SQUARE_IS_PRODUCT", True)
     assert not verified(vector_compiler("gcc"), NATIVE, "power", Store(memory_only=True))
+
+
+def test_08_what_is_known_is_told_without_a_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program asks this before it leaves building to another process."""
+    gcc, store = vector_compiler("gcc"), Store(tmp_path)
+    before = process.compiler_runs
+    assert not are_known(gcc, NATIVE, ["exp", "log"], store)
+    assert process.compiler_runs == before
+    assert store.counters.is_empty()
+    verified(gcc, NATIVE, "exp", store)
+    assert are_known(gcc, NATIVE, ["exp", "sin"], store)
+    assert not are_known(gcc, NATIVE, ["exp", "log"], store)
+    monkeypatch.setattr(verification, "_outcomes", {})
+    assert are_known(gcc, NATIVE, ["exp"], Store(tmp_path))
+
+
+def test_09_the_functions_are_those_with_an_algorithm() -> None:
+    assert set(FUNCTIONS) == set(EXACT)
