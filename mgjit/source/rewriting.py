@@ -21,6 +21,7 @@ import ast
 import builtins
 import contextlib
 import copy
+import dis
 import functools
 import math
 from collections.abc import Iterable, Iterator
@@ -33,7 +34,7 @@ from .handlers import goes_on, takes_all
 from .impure import names_in
 from .names import renamed
 from .semantics import REPLACEMENTS
-from .text import FUNCTIONS, Text, first_line, text_of
+from .text import FUNCTIONS, Text, around, text_of
 
 #: The name under which rewritten code finds the functions of source/semantics.py.
 NAME_OF_HELPERS = "__mgjit__"
@@ -47,21 +48,49 @@ _OF_THE_FRAME = frozenset({"super", "locals", "vars", "dir", "eval", "exec"})
 def rewritten(functions: Iterable[FunctionType]) -> list[tuple[FunctionType, CodeType]]:
     """The functions that can be rewritten, each with its new code."""
     found = []
+    made: dict[tuple[int, int], CodeType | None] = {}  # closures share their code
     for function in functions:
-        text, original = text_of(function), function.__code__
-        if text is not None:
-            code = _rewritten(text, original, _meanings(function))
-        else:
-            code = renamed(original, {**vars(builtins), **function.__globals__})
+        original = function.__code__
+        key = id(original), id(function.__globals__)
+        if key not in made:
+            made[key] = _new_code(function)
+        code = made[key]
         if code is not None and code is not original:
             found.append((function, code))
     return found
 
 
+def _new_code(function: FunctionType) -> CodeType | None:
+    meanings = _meanings(function)
+    if not meanings and not _has_what_changes(function.__code__):
+        return None
+    text = text_of(function)
+    if text is not None:
+        return _rewritten(text, function.__code__, meanings)
+    return renamed(function.__code__, {**vars(builtins), **function.__globals__})
+
+
+#: One of these is in the bytecode of whatever is changed, except of calls.
+_INSTRUCTIONS = (
+    "POP_JUMP", "JUMP_IF", "UNARY_NOT", "BINARY_SUBS", "BINARY_SL", "STORE_SUBS", "STORE_SL", "SETUP_", "PUSH_EXC",
+)  # fmt: skip
+_OPERATIONS = frozenset(number for name, number in dis.opmap.items() if name.startswith(_INSTRUCTIONS))
+
+
+@functools.lru_cache(maxsize=1024)
+def _has_what_changes(code: CodeType) -> bool:
+    """Whether a function may contain tests, elements or handlers: most methods of small classes do not."""
+    return "BINARY_SUBSCR" not in dis.opmap or any(
+        not _OPERATIONS.isdisjoint(inner.co_code[::2]) for inner in codes(code)
+    )
+
+
+_REPLACED = {id(original): name for name, original in REPLACEMENTS.items()}
+
+
 def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
     """The names (also with an attribute) that refer to something replaced, with the name of the replacement."""
     namespace = function.__globals__
-    known = {id(original): name for name, original in REPLACEMENTS.items()}
     found: dict[str, str] = {}
     for inner in codes(function.__code__):
         for name in inner.co_names:
@@ -70,10 +99,10 @@ def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
             if meant is contextlib:
                 found[f"{name}.suppress"] = "suppress"
             if meant is math:
-                ours = {a for a, function in vars(math).items() if REPLACEMENTS.get(f"math_{a}", function) is function}
+                ours = [a for a in inner.co_names if REPLACEMENTS.get(f"math_{a}", name) is vars(math).get(a)]
                 found.update({f"{name}.{attribute}": f"math_{attribute}" for attribute in ours})
-            elif id(meant) in known:
-                found[name] = known[id(meant)]
+            elif id(meant) in _REPLACED:
+                found[name] = _REPLACED[id(meant)]
     return tuple(sorted(found.items()))
 
 
@@ -81,7 +110,8 @@ def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
 def _rewritten(text: Text, code: CodeType, meanings: tuple[tuple[str, str], ...]) -> CodeType | None:
     """The new code of a function; None if it is unchanged."""
     tree = ast.parse(text.lines, text.filename)
-    node = _function_at(tree, text.place)
+    nodes = around(tree, text.place[0])
+    node: Any = next(n for n in nodes if isinstance(n, FUNCTIONS) and (n.lineno, n.col_offset) == text.place)
     rewriter = _Rewriter(dict(meanings), text.lines)
     rewriter.function(node)
     if not rewriter.changed:
@@ -91,19 +121,6 @@ def _rewritten(text: Text, code: CodeType, meanings: tuple[tuple[str, str], ...]
         if made.co_name == code.co_name and made.co_firstlineno == code.co_firstlineno:
             return made if made.co_freevars == code.co_freevars else None
     return None
-
-
-def _function_at(tree: ast.Module, place: tuple[int, int]) -> Any:
-    """The function at a place; only nodes that contain its line are searched."""
-    pending: list[ast.AST] = [tree]
-    while True:
-        node = pending.pop()
-        if isinstance(node, FUNCTIONS) and (node.lineno, node.col_offset) == place:
-            return node
-        for child in ast.iter_child_nodes(node):
-            last = getattr(child, "end_lineno", None)
-            if last is None or first_line(child) <= place[0] <= last:  # such as arguments, which have no place
-                pending.append(child)
 
 
 # ---- the changes ------------------------------------------------------------------------------------------
