@@ -1,32 +1,28 @@
-"""Code that is built in a process of its own, while the program goes on.
+"""Code that is built in another process, while the program goes on.
 
-1. `start` hands a trace to a new process, which builds the code and publishes it in the disk cache (worker.py).  It is
-   started by `subprocess`: `multiprocessing` would import the user's script again, and a thread would hold up the
-   others.  There are at most `_most_processes()` at a time; other jobs wait in line.
-2. What goes to the process and what comes back are files in memory, so that nobody waits for the other to read.
-3. The process also holds the reading end of a pipe, its lifeline.  At an ordinary exit this process writes that the job
-   is to be finished: a script that is shorter than its build leaves a warm cache.  If the pipe is closed without a
-   word, this process was killed or interrupted, and the job ends, with the compiler that it runs.
-4. A process that was killed is started once more.  After that, the step stays plain Python.
-5. In the child of a fork, the jobs of the parent are started anew; whichever is done first, both find the entry.
+1. `start` hands a trace to a process, which builds the code and publishes it in the disk cache.  There are at most
+   `_most_processes()` that build at a time (builder.py); other jobs wait in line.
+2. A process that has answered is kept for the next job.  `prepare` starts one early, while the trace is being made.
+3. A process that was killed is replaced once for each job.  After that, the step stays plain Python.
+4. In the child of a fork, the jobs of the parent are started anew; whichever is done first, both find the entry.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import json
+import math
 import os
 import pickle
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import IO, TYPE_CHECKING, Any
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
-from . import settings
+from .builder import Builder
 from .interruption import new_lock, recover_after_fork
 from .options import Options
 from .record.trace import InputRegion, Trace
@@ -34,16 +30,13 @@ from .record.trace import InputRegion, Trace
 if TYPE_CHECKING:
     from .ir.parameters import ParameterLayout
 
-#: What the lifeline says at an ordinary exit.
-FINISH = b"f"
 #: How many times a job is started whose process is killed.
 _ATTEMPTS = 2
+#: The longest that a thread waits before it looks whether another one has taken the answer, in seconds.
+_SLICE = 0.1
 #: The most processes that build at the same time.
 _MOST = 4
 
-_START = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from mgjit.worker import main; main(int(sys.argv[2]))"
-)
 _INTERPRETER = re.compile(r"(python|pypy)[\d.]*(t|d)?")
 
 
@@ -102,15 +95,14 @@ class Job:
     Attributes:
         answer: None until the job has ended.
         is_quick: whether it goes before others.
+        builder: the process; None while the job waits in line, and when it has ended.
     """
 
     def __init__(self, request: bytes, is_quick: bool = False) -> None:
         self._request, self.is_quick = request, is_quick
         self.answer: Answer | None = None
-        self._attempts = 0
-        self._process: subprocess.Popen[bytes] | None = None
-        self._line = -1
-        self._files: tuple[IO[bytes], IO[bytes]] | None = None
+        self.builder: Builder | None = None
+        self._attempts, self._is_first = 0, True
         recover_after_fork(self)
 
     def has_ended(self) -> bool:
@@ -125,17 +117,18 @@ class Job:
         A job in line is started at once.
         """
         with _lock:
-            if self.answer is None and self._process is None:
+            if self.answer is None and self.builder is None:
                 self._run()
-            process = self._process
-        while process is not None and self.answer is None:
-            try:
-                process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                return False
+            builder = self.builder
+        end = math.inf if seconds is None else perf_counter() + seconds
+        while builder is not None and self.answer is None:
+            left = end - perf_counter()
+            builder.wait(min(max(left, 0.0), _SLICE))  # another thread may have taken the answer
             with _lock:
                 self._look()
-                process = self._process
+                builder = self.builder
+            if left <= 0.0:
+                break
         return self.answer is not None
 
     def cancel(self) -> None:
@@ -143,7 +136,7 @@ class Job:
         with _lock:
             if self in _jobs:
                 _jobs.remove(self)
-            self._close()
+            self._dismiss()
             self.answer = self.answer or Answer(failure="it was given up")
             _advance()
 
@@ -151,94 +144,57 @@ class Job:
 
     def is_running(self) -> bool:
         """Whether there is a process."""
-        return self._process is not None
+        return self.builder is not None
 
     def _run(self) -> None:
-        """Start the process."""
-        self._attempts += 1
+        """Give the job to a process."""
         try:
-            self._start()
+            self.builder = _idle_builder() or Builder()
+            self._is_first = self.builder.is_fresh
+            self._attempts += self._is_first
+            self.builder.begin(self._request)
         except OSError as reason:  # no more processes, file descriptors or memory
-            self._close()
+            self._dismiss()
             self._end(Answer(failure=f"no process could be started: {reason}"))
 
-    def _start(self) -> None:
-        request, answer = _file_in_memory(), _file_in_memory()
-        self._files = (request, answer)
-        request.write(self._request)
-        request.flush()
-        request.seek(0)
-        reading, self._line = os.pipe()
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _START, json.dumps(_path()), str(reading)],
-                stdin=request,
-                stdout=answer,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(reading,),
-                start_new_session=True,  # Ctrl-C in a terminal is for the program
-            )
-        finally:
-            os.close(reading)
-
     def _look(self) -> None:
-        """Find out whether the process has ended, and how."""
-        if self._process is None or self._process.poll() is None:
+        """Find out whether the process has answered, or ended."""
+        if self.builder is None or not self.builder.wait(0.0):
             return
-        code, answer = self._process.returncode, self._read()
-        self._close()
+        builder, self.builder = self.builder, None
+        answer = builder.answer()
         if answer is not None:
+            _idle.append(builder)
             self._end(answer)
-        elif code < 0 and self._attempts < _ATTEMPTS:
-            self._run()
+            return
+        code = builder.dismiss().wait()
+        if not self._is_first or (code <= 0 and self._attempts < _ATTEMPTS):
+            self._run()  # it was killed, or had waited for too long when the request came
         elif code < 0:  # such as for lack of memory: this process had better not try
             self._end(Answer(plain=f"the process that was to build its kernel was killed, {_ATTEMPTS} times"))
         else:
             self._end(Answer(failure=f"the process that was to build it ended with exit code {code}"))
-
-    def _read(self) -> Answer | None:
-        assert self._files is not None
-        self._files[1].seek(0)
-        try:
-            found = pickle.loads(self._files[1].read())  # noqa: S301 - of our own process
-        except Exception:  # nothing, or not all of it
-            return None
-        return found if isinstance(found, Answer) else None
 
     def _end(self, answer: Answer) -> None:
         self.answer, self._request = answer, b""
         if self in _jobs:
             _jobs.remove(self)
 
-    def _close(self) -> None:
-        """Let go of the process, which ends if it has not ended yet."""
-        if self._line >= 0:
-            os.close(self._line)
-        for file in self._files or ():
-            file.close()
-        process, self._process, self._line, self._files = self._process, None, -1, None
-        if process is not None and process.poll() is None:
-            _ending.append(process)
-
-    def finish(self) -> None:
-        """Tell the process to finish its work when this one has ended."""
-        if self._process is not None:
-            with contextlib.suppress(OSError):
-                os.write(self._line, FINISH)
-            self._process.returncode = self._process.poll() or 0  # nobody is going to wait for it
+    def _dismiss(self) -> None:
+        builder, self.builder = self.builder, None
+        if builder is not None:
+            _ending.append(builder.dismiss())
 
     def recover(self) -> None:
         """In the child of a fork: the process is the parent's."""
-        if self._process is not None:
-            self._process.returncode = 0
-            self._process = None
-            self._attempts = 0
-            self._close()
+        self.builder, self._attempts = None, 0
 
 
 _lock = new_lock()
 #: Those that run, and those that wait in line.
 _jobs: list[Job] = []
+#: Processes that wait for a job.
+_idle: list[Builder] = []
 #: Processes that have been told to end.
 _ending: list[subprocess.Popen[bytes]] = []
 
@@ -271,6 +227,24 @@ def start(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: s
     return job
 
 
+def prepare() -> None:
+    """Start a process for a job that is about to come, unless there is one."""
+    with _lock:
+        if _is_possible() and not _jobs and not _idle:
+            with contextlib.suppress(OSError):  # the job is going to say so
+                _idle.append(Builder())
+
+
+def _idle_builder() -> Builder | None:
+    """A process that waits for a job, if there is one."""
+    while _idle:
+        builder = _idle.pop()
+        if builder.is_there():
+            return builder
+        _ending.append(builder.dismiss())
+    return None
+
+
 def _advance() -> None:
     """Look at the jobs that run, and start others in their place."""
     for job in _jobs.copy():
@@ -294,24 +268,14 @@ def _is_possible() -> bool:
     return os.name == "posix" and not getattr(sys, "frozen", False) and bool(_INTERPRETER.fullmatch(name))
 
 
-def _path() -> list[str]:
-    """Where modules are looked for, with mgjit itself first."""
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return [root, *(os.path.abspath(place) for place in sys.path)]
-
-
-def _file_in_memory() -> IO[bytes]:
-    """A file without a name."""
-    if hasattr(os, "memfd_create"):
-        return open(os.memfd_create("mgjit", os.MFD_CLOEXEC), "w+b")
-    return tempfile.TemporaryFile(dir=next(iter(settings.scratch_directories()), None))
-
-
 def _finish_all() -> None:
     """At exit: jobs that run are finished, unless the program ends by Ctrl-C; jobs in line are dropped."""
     if getattr(sys, "last_type", None) is not KeyboardInterrupt:
         for job in _jobs:
-            job.finish()
+            if job.builder is not None:
+                job.builder.finish()
+    for builder in _idle:
+        builder.disown()
 
 
 atexit.register(_finish_all)

@@ -6,7 +6,7 @@
 4. Lower the trace, emit C, compile it with the first compiler that works, publish the entry, load it.
 5. Without a C compiler, emit Python instead, with one warning.
 
-What only steps 4 and 5 need is imported then (`_import_generator`): it is a third of all that there is to import.
+What only steps 4 and 5 need is imported then (`import_generator`): it is a third of all that there is to import.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _key_parts(structure: str, compiler: compilers.Compiler, options: Options, t
     )
 
 
-def _import_generator() -> None:
+def import_generator() -> None:
     """Import the passes and backends, which a process that finds its code on disk does without.
 
     Raises:
@@ -229,7 +229,7 @@ def _vectors(compiler: compilers.Compiler, optimisation: str, trace: Trace) -> s
         return ""
     verification = _verification()
     if not verification.are_known(compiler, optimisation, frequent):
-        _import_generator()
+        import_generator()
     identity: str = verification.identity(compiler, optimisation, frequent)
     return identity
 
@@ -358,7 +358,7 @@ def _emitted(
     compiler: compilers.Compiler, trace: Trace, inputs: Sequence[InputRegion], options: Options
 ) -> tuple[Lowered, Layout, str]:
     """The Program scheduled for a compiler, its memory layout, and its source."""
-    _import_generator()
+    import_generator()
     from .codegen.c import emit_c
     from .passes.pipeline import lower
     from .toolchain.processor import processor
@@ -409,7 +409,7 @@ def _compiler_that_is_quick(options: Options) -> compilers.Compiler | None:
 
 def _python(trace: Trace, inputs: Sequence[InputRegion], structure: str, started: float, separate: bool) -> Code:
     try:
-        _import_generator()
+        import_generator()
     except CompilerError as reason:
         raise PlainCall(str(reason)) from None
     from .codegen.python import emit_python

@@ -21,7 +21,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from .background import Job, start
+from .background import Job, prepare, start
 from .build import build, find
 from .call.columns import bound_arguments
 from .call.plan import ArgumentPlan, plan_arguments
@@ -265,6 +265,8 @@ class Kernels:
             Waiting: its code is being built.
         """
         slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
+        if not patient:
+            prepare()
         started = perf_counter()
         traced, guard = self._trace(plan, slots)
         seconds = perf_counter() - started

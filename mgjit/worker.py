@@ -1,8 +1,9 @@
-"""The process that builds code for another one; see background.py.
+"""The process that builds code for another one; see builder.py.
 
-1. Read the request from standard input, and take on the circumstances of the process that asks.
-2. Build, as that process would, and publish the entry in the disk cache.
-3. Write the answer to standard output.
+1. Import what building needs, and wait for a request.
+2. Read it, and take on the circumstances of the process that asks.
+3. Build, as that process would, and publish the entry in the disk cache.
+4. Write the answer, say that it is complete, and wait for the next request, but not for long.
 
 Meanwhile a thread watches the lifeline.  When the other process is gone, it interrupts the work by SIGTERM, which ends
 the compiler and removes temporary files; if that takes too long, the whole process group is killed.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import queue
 import signal
 import sys
 import threading
@@ -20,8 +22,9 @@ import time
 import warnings
 from types import FrameType
 
-from .background import FINISH, Answer, Request
-from .build import build, entries_in_memory
+from .background import Answer, Request
+from .build import build, entries_in_memory, import_generator
+from .builder import DONE, FINISH, GO
 from .errors import MgjitError
 from .record.leaks import PlainCall
 
@@ -29,40 +32,72 @@ from .record.leaks import PlainCall
 _NICENESS = 5
 #: Seconds for an orderly end.
 _PATIENCE = 2.0
+#: Seconds without a request after which the process ends.
+_IDLE = 20.0
+
+#: True for each request that is complete; False when there will be no more.
+_requests: queue.SimpleQueue[bool] = queue.SimpleQueue()
+#: Whether there is a request that has not been answered.
+_is_busy = threading.Event()
 
 
-def main(line: int) -> None:
-    """Answer the request on standard input.
+def main(lifeline: int, done: int) -> None:
+    """Answer the requests on standard input.
 
     Args:
-        line: the descriptor of the lifeline.
+        lifeline, done: the descriptors of both pipes.
     """
     signal.signal(signal.SIGTERM, _end)
-    threading.Thread(target=_watch, args=(line,), daemon=True).start()
+    threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
     with contextlib.suppress(OSError):
         os.nice(_NICENESS)
-    answer = _answered(pickle.load(sys.stdin.buffer))  # noqa: S301 - of the process that has started this one
-    sys.stdout.buffer.write(pickle.dumps(answer, protocol=pickle.HIGHEST_PROTOCOL))
-    sys.stdout.buffer.flush()
+    with contextlib.suppress(MgjitError):  # which each request will meet again
+        import_generator()
+    while _has_request():
+        os.lseek(0, 0, os.SEEK_SET)
+        with open(0, "rb", closefd=False) as file:
+            answer = _answered(pickle.load(file))  # noqa: S301 - of the process that has started this one
+        os.lseek(1, 0, os.SEEK_SET)
+        os.ftruncate(1, 0)
+        with open(1, "wb", closefd=False) as file:
+            pickle.dump(answer, file, protocol=pickle.HIGHEST_PROTOCOL)
+        _is_busy.clear()
+        os.write(done, DONE)
+
+
+def _has_request() -> bool:
+    try:
+        return _requests.get(timeout=_IDLE)
+    except queue.Empty:
+        return False
 
 
 def _end(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def _watch(line: int) -> None:
-    """End this process when the other one is gone without having said that the work is to be finished."""
-    if os.read(line, 1) == FINISH:
-        return
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(_PATIENCE)
-    os.killpg(0, signal.SIGKILL)
+def _watch(lifeline: int) -> None:
+    """Pass requests on; end this process when the other one is gone without having said that work is to be finished."""
+    said = GO
+    while said == GO:
+        said = os.read(lifeline, 1)
+        if said == GO:
+            _is_busy.set()
+            _requests.put(True)
+    _requests.put(False)
+    if said != FINISH and _is_busy.is_set():
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(_PATIENCE)
+        os.killpg(0, signal.SIGKILL)
 
 
 def _answered(request: Request) -> Answer:
     os.environ.clear()
     os.environ.update(request.environment)
-    os.chdir(request.directory)
+    try:
+        os.chdir(request.directory)
+    except OSError as reason:
+        return Answer(failure=f"its directory cannot be entered: {reason}")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -1,4 +1,4 @@
-"""background.py and worker.py: jobs end as they should, whatever happens to this process and to theirs."""
+"""background.py, builder.py and worker.py: jobs end as they should, whatever happens to this process and to theirs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit import Value, background
+from mgjit import Value, background, worker
 from mgjit.background import Extent, Job
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="code is built in the background on POSIX only")
@@ -33,7 +33,7 @@ def begun():
     while not os.path.exists({begun!r}):
         time.sleep(0.01)
 def process():
-    return background._jobs[0]._process.pid
+    return background._jobs[0].builder.process.pid
 """
 
 
@@ -42,7 +42,7 @@ class Slow:
 
     def __init__(self, directory: Path, seconds: float) -> None:
         self.begun, self.cache = directory / "begun", directory / "cache"
-        self._weight = float.fromhex(f"0x1.{os.urandom(6).hex()}p0")
+        self.weight = float.fromhex(f"0x1.{os.urandom(6).hex()}p0")
         compiler = directory / "slow-gcc"
         compiler.write_text(f'#!/bin/sh\ntouch {self.begun}\nsleep {seconds}\nexec gcc "$@"\n')
         compiler.chmod(0o755)
@@ -52,7 +52,7 @@ class Slow:
 
     def start(self, body: str) -> subprocess.Popen[str]:
         """Run a script."""
-        script = SCRIPT.format(weight=self._weight, begun=str(self.begun)) + textwrap.dedent(body)
+        script = SCRIPT.format(weight=self.weight, begun=str(self.begun)) + textwrap.dedent(body)
         return subprocess.Popen(
             [sys.executable, "-c", script], env=self.environment, stdout=subprocess.PIPE, text=True,
             start_new_session=True,
@@ -151,7 +151,7 @@ def test_04_a_killed_process_is_started_once_more(tmp_path: Path) -> None:
     printed = slow.run(
         """
         step(1.0); begun(); first = process(); os.kill(first, signal.SIGKILL)
-        while background._jobs[0]._process.poll() is None: time.sleep(0.01)
+        while background._jobs[0].builder.process.poll() is None: time.sleep(0.01)
         step(2.0); print(process() != first, step.wait(), step(3.0) == w.data * 3.0 * w.data + 1.0, step.stats.calls)
         """
     )
@@ -168,7 +168,7 @@ def test_05_a_process_that_is_killed_twice(tmp_path: Path) -> None:
         step(1.0)
         for _ in range(2):
             os.kill(process(), signal.SIGKILL)
-            while background._jobs and background._jobs[0]._process.poll() is None: time.sleep(0.01)
+            while background._jobs and background._jobs[0].builder.process.poll() is None: time.sleep(0.01)
             step(2.0)
         step(3.0)
         print(step.stats.calls, step.stats.plain_calls, *step.stats.plain_reasons)
@@ -227,3 +227,89 @@ def test_10_a_job_that_was_given_up_has_ended() -> None:
     assert job.wait(0.0)
     assert job.answer is not None
     assert job.answer.failure == "it was given up"
+
+
+#: Steps whose code no other test builds.
+STEPS = """
+steps = [
+    mgjit.compile(lambda x: w * x * {weight!r}),
+    mgjit.compile(lambda x: w * x * {weight!r} - w),
+    mgjit.compile(lambda x: w * x * {weight!r} + x),
+    mgjit.compile(lambda x: w * x * {weight!r} * x),
+]
+def pids():
+    return [builder.process.pid for builder in background._idle]
+"""
+
+
+def printed_by(slow: Slow, body: str) -> list[str]:
+    """What a script prints that has four steps and an ordinary compiler."""
+    del slow.environment["MGJIT_CC"]
+    steps = STEPS.format(weight=slow.weight)
+    return slow.run(textwrap.dedent(steps) + textwrap.dedent(body)).split()
+
+
+def test_11_one_process_builds_one_thing_after_the_other(tmp_path: Path) -> None:
+    """It waits for the next job, and each job has the environment that the program has at that time."""
+    printed = printed_by(
+        Slow(tmp_path, 0.0),
+        """
+        for k, step in enumerate(steps):
+            os.environ["MGJIT_CACHE_DIR"] = f"{os.environ['MGJIT_CACHE_DIR']}{k}"
+            step(1.0); print(step.wait(), len(pids()), pids()[0] == (first := pids()[0] if k == 0 else first))
+            print(len([name for name in os.listdir(os.environ["MGJIT_CACHE_DIR"]) if name.endswith(".so")]) > 0)
+        """,
+    )
+    assert printed == ["True", "1", "True", "True"] * 4
+
+
+def test_12_a_process_that_ended_while_it_waited_is_replaced(tmp_path: Path) -> None:
+    """Whether that is known when the next job comes, or not."""
+    printed = printed_by(
+        Slow(tmp_path, 0.0),
+        """
+        steps[0](1.0); steps[0].wait(); first = pids()[0]
+        os.kill(first, signal.SIGKILL); time.sleep(0.2)
+        steps[1](1.0); print(steps[1].wait(), pids()[0] != first, steps[1].stats.plain_reasons)
+        os.kill(pids()[0], signal.SIGSTOP)
+        steps[2](1.0)
+        os.kill(background._jobs[0].builder.process.pid, signal.SIGKILL)
+        print(steps[2].wait(), steps[2](2.0) == w.data * 2.0 * w.data + 2.0, steps[2].stats.calls)
+        """,
+    )
+    assert printed == ["True", "True", "[]", "True", "True", "1"]
+
+
+def test_13_a_process_waits_while_the_step_is_traced(tmp_path: Path) -> None:
+    """It is started before the trace, and ends with the program even if there is nothing to build."""
+    slow = Slow(tmp_path, 0.0)
+    body = """
+        seen = []
+        step = mgjit.compile(lambda x: seen.append(pids()) or w * x + {number})
+        step(1.0)
+        print(seen[0][0])
+    """
+    pid = int(printed_by(slow, body.format(number=0.5))[0])
+    assert ended(pid)
+
+
+def test_14_a_process_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that has all its kernels has no other process."""
+    monkeypatch.setattr(worker, "_IDLE", 0.01)
+    assert not worker._has_request()
+
+
+def test_15_a_fork_leaves_the_process_to_the_parent(tmp_path: Path) -> None:
+    """The child of a fork has its own when it needs one."""
+    printed = printed_by(
+        Slow(tmp_path, 0.0),
+        """
+        steps[0](1.0); steps[0].wait(); first = pids()[0]
+        child = os.fork()
+        step = steps[2] if child else steps[1]
+        step(1.0); waited = step.wait()
+        if child: os.waitpid(child, 0)
+        print(waited, (pids()[0] == first) == bool(child), flush=True)
+        """,
+    )
+    assert printed == ["True", "True"] * 2

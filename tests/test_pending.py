@@ -190,7 +190,7 @@ def answered(monkeypatch: pytest.MonkeyPatch, answer: Answer) -> None:
     """All jobs have ended with this answer."""
 
     def look(job: Any) -> None:
-        job._close()
+        job._dismiss()
         job._end(answer)
 
     monkeypatch.setattr(background.Job, "_look", look)
