@@ -42,7 +42,9 @@ from .record.leaks import PlainCall
 from .record.trace import InputRegion, Trace
 from .runtime.buffers import Move, ParameterStorage, storage_of
 from .runtime.copies import Copies
+from .runtime.detached import Detached
 from .runtime.kernel import Code, Kernel
+from .runtime.live import Parameter
 from .stats import Stats
 from .trace.hints import power_hints
 from .trace.knowledge import Again, Knowledge
@@ -58,6 +60,10 @@ if TYPE_CHECKING:
 #: A step that was called this often, on average, for each structure of arguments (such as lengths of sequences) is
 #: reusing its kernels, so that the number of structures is no reason for a warning.
 _CALLS_OF_A_FAMILY = 4
+
+
+#: Plain calls detach parameters if they take longer than so many seconds for each: so that this is a small part of it.
+_SECONDS_TO_DETACH = 2e-6
 
 
 class Kernels:
@@ -96,6 +102,8 @@ class Kernels:
         self._separate: Kernels | None = None
         self.earnings = Earnings()
         self._pending: dict[Hashable, Pending] = {}
+        self._detached: tuple[list[Kernel], Detached] | None = None
+        self._token = object()  # stands for this step in memory that it may share with others
 
     def __len__(self) -> int:
         return len(self._kernels) + (0 if self._separate is None else len(self._separate))
@@ -206,6 +214,17 @@ class Kernels:
         self._kernels = {key: member for key, member in self._kernels.items() if member is not kernel}
         if self.last is kernel:
             self.last = None
+
+    def detached(self) -> Detached | None:
+        """The parameters that are to be ordinary objects during a plain call; None if that does not make it quicker."""
+        kernels = list(self._kernels.values())
+        if not kernels:
+            return None
+        if self._detached is None or self._detached[0] != kernels:
+            things = [p for k in kernels if not any(storage.is_shared for storage in k.parameters) for p in k.moved]
+            self._detached = kernels, Detached(things)
+        found = self._detached[1]
+        return found if found and self.earnings.plain_seconds() > _SECONDS_TO_DETACH * len(found) else None
 
     def distrust(self, kernel: Kernel, reason: str, parameters: Sequence[Any]) -> None:
         """Run the step as plain Python with arguments of this structure, always: its kernel has computed wrongly."""
@@ -403,6 +422,9 @@ class Kernels:
             code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, prepared.slots, copies,
             traced.draws, traced.writes, _changed(plan, traced), traced.integers, traced.objects,
         )  # fmt: skip
+        for storage in parameters:
+            storage.note_user(self._token)
+        kernel.moved = [p.owner if isinstance(p, Parameter) else p for _, p in trace.new_parameters]
         kernel.trial = self._options.trial(trace, prepared.plain_seconds())
         self.stats.note_kernel(code.facts, prepared.seconds, plan.outline(), prepared.reason)
         return kernel

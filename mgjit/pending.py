@@ -13,6 +13,7 @@ Python that it replaces:
    which takes its place between two calls (`Upgrade`).
 4. A kernel keeps the numbers of parameters in its own memory, which makes plain calls slower.  So a step gets its first
    kernel only when those that are there make a fair share of its calls; until then they wait (`Earnings.are_worth_it`).
+   Afterwards, plain calls that take long enough detach the parameters (`Kernels.detached`).
 5. A trace that holds for one call only is not built.
 """
 
@@ -95,6 +96,10 @@ class Earnings:
         self._accounts.setdefault(key, _Account()).plain += seconds
         self._plain_calls, self._plain_seconds = self._plain_calls + 1, self._plain_seconds + seconds
 
+    def plain_seconds(self) -> float:
+        """How long a plain call takes."""
+        return self._plain_seconds / max(1, self._plain_calls)
+
     def note_call(self, key: Hashable) -> None:
         """Note a call of a step that has no kernel."""
         self._accounts.setdefault(key, _Account()).calls += 1
@@ -117,7 +122,7 @@ class Earnings:
         account = self._accounts.get(key, _Account())
         if account.plain < self._trace_seconds * max(1, account.traces):
             raise Waiting(key)
-        saved = compiled * self._plain_seconds / max(1, self._plain_calls)
+        saved = compiled * self.plain_seconds()
         allowed = _SHARE_OF_TRACES * self._plain_seconds + saved
         if not account.traces and self._spent + self._trace_seconds > allowed:
             raise Waiting(key)

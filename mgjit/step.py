@@ -33,6 +33,7 @@ from .pending import Waiting
 from .record.leaks import PlainCall
 from .record.progress import is_tracing, tracing_threads
 from .runtime.buffers import Moved
+from .runtime.detached import Detached, attach_all
 from .runtime.fastcall import fast_call, is_short, is_worth_it
 from .runtime.kernel import Kernel
 from .runtime.loop import reporting, run_rows
@@ -40,7 +41,6 @@ from .runtime.turn import Turn
 from .stats import Stats
 from .trace.tracer import require_traced_precision
 from .tracebacks import with_short_tracebacks
-from .verification.detached import Detached
 from .verification.documented import as_returned
 from .verification.trial import compare, warn_of_mismatch
 
@@ -121,6 +121,7 @@ class CompiledStep(Generic[P, R]):
             return self._function(*args, **kwargs)
         if self._kernels.last is None and settings.disabled():
             return self._function(*args, **kwargs)
+        attach_all()
         member = None if kwargs else self._kernels.member(args)
         if member is not None and member is not self._chosen and member.fast_calls:
             # The fast path calls `_call` again if the arguments are not quite what it was made for.
@@ -306,9 +307,13 @@ class CompiledStep(Generic[P, R]):
     def _call_meanwhile(self, reason: Waiting, call: Callable[[], Any]) -> Any:
         """A call in plain Python, until there is a kernel."""
         self.stats.waiting_calls += 1
+        detached = self._kernels.detached()
         started = perf_counter()
         try:
-            return as_returned(call())
+            if detached is None:
+                return as_returned(call())
+            self._forget_call()
+            return as_returned(detached.meanwhile(call))
         finally:
             self._kernels.earnings.note_plain(reason.key, perf_counter() - started)
 

@@ -52,9 +52,12 @@ class ParameterStorage:
 
     Parameters have numbers in their natural order, which traces know them by, and places in the arrays, which may be
     others: the layout says which.
+
+    Attributes:
+        is_shared: whether kernels of several steps work here.
     """
 
-    __slots__ = ("_numbers", "data", "grad", "layout", "precision", "size")
+    __slots__ = ("_numbers", "_user", "data", "grad", "is_shared", "layout", "precision", "size")
 
     def __init__(self, n: int, precision: Precision = FLOAT64, layout: ParameterLayout | None = None) -> None:
         self.precision, self.size, self.layout = precision, n, layout
@@ -62,6 +65,13 @@ class ParameterStorage:
         self.data = aligned_zeros(places, precision)
         self.grad = aligned_zeros(places, precision)
         self._numbers: dict[int, int] = {}
+        self._user: Any = None
+        self.is_shared = False
+
+    def note_user(self, user: Any) -> None:
+        """Note that a step has a kernel that works here; `is_shared` says whether several have."""
+        self.is_shared |= self._user not in (None, user)
+        self._user = user
 
     def __len__(self) -> int:
         return self.size

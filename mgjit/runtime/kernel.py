@@ -154,6 +154,8 @@ class Kernel:
         self.guard, self.parameters = guard, parameters
         #: What the first run moves; None afterwards.
         self.move: Move | None = move
+        #: The objects whose numbers the first run moves.
+        self.moved: Sequence[Any] = ()
         #: Whether a call has more to do than fill the frame.
         self.needs_accepting = bool(checks or plan.buffers or values is not None or objects or copies)
         self._drawn = drawn

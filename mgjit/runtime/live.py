@@ -15,6 +15,9 @@ import copyreg
 import functools
 import operator
 import threading
+from collections import deque
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Callable
 
@@ -99,6 +102,24 @@ class Field:
         if is_plain and not hasattr(kind, self.name):
             return operator.attrgetter(self.name)
         return self.read
+
+    def read_all(self, things: Sequence[Any]) -> list[Any]:
+        """`read` for many objects of one class."""
+        if self.is_slot or not things:
+            return list(map(self.read, things))
+        return list(map(operator.getitem, map(self._entries(things[0]), things), repeat(self.name)))
+
+    def write_all(self, things: Sequence[Any], contents: Iterable[Any]) -> None:
+        """`write` for many objects of one class."""
+        if self.is_slot or not things:
+            deque(map(self.write, things, contents), maxlen=0)
+            return
+        entries = map(self._entries(things[0]), things)
+        deque(map(operator.setitem, entries, repeat(self.name), contents), maxlen=0)
+
+    def _entries(self, thing: Any) -> Callable[[Any], Any]:
+        cls: Any = type(thing)
+        return _dict_reader(cls) or vars
 
     def delete(self, thing: Any) -> None:
         """Let an object have no such attribute; AttributeError or KeyError where it has none."""

@@ -14,6 +14,7 @@ from array import array
 from typing import Any, Callable, TypeVar
 
 from ..interruption import new_lock, with_cleanup
+from .detached import attach_all
 
 T = TypeVar("T")
 
@@ -36,6 +37,7 @@ class Turn:
 
     def run(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """Return `work(*arguments, **named)`, run in a turn."""
+        attach_all()
         is_inside = self.lock._is_owned()
 
         def closed() -> T:

@@ -35,10 +35,10 @@ from ..errors import MismatchWarning, user_stacklevel
 from ..interruption import with_cleanup
 from ..record.progress import tracing_threads
 from ..runtime.buffers import Moved
+from ..runtime.detached import Detached
 from ..runtime.kernel import Kernel
 from ..stats import Stats
 from .comparison import differences, first_difference
-from .detached import Detached
 from .documented import Seen, as_returned
 from .snapshot import Snapshot
 

@@ -1,0 +1,190 @@
+"""Detach parameters from kernels: during a plain call they are ordinary objects again.
+
+An object whose numbers live in the memory of a kernel has another class, attributes that can only hold floats, and
+properties that make plain Python slower.  So before a plain call the numbers return to the objects, and after it the
+memory gets what the objects then hold; None becomes 0.0, as in every compiled call.
+
+1. Objects of one class whose numbers live in the same arrays are a group, which is handled by a few calls into C.
+2. A group is detached by writing the numbers into its objects, and then changing their class.  It is attached by
+   copying the numbers into memory, and then changing the class back.  Each may be repeated after an interruption.
+3. While objects are detached only to be quicker (`meanwhile`), other steps may be called: all general paths attach
+   them first (`attach_all`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import repeat
+from typing import Any, TypeVar
+
+from ..engine.value import Value
+from ..interruption import with_cleanup
+from .live import Field, Home, field_of, set_class
+
+T = TypeVar("T")
+
+_VALUE_FIELDS = (field_of(Value, "_data"), field_of(Value, "_grad"))
+
+
+def is_attached(thing: Any) -> bool:
+    """Whether numbers of an object live in the memory of a kernel."""
+    return (isinstance(thing, Value) and thing._is_bound) or hasattr(type(thing), "_mgjit_original")
+
+
+class _Group:
+    """Objects of one class, and the fields of theirs whose numbers live in memory."""
+
+    def __init__(self, kind: type, fields: tuple[Field, ...]) -> None:
+        self._kind, self._fields = kind, fields
+        self._is_value = issubclass(kind, Value)
+        self._original: type = kind.__bases__[0] if self._is_value else kind._mgjit_original  # type: ignore[attr-defined]
+        self.things: list[Any] = []
+        self._homes: list[list[Home]] = [[] for _ in fields]
+        self._has_numbers = self._is_detached = False
+
+    def add(self, thing: Any, homes: Iterable[Home]) -> None:
+        """Add an object."""
+        self.things.append(thing)
+        for column, home in zip(self._homes, homes):
+            column.append(home)
+
+    def is_attached(self) -> bool:
+        """Whether all is as it was when the objects were added."""
+        if any(map(_differ, map(type, self.things), repeat(self._kind))):
+            return False
+        if self._is_value:
+            return all(thing._storage is home.storage for thing, home in zip(self.things, self._homes[0]))
+        with contextlib.suppress(AttributeError, KeyError):
+            columns = zip(self._fields, self._homes)
+            return not any(any(map(_differ, field.read_all(self.things), homes)) for field, homes in columns)
+        return False
+
+    def detach(self) -> None:
+        """Make them ordinary objects."""
+        self._is_detached = True
+        for field, homes in zip(self._fields, self._homes):
+            field.write_all(self.things, [home.array[home.index] for home in homes])
+        self._has_numbers = True
+        deque(map(set_class, self.things, repeat(self._original)), maxlen=0)
+
+    def attach(self) -> None:
+        """Undo it, with the numbers that they hold now."""
+        if not self._is_detached:
+            return
+        if self._has_numbers:
+            for field, homes in zip(self._fields, self._homes):
+                self._copy_back(field, homes)
+        deque(map(set_class, self.things, repeat(self._kind)), maxlen=0)
+        if not self._is_value:
+            for field, homes in zip(self._fields, self._homes):
+                field.write_all(self.things, homes)
+        self._is_detached = self._has_numbers = False
+
+    def _copy_back(self, field: Field, homes: list[Home]) -> None:
+        try:
+            for home, number in zip(homes, field.read_all(self.things)):
+                home.array[home.index] = number
+        except (AttributeError, KeyError, TypeError):  # one is None, was deleted, is back already, or is no number
+            for home, thing in zip(homes, self.things):
+                _copy_one(field, home, thing)
+
+
+def _copy_one(field: Field, home: Home, thing: Any) -> None:
+    number: Any = 0.0
+    with contextlib.suppress(AttributeError, KeyError):
+        number = field.read(thing)
+    if type(number) is not Home:
+        with contextlib.suppress(TypeError):  # not a number: the step would not have been compiled
+            home.array[home.index] = 0.0 if number is None else number
+
+
+def _differ(one: Any, other: Any) -> bool:
+    return one is not other
+
+
+class Detached:
+    """The objects whose numbers live in the memory of kernels.
+
+    Args:
+        things: these objects, and others, which stay as they are.
+    """
+
+    def __init__(self, things: Iterable[Any]) -> None:
+        self._things = list(things)
+        self._groups: list[_Group] | None = None
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+    def during(self, work: Callable[[], T]) -> T:
+        """Return `work()`, run while they are ordinary objects."""
+
+        def run() -> T:
+            self._detach()
+            return work()
+
+        return with_cleanup(run, self._attach)
+
+    def meanwhile(self, work: Callable[[], T]) -> T:
+        """As `during`, but if a compiled step is called, they become attached again.
+
+        They stay attached while other threads run, which may call steps.
+        """
+        if threading.active_count() > 1:
+            return work()
+        _under_way.append(self)
+
+        def end() -> None:
+            self._attach()
+            if self in _under_way:
+                _under_way.remove(self)
+
+        return with_cleanup(lambda: self.during(work), end)
+
+    def _detach(self) -> None:
+        if self._groups is None or not all(group.is_attached() for group in self._groups):
+            self._groups = _groups(self._things)
+        for group in self._groups:
+            group.detach()
+
+    def _attach(self) -> None:
+        """May be repeated."""
+        for group in self._groups or ():
+            group.attach()
+
+
+#: Those that are detached only to be quicker.
+_under_way: list[Detached] = []
+
+
+def attach_all() -> None:
+    """Attach what is detached only to be quicker."""
+    for detached in _under_way:
+        detached._attach()
+
+
+def _groups(things: Iterable[Any]) -> list[_Group]:
+    found: dict[Any, _Group] = {}
+    names: dict[type, list[Field]] = {}
+    for thing in things:
+        if not is_attached(thing):
+            continue
+        kind = type(thing)
+        if isinstance(thing, Value):
+            storage = thing._storage
+            fields: tuple[Field, ...] = _VALUE_FIELDS
+            homes = [Home(memory, thing._index, storage) for memory in (storage.data, storage.grad)]
+        else:
+            if kind not in names:
+                names[kind] = [field_of(kind._mgjit_original, name) for name in kind._mgjit_fields]
+            held = [(field, content) for field in names[kind] if type(content := field.read(thing)) is Home]
+            fields, homes = tuple(field for field, _ in held), [home for _, home in held]
+        key = kind, *(field.name for field in fields)
+        group = found.get(key)
+        if group is None:
+            group = found[key] = _Group(kind, fields)
+        group.add(thing, homes)
+    return list(found.values())

@@ -1,0 +1,205 @@
+"""Parameters that are ordinary objects during a plain call."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit import Value
+from mgjit.interruption import with_cleanup
+from mgjit.runtime import detached as module
+from mgjit.runtime.detached import Detached, attach_all, is_attached
+
+#: So many that they are moved and not copied.
+COUNT = 32
+
+
+class Slotted:
+    __slots__ = ("data", "grad")
+
+    def __init__(self, data: float) -> None:
+        self.data, self.grad = data, 0.0
+
+
+class Derived(Value):
+    """Of the user."""
+
+
+def things(kind: type) -> tuple[Any, list[Any]]:
+    """A step, and the parameters that it has moved."""
+    if issubclass(kind, Value):
+        found = [kind(0.5 + k) for k in range(COUNT)]
+
+        def step(x: float) -> Any:
+            loss = sum((p * x for p in found), Value(0.0))
+            for p in found:
+                p.grad = 0.0
+            loss.backward()
+            for p in found:
+                p.data -= 0.1 * p.grad
+            return loss
+    else:
+        found = [kind(0.5 + k) for k in range(COUNT)]
+
+        def step(x: float) -> Any:
+            loss = 0.0
+            for p in found:
+                loss += p.data * x
+                p.grad = x
+            for p in found:
+                p.data -= 0.1 * p.grad
+            return loss
+
+    compiled = mgjit.compile(step)
+    compiled(2.0)
+    compiled(2.0)
+    return compiled, found
+
+
+class Attributes:
+    def __init__(self, data: float) -> None:
+        self.data, self.grad = data, 0.0
+
+
+KINDS = [Value, Derived, Slotted, Attributes]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_01_ordinary_objects_for_a_while(kind: type) -> None:
+    """With the numbers of the memory, which afterwards has theirs."""
+    step, found = things(kind)
+    numbers = [(p.data, p.grad) for p in found]
+    detached = Detached(found)
+
+    def plain() -> None:
+        assert [type(p) for p in found] == [kind] * COUNT
+        assert not any(map(is_attached, found))
+        assert [(p.data, p.grad) for p in found] == numbers
+        found[0].data, found[1].grad = 7.5, -2.5
+
+    for _ in range(2):
+        detached.during(plain)
+        assert all(map(is_attached, found))
+        assert [p.data for p in found] == [7.5, *(number for number, _ in numbers[1:])]
+        assert found[1].grad == -2.5
+        found[0].data, found[1].grad = numbers[0][0], numbers[1][1]
+    expected = sum(p.data for p in found) * 3.0
+    assert float(step(3.0).data if isinstance(step(0.0), Value) else step(3.0)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_02_attributes_that_hold_no_numbers(kind: type) -> None:
+    """None and a missing attribute become 0.0; another one is dropped."""
+    if issubclass(kind, Value):
+        pytest.skip("a Value takes numbers only")
+    _, found = things(kind)
+
+    def plain() -> None:
+        found[0].grad, found[2].grad = None, "no number"
+        del found[1].grad
+
+    before = found[2].grad
+    Detached(found).during(plain)
+    assert [p.grad for p in found[:4]] == [0.0, 0.0, before, before]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_03_after_an_exception(kind: type) -> None:
+    """They are attached, with what they held then."""
+    _, found = things(kind)
+
+    def plain() -> None:
+        found[3].data = 0.25
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Detached(found).during(plain)
+    assert all(map(is_attached, found))
+    assert found[3].data == 0.25
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_04_what_has_changed_in_between(kind: type) -> None:
+    """What was attached elsewhere, or is not attached, is looked at again."""
+    _, found = things(kind)
+    detached = Detached(found)
+    detached.during(lambda: None)
+    others = things(kind)[1]
+    found[0] = others[0]
+    detached._things[0] = others[0]
+    detached._groups[0].things[0] = others[0]  # type: ignore[index]
+    others[0].data = 3.5
+    detached.during(lambda: setattr(others[0], "data", others[0].data + 1.0))
+    assert others[0].data == 4.5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_05_calls_of_steps_attach_them(kind: type) -> None:
+    """In the middle of a plain call; the rest of it goes on with attached objects."""
+    step, found = things(kind)
+    numbers = [p.data for p in found]
+
+    def plain() -> None:
+        found[0].data = 1.5
+        step(1.0)
+        assert all(map(is_attached, found))
+        assert found[0].data == 1.5 - 0.1
+        found[1].data = 9.0
+
+    step._forget_call()
+    Detached(found).meanwhile(plain)
+    assert found[1].data == 9.0
+    assert [p.data for p in found[2:]] == [number - 0.1 for number in numbers[2:]]
+
+
+def test_06_other_threads() -> None:
+    """While there are some, nothing is detached: they may run kernels."""
+    _, found = things(Slotted)
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+    thread.start()
+    try:
+        assert Detached(found).meanwhile(lambda: all(map(is_attached, found)))
+    finally:
+        end.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("moment", range(6))
+def test_07_an_interruption_at_any_moment(kind: type, moment: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves all numbers, and all objects attached."""
+    _, found = things(kind)
+    numbers = [(p.data, p.grad) for p in found]
+    real, left = module.deque, [moment]
+
+    def counting(*arguments: Any, **named: Any) -> Any:
+        made = real(*arguments, **named)
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return made
+
+    monkeypatch.setattr(module, "deque", counting)
+    with contextlib.suppress(KeyboardInterrupt):
+        with_cleanup(lambda: Detached(found).during(lambda: None), attach_all)
+    assert all(map(is_attached, found))
+    assert [(p.data, p.grad) for p in found] == numbers
+
+
+def test_08_a_step_whose_plain_calls_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Detaches the parameters of its own kernels, and not those that another step uses too."""
+    monkeypatch.setattr("mgjit.kernels._SECONDS_TO_DETACH", 0.0)
+    step, found = things(Value)
+    kernels = step._kernels
+    kernels.earnings.note_plain("key", 1.0)
+    assert len(kernels.detached()) == COUNT
+    other = mgjit.compile(lambda x: found[0] * x)
+    other(1.0)
+    other(1.0)
+    kernels._detached = None
+    assert kernels.detached() is None
