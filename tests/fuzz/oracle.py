@@ -212,6 +212,7 @@ def swapped(text: str) -> list[Snapshot]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MGJIT_BACKGROUND", "1")
+        patch.setattr("mgjit.kernels._SECONDS_TO_DETACH", 0.0)
         return run_program(text, with_swaps)
 
 
