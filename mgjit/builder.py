@@ -8,6 +8,8 @@
 3. At an ordinary exit of the program it is told to finish what it works on: a script that is shorter than its build
    leaves a warm cache.  If the lifeline is closed without a word, the program was killed or interrupted, or does not
    want the answer any more: the process ends, with the compiler that it runs.
+4. A program may close file descriptors that it does not know, and then get the same numbers for files of its own: so
+   before one is used, a look at it tells whether it is still ours.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import select
 import subprocess
 import sys
 import tempfile
-from typing import IO, Any
+from typing import Any
 
 from . import settings
 from .interruption import recover_after_fork
@@ -48,62 +50,83 @@ class Builder:
     """
 
     def __init__(self) -> None:
-        self._lifeline = self._done = -1
         self.is_fresh = True
-        self._files = _file_in_memory(), _file_in_memory()
-        lifeline, self._lifeline = os.pipe()
+        self._ours: dict[int, tuple[int, int]] = {}
+        theirs: list[int] = []
         try:
-            self._done, done = os.pipe()
-            try:
-                self.process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-c", _START, json.dumps(_path()), str(lifeline), str(done)],
-                    stdin=self._files[0],
-                    stdout=self._files[1],
-                    stderr=subprocess.DEVNULL,
-                    pass_fds=(lifeline, done),
-                    start_new_session=True,  # Ctrl-C in a terminal is for the program
-                )
-            finally:
-                os.close(done)
+            self._request, self._answer = self._kept(_file_in_memory()), self._kept(_file_in_memory())
+            reading, writing = os.pipe()
+            self._lifeline = self._kept(writing)
+            theirs.append(reading)
+            reading, writing = os.pipe()
+            self._done = self._kept(reading)
+            theirs.append(writing)
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _START, json.dumps(_path()), *map(str, theirs)],
+                stdin=self._request,
+                stdout=self._answer,
+                stderr=subprocess.DEVNULL,
+                pass_fds=theirs,
+                start_new_session=True,  # Ctrl-C in a terminal is for the program
+            )
         except BaseException:
             self._close()
             raise
         finally:
-            os.close(lifeline)
+            for descriptor in theirs:
+                os.close(descriptor)
         recover_after_fork(self)
+
+    def _kept(self, descriptor: int) -> int:
+        state = os.fstat(descriptor)
+        self._ours[descriptor] = state.st_dev, state.st_ino
+        return descriptor
+
+    def _is_ours(self, descriptor: int) -> bool:
+        try:
+            state = os.fstat(descriptor)
+        except OSError:
+            return False
+        return self._ours.get(descriptor) == (state.st_dev, state.st_ino)
+
+    def _is_intact(self) -> bool:
+        return bool(self._ours) and all(map(self._is_ours, self._ours))
 
     def begin(self, request: bytes) -> None:
         """Hand a request over."""
         self.is_fresh = False
-        file = self._files[0]
-        file.seek(0)
-        file.truncate()
-        file.write(request)
-        file.flush()
+        if not self._is_intact():
+            return  # which `wait` will find out
+        os.lseek(self._request, 0, os.SEEK_SET)
+        os.ftruncate(self._request, 0)
+        with open(self._request, "wb", closefd=False) as file:
+            file.write(request)
         with contextlib.suppress(OSError):  # it has ended, which `wait` will find out
             os.write(self._lifeline, GO)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it has answered or ended, or so many seconds; returns whether it has."""
+        if not self._is_ours(self._done):
+            return True
         poll = select.poll()
         poll.register(self._done, select.POLLIN)
         return bool(poll.poll(None if seconds is None else 1000.0 * seconds))
 
     def answer(self) -> Any:
         """The answer to the last request; None if the process has ended without one.  After `wait`."""
-        if os.read(self._done, 1) != DONE:
+        if not self._is_intact() or os.read(self._done, 1) != DONE:
             return None
-        file = self._files[1].fileno()
-        return pickle.loads(os.pread(file, os.fstat(file).st_size, 0))  # noqa: S301 - of our own process
+        return pickle.loads(os.pread(self._answer, os.fstat(self._answer).st_size, 0))  # noqa: S301 - of our own process
 
     def is_there(self) -> bool:
         """Whether the process waits for a request."""
-        return self._done >= 0 and not self.wait(0.0)
+        return bool(self._ours) and not self.wait(0.0)
 
     def finish(self) -> None:
         """Tell the process to finish its work when this one has ended."""
-        with contextlib.suppress(OSError):
-            os.write(self._lifeline, FINISH)
+        if self._is_ours(self._lifeline):
+            with contextlib.suppress(OSError):
+                os.write(self._lifeline, FINISH)
         self.disown()
 
     def disown(self) -> None:
@@ -121,12 +144,10 @@ class Builder:
         self._close()
 
     def _close(self) -> None:
-        lines, self._lifeline, self._done = (self._lifeline, self._done), -1, -1
-        for line in lines:
-            if line >= 0:
-                os.close(line)
-        for file in self._files:
-            file.close()
+        for descriptor in list(self._ours):
+            if self._is_ours(descriptor):
+                os.close(descriptor)
+            self._ours.pop(descriptor, None)
 
 
 def _path() -> list[str]:
@@ -135,8 +156,9 @@ def _path() -> list[str]:
     return [root, *(os.path.abspath(place) for place in sys.path)]
 
 
-def _file_in_memory() -> IO[bytes]:
+def _file_in_memory() -> int:
     """A file without a name."""
     if hasattr(os, "memfd_create"):
-        return open(os.memfd_create("mgjit", os.MFD_CLOEXEC), "w+b")
-    return tempfile.TemporaryFile(dir=next(iter(settings.scratch_directories()), None))
+        return os.memfd_create("mgjit", os.MFD_CLOEXEC)
+    with tempfile.TemporaryFile(dir=next(iter(settings.scratch_directories()), None)) as file:
+        return os.dup(file.fileno())

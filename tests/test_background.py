@@ -313,3 +313,25 @@ def test_15_a_fork_leaves_the_process_to_the_parent(tmp_path: Path) -> None:
         """,
     )
     assert printed == ["True", "True"] * 2
+
+
+@pytest.mark.parametrize("when", ["while it waits", "while it builds"])
+def test_16_descriptors_that_the_program_has_closed(tmp_path: Path, when: str) -> None:
+    """As a daemon does; its own files, which then get the same numbers, are neither written nor closed."""
+    first = "steps[0](1.0)" + ("; steps[0].wait()" if when == "while it waits" else "")
+    printed = printed_by(
+        Slow(tmp_path, 0.0),
+        f"""
+        {first}
+        os.closerange(3, 64)
+        files = [open({str(tmp_path / "mine")!r} + str(k), "w+") for k in range(30)]
+        for file in files:
+            print(file.fileno(), file=file, flush=True)
+        steps[1](1.0); print(steps[0].wait(), steps[1].wait(), steps[1](2.0) == w.data * 2.0 * w.data - w.data)
+        background._finish_all()
+        for file in files:
+            file.seek(0)
+        print(all(file.read() == f"{{file.fileno()}}\\n" for file in files), steps[1].stats.calls)
+        """,
+    )
+    assert printed == ["True", "True", "True", "True", "1"]
