@@ -14,7 +14,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import product
 from typing import NamedTuple
 
 from ..ir.parameters import ParameterLayout
@@ -44,7 +43,6 @@ from ..record.opcodes import (
     BACKWARD,
     CONSTANT,
     GRADIENT,
-    KIND_SHIFT,
     LINK,
     LINK_DIVIDED,
     NUMBER,
@@ -60,33 +58,23 @@ from ..record.opcodes import (
     leaf_kind,
 )
 from ..record.trace import Trace
+from .columns import Dimension, affine_column, positions_of, rows_of, without_affine_dimensions
 from .known_loops import KnownSteps
 from .memory import Memory
 from .reach import Reach
 from .roll import Fold, Item
-
-#: How many progressions are kept, to compare rows of operands with.
-_PROGRESSIONS = 256
 
 
 class LiftError(Exception):
     """The forest cannot be expressed as a Program; the caller lifts the unrolled trace instead, which always works."""
 
 
-class _Dimension(NamedTuple):
-    """A loop around a statement: iterations `low .. high-1`, `period` records apart."""
-
-    loop: Loop
-    low: int
-    high: int
-    period: int
-
-
 class _Record(NamedTuple):
-    """A statement, and the trace positions of its iterations."""
+    """A statement, its number from 1 on, and the trace positions of its iterations."""
 
+    number: int
     base: int
-    dimensions: tuple[_Dimension, ...]
+    dimensions: tuple[Dimension, ...]
     statement: Statement
     strides: tuple[int, ...]
     result: Array
@@ -117,8 +105,9 @@ class _Lifter:
         self.program = Program([], constants=array(precision.format, trace.constants), precision=precision)
         self.constant_array = Array("constants", "constant", len(trace.constants))
         self._tables: dict[bytes, int] = {}
+        self._owners = self._indices = array("i")  # of some records: the number of the statement, and the iteration
         self._known_steps = KnownSteps(trace.blocks, trace.b)
-        self._dimensions_of: dict[Backward, tuple[_Dimension, ...]] = {}
+        self._dimensions_of: dict[Backward, tuple[Dimension, ...]] = {}
 
     def run(self, forest: Sequence[Item]) -> Program:
         self.program.forward, self.top = self._build(forest, ())
@@ -130,18 +119,18 @@ class _Lifter:
 
     # ---- 1: the tree ------------------------------------------------------------------------------
 
-    def _build(self, items: Sequence[Item], around: tuple[_Dimension, ...]) -> tuple[list[Node], _Level]:
+    def _build(self, items: Sequence[Item], around: tuple[Dimension, ...]) -> tuple[list[Node], _Level]:
         nodes: list[Node] = []
         level = _Level([], [])
         for item in items:
             if isinstance(item, Fold):
                 loop = Loop(item.count, [])
-                loop.body, inner = self._build(item.body, (*around, _Dimension(loop, 0, item.count, item.period)))
+                loop.body, inner = self._build(item.body, (*around, Dimension(loop, 0, item.count, item.period)))
                 nodes.append(loop)
                 level.starts.append(item.start)
                 level.entries.append((item, inner))
             elif self.trace.op[item] == BACKWARD:
-                numbers = [bisect_left(self.reach.backwards, position) for position in _positions(item, around)]
+                numbers = [bisect_left(self.reach.backwards, position) for position in positions_of(item, around)]
                 node = Backward(Constant(0.0), numbers[0], frozenset(numbers))
                 self.backwards.append((item, node))
                 self._dimensions_of[node] = around
@@ -153,7 +142,7 @@ class _Lifter:
                 level.entries.append(record)
         return nodes, level
 
-    def _record(self, position: int, around: tuple[_Dimension, ...]) -> _Record:
+    def _record(self, position: int, around: tuple[Dimension, ...]) -> _Record:
         shape = tuple(d.high for d in around)
         size, strides = 1, []
         for count in reversed(shape):
@@ -164,7 +153,7 @@ class _Lifter:
         result = Array(f"t{len(self.records)}", "scratch", size, shape=shape)
         statement = Statement("copy" if name in ("store", "take") else name, ())
         statement.passes = self.reach.reached_by(position)
-        record = _Record(position, around, statement, tuple(reversed(strides)), result)
+        record = _Record(len(self.records) + 1, position, around, statement, tuple(reversed(strides)), result)
         if name != "store":
             terms = tuple((d.loop, stride) for d, stride in zip(around, record.strides))
             statement.target = Reference(result, Index(0, terms))
@@ -207,12 +196,12 @@ class _Lifter:
         else:
             statement.operands = tuple(self._operand(column, position, dimensions) for column in (trace.a, trace.b))
 
-    def _table_stride(self, base: int, dimensions: tuple[_Dimension, ...], layout: TableLayout) -> int:
+    def _table_stride(self, base: int, dimensions: tuple[Dimension, ...], layout: TableLayout) -> int:
         """The distance in memory of the elements of a look-up table, for a record of which all tables are alike."""
         kind = leaf_kind(self.trace.a[base])
         if kind not in (PARAMETER, GRADIENT) or layout.count == 1:
             return layout.stride
-        firsts = {self.trace.a[position] for position in _positions(base, dimensions)}
+        firsts = {self.trace.a[position] for position in positions_of(base, dimensions)}
         strides = {self._element(first - layout.stride)[1] - self._element(first)[1] for first in firsts}
         if len(strides) != 1:
             raise LiftError("a loop looks up parameters in tables that are laid out differently")
@@ -221,7 +210,7 @@ class _Lifter:
     # ---- 3: columns -> operands ----------------------------------------------------------------------
 
     def _operand(
-        self, column: array[int], base: int, dimensions: tuple[_Dimension, ...], as_place: bool = False
+        self, column: array[int], base: int, dimensions: tuple[Dimension, ...], as_place: bool = False
     ) -> Operand:
         first = column[base + sum(d.low * d.period for d in dimensions)]
         if leaf_kind(first) == ADJOINT:
@@ -240,10 +229,10 @@ class _Lifter:
         return self._table_operand(column, base, dimensions)
 
     def _affine_operand(
-        self, column: array[int], base: int, dimensions: tuple[_Dimension, ...], as_place: bool
+        self, column: array[int], base: int, dimensions: tuple[Dimension, ...], as_place: bool
     ) -> Operand | None:
         origin = base + sum(d.low * d.period for d in dimensions)
-        affine = _affine_column(column, origin, dimensions, self._known_steps.of(column, origin, dimensions))
+        affine = affine_column(column, origin, dimensions, self._known_steps.of(column, origin, dimensions))
         if affine is None:
             return None
         first, steps = affine
@@ -273,7 +262,7 @@ class _Lifter:
             return self.constant_array, 0
         return self.memory.place(kind, low, high)
 
-    def _temporary(self, first: int, steps: list[int], dimensions: tuple[_Dimension, ...]) -> Operand | None:
+    def _temporary(self, first: int, steps: list[int], dimensions: tuple[Dimension, ...]) -> Operand | None:
         record, origin = self._locate(first)
         coefficients = []
         lows, highs = list(origin), list(origin)
@@ -299,13 +288,13 @@ class _Lifter:
         base = sum(o * s for o, s in zip(origin, strides)) - sum(c * d.low for c, d in zip(dense, dimensions))
         return Load(Reference(record.result, Index(base, _terms((d.loop, c) for d, c in zip(dimensions, dense)))))
 
-    def _adjoint_operand(self, column: array[int], base: int, dimensions: tuple[_Dimension, ...]) -> Operand:
+    def _adjoint_operand(self, column: array[int], base: int, dimensions: tuple[Dimension, ...]) -> Operand:
         """The gradient of an interior node: an operand over its record, redirected to the adjoint array."""
         reads = self.trace.adjoint_reads
         size = len(column)
         records = array("i", bytes(4 * size))
         numbers = set()
-        for position in _positions(base, dimensions):
+        for position in positions_of(base, dimensions):
             if leaf_kind(column[position]) != ADJOINT:
                 raise LiftError("a loop reads gradients of interior nodes and other things in one place")
             record, read_at = reads[leaf_index(column[position])]
@@ -316,22 +305,54 @@ class _Lifter:
         operand = self._operand(records, base, dimensions)
         return _moved_to_adjoint(operand, self.memory, numbers.pop())
 
-    def _table_operand(self, column: array[int], base: int, dimensions: tuple[_Dimension, ...]) -> Operand:
-        places = [self._element(column[position]) for position in _positions(base, dimensions)]
-        arrays = list(dict.fromkeys(array_ for array_, _ in places))
+    def _table_operand(self, column: array[int], base: int, dimensions: tuple[Dimension, ...]) -> Operand:
+        arrays, numbers, indices = self._elements(list(map(column.__getitem__, positions_of(base, dimensions))))
         counts = [d.high - d.low for d in dimensions]
         if len(arrays) == 1:
-            indices, steps = _without_affine_dimensions([index for _, index in places], counts)
+            indices, steps = without_affine_dimensions(indices, counts)
             kept = [d for d, step in zip(dimensions, steps) if step is None]
             shift = sum(step * d.low for d, step in zip(dimensions, steps) if step is not None)
             terms = _terms((d.loop, step) for d, step in zip(dimensions, steps) if step is not None)
             entry = self._table(indices, kept) if kept else None
             start = indices[0] if entry is None else 0
             return Load(Reference(arrays[0], Index(start - shift, terms, entry)))
-        numbers = {array_: number for number, array_ in enumerate(arrays)}
-        selector = self._table([numbers[array_] for array_, _ in places], list(dimensions))
-        position = self._table([index for _, index in places], list(dimensions))
-        return Mixed(tuple(arrays), selector, position)
+        selector = self._table(numbers, list(dimensions))
+        return Mixed(tuple(arrays), selector, self._table(indices, list(dimensions)))
+
+    def _elements(self, operands: list[int]) -> tuple[list[Array], list[int], list[int]]:
+        """The arrays that operands lie in; and for each operand the number of its array, and the index in that."""
+        if min(operands) >= 0:
+            return self._results(operands)
+        found = {operand: self._element(operand) for operand in dict.fromkeys(operands)}
+        numbers: dict[Array, int] = {}
+        for array_, _ in found.values():
+            numbers.setdefault(array_, len(numbers))
+        places = list(map(found.__getitem__, operands))
+        return list(numbers), [numbers[array_] for array_, _ in places], [index for _, index in places]
+
+    def _results(self, positions: list[int]) -> tuple[list[Array], list[int], list[int]]:
+        """The same of records: those of a statement are looked up at once."""
+        if not self._owners:
+            self._owners, self._indices = (array("i", bytes(4 * len(self.trace))) for _ in range(2))
+        owners, numbers = self._owners, dict[int, int]()
+        for position in positions:
+            owner = owners[position] or self._own(position)
+            if owner not in numbers:
+                numbers[owner] = len(numbers)
+        arrays = [self.records[owner - 1].result for owner in numbers]
+        if len(arrays) == 1:
+            chosen = [0] * len(positions)
+        else:
+            chosen = [numbers[owners[position]] for position in positions]
+        return arrays, chosen, list(map(self._indices.__getitem__, positions))
+
+    def _own(self, position: int) -> int:
+        """Note all iterations of the statement of a trace position; returns its number, from 1 on."""
+        record, _ = self._locate(position)
+        for row, index in rows_of(record.base, record.dimensions, record.strides):
+            self._owners[row] = array("i", [record.number]) * len(index)
+            self._indices[row] = array("i", index)
+        return record.number
 
     def _element(self, operand: int) -> tuple[Array, int]:
         kind = leaf_kind(operand)
@@ -345,7 +366,7 @@ class _Lifter:
         layout = self.memory.layout_of(array_)
         return array_, index - start if layout is None else layout.position(index - start)
 
-    def _table(self, entries: list[int], dimensions: list[_Dimension]) -> TableEntry:
+    def _table(self, entries: list[int], dimensions: list[Dimension]) -> TableEntry:
         contents = array("i", entries)
         key = contents.tobytes()
         offset = self._tables.get(key)
@@ -360,49 +381,11 @@ class _Lifter:
         return TableEntry(offset, tuple(reversed(terms)))
 
 
-# ---- columns -----------------------------------------------------------------------------------------
-
-
-def _affine_column(
-    column: array[int], origin: int, dimensions: tuple[_Dimension, ...], known: frozenset[int]
-) -> tuple[int, list[int]] | None:
-    """First entry and steps, if the column is affine over its whole iteration space.
-
-    Args:
-        known: the dimensions along which it is known to change by the same step everywhere.
-    """
-    first = column[origin]
-    steps = [column[origin + d.period] - first if d.high - d.low > 1 else 0 for d in dimensions]
-    counts = [d.high - d.low for d in dimensions]
-    unknown = [k for k in range(len(counts)) if k not in known]
-    if not unknown:
-        return first, steps
-    longest = max(unknown, key=counts.__getitem__)
-    count, period, step = counts[longest], dimensions[longest].period, steps[longest]
-    others = [k for k in unknown if k != longest]
-    if abs(step) * count >= 1 << KIND_SHIFT:
-        return None  # the kind of operand changes on the way
-    progressions: dict[int, array[int]] = {}
-    for iteration in product(*(range(counts[k]) for k in others)):
-        start = origin + sum(i * dimensions[k].period for i, k in zip(iteration, others))
-        expected = first + sum(i * steps[k] for i, k in zip(iteration, others))
-        if column[start] != expected:
-            return None
-        entries = column[start : start + count * period : period][:count]
-        if step:
-            if expected not in progressions:
-                if len(progressions) == _PROGRESSIONS:
-                    progressions.clear()
-                progressions[expected] = array("i", range(expected, expected + step * count, step))
-            if entries != progressions[expected]:
-                return None
-        elif entries.count(expected) != count:
-            return None
-    return first, steps
+# ---- memory ------------------------------------------------------------------------------------------
 
 
 def _in_block(
-    array_: Array, layout: ParameterLayout, first: int, steps: list[int], dimensions: tuple[_Dimension, ...]
+    array_: Array, layout: ParameterLayout, first: int, steps: list[int], dimensions: tuple[Dimension, ...]
 ) -> Operand | None:
     """An operand over parameters that a layout has moved, if all iterations are in one block."""
     block, row, column = layout.find(first)
@@ -422,38 +405,6 @@ def _in_block(
         return None
     base = block.position(row, column) - sum(c * d.low for c, d in zip(coefficients, dimensions))
     return Load(Reference(array_, Index(base, _terms((d.loop, c) for d, c in zip(dimensions, coefficients)))))
-
-
-def _positions(base: int, dimensions: tuple[_Dimension, ...]) -> list[int]:
-    """Trace positions of the iteration space, in row-major order."""
-    positions = [base]
-    for d in dimensions:
-        positions = [p + i * d.period for p in positions for i in range(d.low, d.high)]
-    return positions
-
-
-def _without_affine_dimensions(entries: list[int], counts: list[int]) -> tuple[list[int], list[int | None]]:
-    """Drop the dimensions along which a table is affine; returns their steps (None for those that stay)."""
-    steps: list[int | None] = []
-    for k in range(len(counts)):
-        inner = 1
-        for count in counts[k + 1 :]:
-            inner *= count
-        outer_step = inner * counts[k]
-        step = entries[inner] - entries[0] if counts[k] > 1 else 0
-        kept = [entries[o : o + inner] for o in range(0, len(entries), outer_step)]
-        affine = all(
-            entries[o + i * inner : o + (i + 1) * inner] == [e + i * step for e in row]
-            for o, row in zip(range(0, len(entries), outer_step), kept)
-            for i in range(1, counts[k])
-        )
-        if affine:
-            entries = [e for row in kept for e in row]
-            steps.append(step)
-            counts = [*counts[:k], 1, *counts[k + 1 :]]
-        else:
-            steps.append(None)
-    return entries, steps
 
 
 def _terms(pairs: Iterable[Term]) -> tuple[Term, ...]:

@@ -4,7 +4,7 @@ A backward pass visits exactly the records that its root depends on through Valu
 reach must not add anything, not even a zero.  So records can only be one statement of a loop if the same passes reach
 them; this analysis provides the marks that `roll` compares.
 
-1. For each BACKWARD record, scan down from its root, following operands, until below everything reached.
+1. For each BACKWARD record, scan down from its root, following operands, some records at a time.
    A neuron of a block (record/blocks.py) is visited as a whole.
 2. A record's mark says which passes reach it, numbered *relative to the next BACKWARD record*, so that the iterations
    of a loop that contains a backward pass have equal marks.
@@ -16,10 +16,14 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import compress
 from typing import NamedTuple
 
 from ..record.opcodes import BACKWARD, NUMBER, POWER, TAKE
 from ..record.trace import Trace
+
+#: How many records are looked at before the next one that is visited is searched for.
+_SOME = 4096
 
 
 class Reach(NamedTuple):
@@ -60,17 +64,20 @@ def reach(trace: Trace) -> Reach:
         return numbers[meaning]
 
     for number, position in enumerate(backwards):
-        records, neurons = _reached(trace, trace.a[position])
-        known: dict[tuple[int, int], int] = {}
-        for record in records:
-            key = marks[record], bisect_left(backwards, record)
-            mark = known.get(key)
-            if mark is None:
-                mark = known[key] = with_pass(key[0], number - key[1])
-            marks[record] = mark
-        for first, end in neurons:
-            mark = with_pass(marks[first], number - bisect_left(backwards, first))
-            marks[first:end] = array("i", [mark]) * (end - first)
+        visited = _visited(trace, trace.a[position])
+        lowest = visited.find(1)
+        if lowest < 0:
+            continue
+        first, last = bisect_left(backwards, lowest), bisect_left(backwards, len(visited))
+        edges = [lowest, *backwards[first:last], len(visited)]
+        for following, (low, high) in enumerate(zip(edges, edges[1:]), first):
+            before, part = marks[low:high], visited[low:high]
+            new = {mark: with_pass(mark, number - following) for mark in set(compress(before, part))}
+            if len(new) == 1 and 0 not in part:
+                marks[low:high] = array("i", new.values()) * (high - low)
+            else:
+                for at in compress(range(high - low), part):
+                    marks[low + at] = new[before[at]]
     return Reach(backwards, marks, meanings)
 
 
@@ -84,42 +91,45 @@ def _backwards(op: array[int], low: int, high: int) -> Iterator[int]:
         at = codes.find(BACKWARD, at + 1)
 
 
-def _reached(trace: Trace, root: int) -> tuple[list[int], list[tuple[int, int]]]:
-    """The records that a pass from `root` visits, and the neurons of blocks: first record and end of each.
+def _visited(trace: Trace, root: int) -> bytearray:
+    """Which records a pass from `root` visits: a byte of each up to it.
 
     All records of a neuron are visited, or none, because nothing else reads what they compute on the way.
     """
-    op, a, b = trace.op, trace.a, trace.b
     visited = bytearray(root + 1)
     visited[root] = 1
-    records: list[int] = []
-    neurons: list[tuple[int, int]] = []
     blocks = [block for block in trace.blocks if block.start <= root]
-    position = lowest = root
-    while position >= lowest:
-        if blocks and position < blocks[-1].end:
-            block = blocks.pop()
+    high = root + 1
+    while high:
+        while blocks and blocks[-1].start >= high:
+            blocks.pop()
+        if blocks and high <= blocks[-1].end:
+            block = blocks[-1]
             ends = range(block.start + block.period, min(block.end, root + 1) + 1, block.period)
-            found = [(end - block.period, end) for end in ends if visited[end - 1]]
-            neurons += found
-            for operand in block.operands(b) if found else ():
+            found = [end for end in ends if visited[end - 1]]
+            for end in found:
+                visited[end - block.period : end] = bytes((1,)) * block.period
+            for operand in block.operands(trace.b) if found else ():
                 if operand >= 0:
                     visited[operand] = 1
-                    lowest = min(lowest, operand)
-            position = block.start
-        elif visited[position]:
-            code = op[position]
-            if code < NUMBER:
-                records.append(position)
-                operand = a[position]
-                if operand >= 0:
-                    visited[operand] = 1
-                    if operand < lowest:
-                        lowest = operand
-                operand = b[position]
-                if operand >= 0 and code != POWER and code < TAKE:
-                    visited[operand] = 1
-                    if operand < lowest:
-                        lowest = operand
-        position -= 1
-    return records, neurons
+            low = block.start
+        else:
+            low = max(high - _SOME, blocks[-1].end if blocks else 0)
+            _visit(trace, visited, low, high)
+        high = visited.rfind(1, 0, low) + 1
+    return visited
+
+
+def _visit(trace: Trace, visited: bytearray, low: int, high: int) -> None:
+    """Visit what the visited records among `low .. high-1` need, last ones first."""
+    op, a, b = (reversed(column[low:high]) for column in (trace.op, trace.a, trace.b))
+    seen = reversed(memoryview(visited)[low:high])  # sees what is visited on the way
+    for is_visited, code, left, right, position in zip(seen, op, a, b, range(high - 1, low - 1, -1)):
+        if is_visited:
+            if code >= NUMBER:
+                visited[position] = 0
+                continue
+            if left >= 0:
+                visited[left] = 1
+            if right >= 0 and code != POWER and code < TAKE:
+                visited[right] = 1

@@ -10,23 +10,20 @@ body of records and further Folds; `passes/lift.py` turns it into statements.
    a period whose shapes repeat extends to a run.
 3. Of the rotations of a run (the places where its iterations may start), take the one with the fewest
    operands that reach into the previous iteration.
-4. Wiring decides how many iterations of the run are a loop.  For every operand, in every iteration from the
-   second on: an operand inside the run is at the same relative place as in the iteration before, or (second
-   iteration only) in the first iteration where the first iteration read something outside; an operand
-   outside of the run was outside in the iteration before.  What lies outside may be arbitrary.
+4. Wiring decides how many iterations of the run are a loop (passes/wiring.py).  Most runs are wired like one that has
+   been looked at, and make the same loop (passes/similar.py).
 5. Fold: the loop becomes one item whose shape is (count, shapes of the body).  Short periods go first, and
-   loops of many iterations before loops of few; repeat until nothing folds.
+   loops of many iterations before loops of few; repeat until nothing folds.  The shapes tell what the forest is.
 
 Anything that does not fold stays as it is; correctness never depends on what was found.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate
 from typing import Union
 
 from ..record.opcodes import ADD, ADJOINT, NUMBER, operation_name
@@ -34,6 +31,8 @@ from ..record.trace import Trace
 from .known_loops import FEWEST, KnownLoops, KnownSteps, known_loops, operand_kinds
 from .repeats import Repeat, Repeats
 from .runs import PossibleStarts, Rotations
+from .similar import SimilarRuns
+from .wiring import Wiring
 
 
 @dataclass(frozen=True)
@@ -78,18 +77,20 @@ def roll(trace: Trace, marks: Sequence[int] | None = None) -> list[Item]:
 class _Roller:
     def __init__(self, trace: Trace, marks: Sequence[int] | None) -> None:
         self.columns = [trace.a, trace.b] + ([trace.c] if trace.c is not None else [])
-        self.items: list[Item] = []
         self._repeats: Repeats | None = None
         self._found: dict[tuple[int, int], list[Repeat]] = {}  # by period and fewest iterations
         self._no_loops: set[tuple[int, ...]] = set()  # runs in which no loop was found, and whose items are unchanged
         #: By period, end and fewest iterations, of long periods: how iterations may be cut, and where they may start.
         self._rotations: dict[tuple[int, int, int], Rotations] = {}
         self._possible: dict[tuple[int, int, int], PossibleStarts] = {}
-        self._fold_shapes: dict[object, str] = {}
+        self._similar = SimilarRuns(self.columns)
+        self._wiring = Wiring(self.columns, KnownSteps(trace.blocks, trace.b))
+        self._fold_shapes: dict[tuple[int, str], str] = {}
+        #: What the shapes of loops stand for: iterations, shapes of the body, records of the body.
+        self._folds: dict[str, tuple[int, str, int]] = {}
         self._next_shape = 1
-        self._known_steps = KnownSteps(trace.blocks, trace.b)
         known = known_loops(trace, marks)
-        self.starts: list[int] = []
+        self.starts: Sequence[int] = []
         self._take(known, _record_shapes(trace, marks, known))
 
     def _take(self, known: Sequence[KnownLoops], shapes: Sequence[str]) -> None:
@@ -100,48 +101,33 @@ class _Roller:
         """
         self._next_shape = ord(max(map(max, filter(None, shapes)), default="\0")) + 1
         parts = []
-        done = 0
         for loops, before, neuron in zip(known, shapes[::2], shapes[1::2]):
-            block = loops.block
-            self.items += range(done, block.start)
-            self.starts += range(done, block.start)
-            items, inner = self._neuron(loops, block.start, neuron)
-            if loops.is_nest:
-                items = [Fold(block.start, block.neurons, block.period, tuple(items))]
-                inner = self._fold_shape(block.neurons, inner)
-            else:
-                for start in range(block.start + block.period, block.end, block.period):
-                    items += self._neuron(loops, start, neuron)[0]
-                inner *= block.neurons
-            self.items += items
-            self.starts += [item.start if isinstance(item, Fold) else item for item in items]
-            parts += [before, inner]
-            done = block.end
-        self.items += range(done, len(self.columns[0]))
-        self.starts += range(done, len(self.columns[0]) + 1)
+            folded = self._neuron(loops, neuron)
+            neurons = loops.block.neurons
+            parts += [before, self._fold_shape(neurons, folded) if loops.is_nest else folded * neurons]
         self.shapes = "".join([*parts, shapes[-1]])
+        self.starts = self._starts() if known else range(len(self.columns[0]) + 1)
 
-    def _neuron(self, loops: KnownLoops, start: int, shapes: str) -> tuple[list[Item], str]:
-        """The items of a neuron, and their shapes."""
-        items: list[Item] = []
+    def _neuron(self, loops: KnownLoops, shapes: str) -> str:
+        """The shapes of the items of a neuron, whose records have the given ones."""
         parts = []
         first = 0
         for length in loops.stretches:
             end = first + 2 * length
-            if length >= FEWEST:
-                items.append(Fold(start + first, length, 2, (start + first, start + first + 1)))
-                parts.append(self._fold_shape(length, shapes[first : first + 2]))
-            else:
-                items += range(start + first, start + end)
-                parts.append(shapes[first:end])
+            pair = shapes[first : first + 2]
+            parts.append(self._fold_shape(length, pair) if length >= FEWEST else shapes[first:end])
             first = end
-        return [*items, *range(start + first, start + len(shapes))], "".join([*parts, shapes[first:]])
+        return "".join([*parts, shapes[first:]])
+
+    def _starts(self) -> list[int]:
+        """The first record of each item, and the number of records."""
+        return list(accumulate(map(self._records, self.shapes), initial=0))
 
     def run(self) -> list[Item]:
         for fewest in (4, 3, 2):
             while self._sweep(fewest):
                 pass
-        return self.items
+        return [*map(self._item, self.shapes, self.starts)]
 
     def _sweep(self, fewest: int) -> bool:
         """Fold runs of at least `fewest` iterations, short periods first; returns whether anything was folded."""
@@ -150,7 +136,7 @@ class _Roller:
             while self._fold_round(1, longest, fewest):
                 folded = True
         shortest, longest = _ALIKE + 1, 2 * _ALIKE
-        while not folded and shortest <= len(self.items) // fewest:
+        while not folded and shortest <= len(self.shapes) // fewest:
             # Folding long periods may make short ones possible, which then go first, in the next sweep.
             folded = self._fold_round(shortest, longest, fewest)
             shortest, longest = longest + 1, longest * (2 if longest < 64 else 4)
@@ -226,22 +212,43 @@ class _Roller:
         if (end - k) // period < fewest:
             return None
         starts = self.starts
-        flat_period = starts[k + period] - starts[k]
+        start, stop = starts[k], starts[end]
+        flat_period = starts[k + period] - start
         if fewest < 4 and flat_period < _SHORT_LOOP_PERIOD:
             return None
-        run = starts[k], flat_period, period, starts[end], fewest
+        run = start, flat_period, period, stop, fewest
         if run in self._no_loops:
             return None
+        similar = self._similar
+        kind = fewest, self.shapes[k : k + period]
+        lengths = similar.lengths(kind, start, flat_period) if period <= _ALIKE else None
+        known = similar.recall(lengths, start, stop, flat_period) if lengths else None
+        if known is not None:
+            found = (k + known[0], period, known[1]) if known[1] else None
+        else:
+            found = self._search(k, period, fewest, end)
+            if lengths is not None and found is not None:
+                records = starts[found[0]] - start + (found[2] + 2) * flat_period
+                similar.note(lengths, start, stop, flat_period, records, (found[0] - k, found[2]))
+            elif lengths is not None:
+                similar.note(lengths, start, stop, flat_period, (fewest + 3) * flat_period, (0, 0))
+        if found is None:
+            self._no_loops.add(run)
+        return found
+
+    def _search(self, k: int, period: int, fewest: int, end: int) -> _Run | None:
+        """The same, of a run of at least `fewest` iterations."""
+        starts = self.starts
+        flat_period = starts[k + period] - starts[k]
         key = period, end, fewest
         if key in self._possible and not self._possible[key].has_any(k, period):
             return None
         for rotation in self._rotations_of(key, k, flat_period):
             first = k + rotation
             possible = (end - first) // period
-            count = self._wired(starts[first], flat_period, possible) if possible >= fewest else 0
+            count = self._wiring.alike(starts[first], flat_period, possible) if possible >= fewest else 0
             if count >= fewest:
                 return self._without_strangers(first, period, count, possible, fewest)
-        self._no_loops.add(run)
         if period > _ALIKE and key not in self._possible:
             self._possible[key] = PossibleStarts(self.columns, starts, k, end, flat_period, fewest)
         return None
@@ -266,25 +273,13 @@ class _Roller:
         flat_period = starts[first + period] - starts[first]
         if period > _ALIKE or count <= max(fewest, 4):
             return first, period, count
-        if self._is_stranger(starts[first], flat_period, starts[first], flat_period):
+        if self._wiring.is_stranger(starts[first], flat_period, starts[first], flat_period):
             first += period
-            count = self._wired(starts[first], flat_period, possible - 1)
+            count = self._wiring.alike(starts[first], flat_period, possible - 1)
         last = starts[first] + (count - 1) * flat_period
-        if count > max(fewest, 4) and self._is_stranger(last, -flat_period, starts[first], flat_period):
+        if count > max(fewest, 4) and self._wiring.is_stranger(last, -flat_period, starts[first], flat_period):
             count -= 1
         return first, period, count
-
-    def _is_stranger(self, at: int, step: int, start: int, period: int) -> bool:
-        """Whether the iteration at `at` breaks the pattern of the three iterations that follow it by `step`."""
-        stranger = False
-        for column in self.columns:
-            for position in range(at, at + period):
-                a, b, c, d = [column[position + k * step] for k in range(4)]
-                if b < start and c < start:  # these read from outside, not from the iteration before
-                    if c - b != d - c:
-                        return False
-                    stranger |= b - a != c - b
-        return stranger
 
     def _run_end(self, k: int, period: int) -> int:
         """The greatest e with shapes[k : e - period] == shapes[k + period : e]."""
@@ -304,68 +299,45 @@ class _Roller:
             break
         return low
 
-    def _wired(self, start: int, period: int, count: int) -> int:
-        """How many iterations from `start` on are wired alike."""
-        limit = count
-        for column, positions in self._to_compare(start, period, count):
-            for position in positions:
-                second = column[position + period]
-                first = column[position]
-                if second < start:
-                    if first >= start:
-                        return 1
-                    if limit > 2:
-                        limit = _outside(column, position, period, limit, start)
-                elif second - first == period or (first < start and second < start + period):
-                    if limit > 2:
-                        limit = _progressing(column, position, period, limit)
-                else:
-                    return 1
-        return limit
-
-    def _to_compare(self, start: int, period: int, count: int) -> Iterator[tuple[array[int], Iterable[int]]]:
-        """The operands that decide how iterations are wired: of blocks, the inputs of the first neuron."""
-        blocks = self._known_steps.repeated(start, period, count)
-        if not blocks:
-            yield from ((column, range(start, start + period)) for column in self.columns)
-            return
-        edges = [start, *(edge for block in blocks for edge in (block.start, block.end)), start + period]
-        gaps = [range(low, high) for low, high in zip(edges[::2], edges[1::2])]
-        inputs = [range(block.start, block.start + 2 * block.inputs, 2) for block in blocks]
-        for column in self.columns:
-            yield column, chain(*gaps, *(inputs if column is self.columns[1] else ()))
-
     # ---- folding --------------------------------------------------------------------------------
 
     def _replace(self, found: list[_Run]) -> None:
-        items, shapes, starts = self.items, self.shapes, self.starts
-        new_items: list[Item] = []
+        shapes, starts = self.shapes, self.starts
         new_shapes: list[str] = []
         new_starts: list[int] = []
         done = 0
         for first, period, count in found:
-            new_items += items[done:first]
-            new_shapes.append(shapes[done:first])
-            flat_period = starts[first + period] - starts[first]
-            new_items.append(Fold(starts[first], count, flat_period, tuple(items[first : first + period])))
-            new_shapes.append(self._fold_shape(count, shapes[first : first + period]))
+            new_shapes += (shapes[done:first], self._fold_shape(count, shapes[first : first + period]))
             new_starts += starts[done : first + 1]
             done = first + period * count
-        new_items += items[done:]
         new_shapes.append(shapes[done:])
-        self.items, self.shapes = new_items, "".join(new_shapes)
+        new_starts += starts[done:]
+        self.shapes, self.starts = "".join(new_shapes), new_starts
         self._repeats, self._found = None, {}
         self._rotations, self._possible = {}, {}
-        new_starts += starts[done:]
-        self.starts = new_starts
 
     def _fold_shape(self, count: int, body: str) -> str:
-        key = count, body
-        shape = self._fold_shapes.get(key)
+        shape = self._fold_shapes.get((count, body))
         if shape is None:
-            shape = self._fold_shapes[key] = chr(self._next_shape)
+            shape = self._fold_shapes[count, body] = chr(self._next_shape)
+            self._folds[shape] = count, body, sum(map(self._records, body))
             self._next_shape += 1
         return shape
+
+    def _records(self, shape: str) -> int:
+        """How many records an item of a shape covers."""
+        if shape not in self._folds:
+            return 1
+        count, _, period = self._folds[shape]
+        return count * period
+
+    def _item(self, shape: str, start: int) -> Item:
+        """The item of a shape that begins with the record `start`."""
+        if shape not in self._folds:
+            return start
+        count, body, period = self._folds[shape]
+        starts = accumulate(map(self._records, body), initial=start)
+        return Fold(start, count, period, tuple(map(self._item, body, starts)))
 
 
 def _next_alike(shapes: str) -> list[int]:
@@ -377,30 +349,6 @@ def _next_alike(shapes: str) -> list[int]:
         following[k] = seen.get(gram, -1)
         seen[gram] = k
     return following
-
-
-def _outside(column: array[int], position: int, period: int, count: int, start: int) -> int:
-    """How many iterations (of `count`) have their operand before `start`."""
-    entries = column[position : position + count * period : period]
-    if max(entries) < start:
-        return count
-    return next(t for t, operand in enumerate(entries) if operand >= start)
-
-
-def _progressing(column: array[int], position: int, period: int, count: int) -> int:
-    """How many iterations have their operand `period` behind that of the iteration before, from the second on."""
-    entries = column[position + period : position + count * period : period]
-    expected = array("i", range(entries[0], entries[0] + (count - 1) * period, period))
-    if entries == expected:
-        return count
-    low, high = 1, count - 1  # entries[:low] agree, entries[:high] do not
-    while high - low > 1:
-        middle = (low + high) // 2
-        if entries[low:middle] == expected[low:middle]:
-            low = middle
-        else:
-            high = middle
-    return low + 1
 
 
 def _record_shapes(trace: Trace, marks: Sequence[int] | None, known: Sequence[KnownLoops]) -> list[str]:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 from mgjit.passes.known_loops import KnownSteps
-from mgjit.passes.roll import _Roller
 from mgjit.passes.runs import PossibleStarts, Rotations
+from mgjit.passes.wiring import Wiring
 
 LENGTH, PERIOD = 60, 6
 
@@ -39,25 +39,17 @@ def items(seed: int) -> tuple[list[int], int]:
     return starts, len(lengths)
 
 
-class _Wiring(_Roller):
-    """Only `_wired`, over given columns."""
-
-    def __init__(self, given: list[array[int]]) -> None:
-        self.columns = given
-        self._known_steps = KnownSteps([], given[1])
-
-
 @pytest.mark.parametrize("fewest", [2, 3, 4])
 def test_01_no_loop_is_ruled_out(fewest: int) -> None:
     """Where a loop of enough iterations starts, none is ruled out; elsewhere most are."""
     loops = refused = others = 0
     for seed in range(200):
         given = columns(seed)
-        wiring = _Wiring(given)
+        wiring = Wiring(given, KnownSteps([], given[1]))
         for k in (0, 7, 20):
             possible = PossibleStarts(given, range(LENGTH + 1), k, LENGTH, PERIOD, fewest)
             for start in range(k, LENGTH - fewest * PERIOD + 1):
-                count = wiring._wired(start, PERIOD, (LENGTH - start) // PERIOD)
+                count = wiring.alike(start, PERIOD, (LENGTH - start) // PERIOD)
                 if count >= fewest:
                     loops += 1
                     assert possible.has_any(start, 1), (seed, k, start)
