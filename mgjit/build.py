@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .passes.pipeline import Lowered
 
 #: With more statements than this, compiler optimisations of straight-line code take longer than they are worth.
+_FEW_STATEMENTS = 200
 _SOME_STATEMENTS = 1_000
 _MANY_STATEMENTS = 20_000
 _VERY_MANY_STATEMENTS = 100_000
@@ -281,9 +282,9 @@ def _optimisation(compiler: compilers.Compiler, options: Options, statements: in
     if statements > _MANY_STATEMENTS:
         return f"{'-O1' if statements <= _VERY_MANY_STATEMENTS else '-O0'} {toolchain.native()}"
     level = "-O2"
-    if compiler.family == "gcc" and statements <= _SOME_STATEMENTS:
+    if compiler.family == "gcc" and statements <= _FEW_STATEMENTS:
         level = "-O3"  # unrolls and vectorises the remaining short loops, in twice the compile time of -O2
-    elif compiler.family == "gcc" and options.mode == "strict":
+    elif compiler.family == "gcc" and options.mode == "strict" and statements > _SOME_STATEMENTS:
         level = "-O1 -fgcse"  # strict code is as fast as with -O2, in two thirds of the compile time
     return f"{level} {toolchain.native()}"
 
