@@ -48,12 +48,12 @@ def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> 
     edges = style.edges_of([node for node in reversed(search.order) if id(node) not in choosing])
     if not choosing:
         root.grad = 0
-        return Flow(root, edges, seed=style.seed)
+        return Flow.along(root, edges, style.seed)
     search.refuse_alternation(choosing, edges)
     recorder.keeps_neutral = False  # what is recorded from now on is not differentiated
     search.record(root, [node for node in search.order if id(node) in choosing])
     recorder.keeps_neutral = True
-    return Flow(None, edges)
+    return Flow.along(None, edges)
 
 
 def _searched(style: GraphStyle, root: Any) -> _Search:

@@ -18,6 +18,7 @@ _DEPTH = 4
 _BOTH = frozenset({ops.ADD, ops.SUBTRACT, ops.MULTIPLY})
 _FIRST = frozenset({ops.POWER, ops.EXP, ops.LOG, ops.TANH, ops.NEGATE})
 _COMMUTATIVE = frozenset({ops.ADD, ops.MULTIPLY})
+_SUM, _PRODUCT, _POWER = ops.ADD | ops.NUMBER, ops.MULTIPLY | ops.NUMBER, ops.POWER | ops.NUMBER
 
 
 #: Where a gradient goes: the node, the operand that is its data, what the gradient is multiplied with or divided by,
@@ -35,7 +36,8 @@ class Derivatives:
     def __init__(self, recorder: Recorder, crossed: set[int]) -> None:
         self._recorder, self._crossed = recorder, crossed
         self._one = recorder.constant_before(1.0)
-        self._both = (recorder.a, recorder.b)
+        self._both = self._a, self._b = recorder.a, recorder.b
+        self._op, self._first, self._second = recorder.op, (recorder.a,), (recorder.b,)
 
     def columns(self, record: int, edges: Sequence[Edge]) -> Sequence[array[int]] | None:
         """For each edge, the column of its operand; None if the edges are not the derivatives of the operation.
@@ -44,12 +46,10 @@ class Derivatives:
             record: an operation on plain numbers; others never fit.
             edges: one or more.
         """
-        recorder = self._recorder
-        if record < 0 or not recorder.op[record] & ops.NUMBER:
+        code = self._op[record] - ops.NUMBER if record >= 0 else -1
+        if code < 0:
             return None
-        code = recorder.op[record] - ops.NUMBER
-        if len(edges) == 2 and self._are_in_order(code, recorder.a[record], recorder.b[record], edges):
-            return self._both
+        recorder = self._recorder
         selected = self._selected_by_relu(record) if code == ops.SELECT else None
         if selected is not None:
             _, operand, factor, divides, _ = edges[0]
@@ -76,23 +76,32 @@ class Derivatives:
             return None  # for `x - x`, the contribution of the first operand must come first
         return columns
 
-    def _are_in_order(self, code: int, a: int, b: int, edges: Sequence[Edge]) -> bool:
-        """Whether two edges are those of a sum or product of a and b, in the most usual form."""
-        (_, first, factor, divides, _), (_, second, other, also_divides, _) = edges
-        if first != a or second != b or divides or also_divides:
-            return False
-        if code == ops.MULTIPLY:
-            return factor == b and other == a
-        return code == ops.ADD and factor == self._one == other
+    def of_usual_form(self, record: int, edges: Sequence[Edge]) -> Sequence[array[int]] | None:
+        """As `columns`, at once for nearly all sums and products; None for others."""
+        code = self._op[record] if record >= 0 else -1
+        if code != _SUM and code != _PRODUCT:
+            return None
+        a, b, one = self._a[record], self._b[record], self._one
+        _, operand, factor, divides, _ = edges[0]
+        is_first = operand == a
+        if divides or factor != (one if code == _SUM else b if is_first else a):
+            return None
+        if len(edges) == 2 and is_first:
+            _, operand, factor, divides, _ = edges[1]
+            fits = operand == b and not divides and factor == (one if code == _SUM else a)
+            return self._both if fits else None
+        if len(edges) > 1 or not (is_first or operand == b) or self._is_crossed(b if is_first else a):
+            return None
+        return self._first if is_first else self._second
 
     def take(self, record: int) -> None:
         """Make a record one through which gradients flow."""
-        recorder = self._recorder
-        before = recorder.op[record]
-        recorder.op[record] = before & ~ops.NUMBER
-        exponent = recorder.b[record] if before == ops.POWER | ops.NUMBER else ops.NO_OPERAND
-        if (before, exponent) in recorder.power_lines:
-            recorder.power_lines.setdefault((recorder.op[record], exponent), recorder.power_lines[before, exponent])
+        before = self._op[record]
+        self._op[record] = before & ~ops.NUMBER
+        if before == _POWER:
+            lines, exponent = self._recorder.power_lines, self._b[record]
+            if (before, exponent) in lines:
+                lines.setdefault((ops.POWER, exponent), lines[before, exponent])
 
     def _is_crossed(self, operand: int) -> bool:
         if operand in self._crossed:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..interruption import with_cleanup
-from ..record.leaks import Symbol, is_traced_number
+from ..record.leaks import Symbol, is_numeric
 
 if TYPE_CHECKING:
     from .node_class import NodeClass
@@ -46,16 +46,53 @@ class NoFlow(BaseException):
 Edge = tuple[Any, Any, Any, bool]
 
 
+class Node:
+    """A node of a flow.
+
+    Attributes:
+        thing: the user's object.
+        got, gave: whether something was added to its gradient, and that was added to another one.
+
+    The others are for autograd/symbolic.py:
+        known: what is known about its class (a NodeClass); None before the rest is known.
+        operand: its data.
+        is_parameter: whether its data and gradient are in the memory of parameters.
+        edges: where its gradient flows, as far as it may be read there.
+        has_gradient: whether a gradient flows through it that may be read.
+        value: the operand that stands for it in records through which gradients flow.
+        senders: the records that contribute to its gradient, in the order of the flow; None if there are none.
+        candidates: the parameters of which a traced index chooses one; empty for other nodes.
+    """
+
+    __slots__ = (
+        "candidates", "edges", "gave", "got", "has_gradient", "is_parameter", "known", "operand", "senders", "thing",
+        "value",
+    )  # fmt: skip
+    operand: int
+    value: int
+    is_parameter: bool
+    has_gradient: bool
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+        self.got = self.gave = False
+        self.known: Any = None
+        self.edges: Sequence[Any] = ()
+        self.senders: list[int] | None = None
+        self.candidates: Sequence[Node] = ()
+
+
 @dataclass
 class Flow:
     """What a backward pass does, in order.
 
     Attributes:
         root: the node whose gradient is 1.
-        edges: the contributions.
-        zeroed: the nodes whose gradients were set to zero before they received anything, by identity.
+        edges: the contributions, from Node to Node.
+        zeroed: the objects whose gradients were set to zero before they received anything, by identity.
         seed: the 1 that was assigned to the root's gradient; None before that.
         returned: the result of `backward()`.
+        nodes: by identity of the object.
     """
 
     root: Any
@@ -63,63 +100,87 @@ class Flow:
     zeroed: dict[int, Any] = field(default_factory=dict)
     seed: Any = None
     returned: Any = None
+    nodes: dict[int, Node] = field(default_factory=dict)
+
+    @classmethod
+    def along(cls, root: Any, edges: Iterable[Edge], seed: Any = None) -> Flow:
+        """The flow along edges from object to object."""
+        flow = cls(root, seed=seed)
+        node, find, append = flow.node, flow.nodes.get, flow.edges.append
+        for source, target, factor, divides in edges:
+            append((find(id(source)) or node(source), find(id(target)) or node(target), factor, divides))
+        return flow
+
+    def node(self, thing: Any) -> Node:
+        """The node of an object."""
+        known = self.nodes.get(id(thing))
+        if known is None:
+            known = self.nodes[id(thing)] = Node(thing)
+        return known
 
 
 def _observer(flow: Flow) -> tuple[Callable[[Any], Any], Callable[[Any, Any], None]]:
-    """What reads the gradient of a node, and what assigns it, while a flow is observed."""
-    current: dict[int, _Gradient] = {}  # the symbols of gradients as they are now, by node
-    got: set[int] = set()
-    gave: set[int] = set()
-    root, edges = flow.root, flow.edges
+    """What reads the gradient of an object, and what assigns it, while a flow is observed."""
+    current: dict[int, _Gradient] = {}  # the symbols of gradients as they are now, by object
+    root, append = flow.root, flow.edges.append
 
-    def read(node: Any) -> Any:
-        known = current.get(id(node))
+    def read(thing: Any) -> Any:
+        known = current.get(id(thing))
         if known is None:
-            known = current[id(node)] = _Gradient(node)
+            known = current[id(thing)] = new(_Gradient)
+            known.node, known.is_current = flow.node(thing), True
         return known
 
-    def assign(node: Any, content: Any) -> None:
-        kind = type(content)
-        if kind is _Sum:
-            add(node, content.gradient, content.terms)
-        elif kind is _Gradient and content.node is node:
-            require_current(content)
-        elif _is_number(content, 0.0) and id(node) not in got and (node is not root or flow.seed is None):
-            flow.zeroed[id(node)] = node
-        elif node is root and _is_number(content, 1.0) and flow.seed is None and not edges:
+    def assign(thing: Any, content: Any) -> None:
+        before = add(thing, content.gradient, content.terms) if type(content) is _Sum else start(thing, content)
+        if before is not None:
+            before.is_current = False
+            made = current[id(thing)] = new(_Gradient)
+            made.node, made.is_current = before.node, True
+
+    def add(thing: Any, gradient: _Gradient, terms: Sequence[Any]) -> _Gradient:
+        if gradient.node.thing is not thing and len(terms) == 1 and type(terms[0]) is _Gradient:
+            gradient, terms = terms[0], (gradient,)  # a + b is b + a
+        target = gradient.node
+        if target.thing is not thing:
+            raise NoFlow("it assigns the gradient of another node")
+        if not gradient.is_current:
+            raise NoFlow(_STALE)
+        for term in terms:
+            if type(term) is _Contribution:
+                given = term.gradient
+                source = given.node
+                append((source, target, term.factor, term.divides))
+            else:
+                given, source = term, term.node
+                append((source, target, 1.0, False))
+            if not given.is_current:
+                raise NoFlow(_STALE)
+            if target.gave or source is target or thing is root:
+                raise NoFlow("it uses a gradient before all contributions to it are there")
+            if not source.got and source.thing is not root:
+                raise NoFlow("it uses the gradients of nodes that the root does not depend on")
+            target.got = source.gave = True
+        return gradient
+
+    def start(thing: Any, content: Any) -> _Gradient | None:
+        before = current.get(id(thing))
+        may_start = thing is not root or flow.seed is None
+        if type(content) is _Gradient and content.node.thing is thing:
+            if not content.is_current:
+                raise NoFlow(_STALE)
+        elif may_start and _is_number(content, 0.0) and not (before is not None and before.node.got):
+            flow.zeroed[id(thing)] = thing
+        elif may_start and thing is root and _is_number(content, 1.0) and not flow.edges:
             flow.seed = content
         else:
             raise NoFlow("it assigns gradients something else than sums of gradients times numbers")
-        current.pop(id(node), None)
-
-    def require_current(gradient: _Gradient) -> None:
-        if current.get(id(gradient.node)) is not gradient:
-            raise NoFlow("it uses what a gradient was before something was added to it")
-
-    def add(node: Any, gradient: _Gradient, terms: Sequence[Any]) -> None:
-        if gradient.node is not node and len(terms) == 1 and type(terms[0]) is _Gradient:
-            gradient, terms = terms[0], (gradient,)  # a + b is b + a
-        if gradient.node is not node:
-            raise NoFlow("it assigns the gradient of another node")
-        require_current(gradient)
-        key = id(node)
-        for term in terms:
-            if type(term) is _Contribution:
-                require_current(term.gradient)
-                source = term.gradient.node
-                edges.append((source, node, term.factor, term.divides))
-            else:
-                require_current(term)
-                source = term.node
-                edges.append((source, node, 1.0, False))
-            if key in gave or node is root or node is source:
-                raise NoFlow("it uses a gradient before all contributions to it are there")
-            if id(source) not in got and source is not root:
-                raise NoFlow("it uses the gradients of nodes that the root does not depend on")
-            got.add(key)
-            gave.add(id(source))
+        return before
 
     return read, assign
+
+
+_STALE = "it uses what a gradient was before something was added to it"
 
 
 def observe(root: Any, classes: Iterable[NodeClass], run: Callable[[], Any]) -> Flow:
@@ -175,6 +236,9 @@ def _holders(classes: Iterable[NodeClass]) -> Iterable[tuple[type, str]]:
             yield from ((kind, name) for kind in derived if name in vars(kind))
 
 
+new: Any = object.__new__  # quicker than classes with an `__init__`
+
+
 class _Symbol(Symbol):
     """Stands for a value that is not known as a number; any operation that needs the number raises NoFlow."""
 
@@ -203,23 +267,31 @@ class _Symbol(Symbol):
 
 
 class _Gradient(_Symbol):
-    """The gradient of a node, from one assignment to the next."""
+    """The gradient of a node, from one assignment to the next.
 
-    __slots__ = ("node",)
+    Attributes:
+        is_current: whether it has not been assigned since.
+    """
 
-    def __init__(self, node: Any) -> None:
-        self.node = node
+    __slots__ = ("is_current", "node")
+    node: Node
+    is_current: bool
 
     def __mul__(self, factor: Any) -> Any:
-        if is_traced_number(factor) or isinstance(factor, (int, float)):
-            return _Contribution(self, factor)
+        if is_numeric(type(factor)) or isinstance(factor, (int, float)):
+            return self.times(factor)
         return self.refuse()
 
     __rmul__ = __mul__
 
+    def times(self, factor: Any) -> Any:
+        made = new(_Contribution)
+        made.gradient, made.factor, made.divides = self, factor, False
+        return made
+
     def __truediv__(self, divisor: Any) -> Any:
         Symbol.divisions += 1
-        if is_traced_number(divisor) or isinstance(divisor, (int, float)):
+        if is_numeric(type(divisor)) or isinstance(divisor, (int, float)):
             return _Contribution(self, divisor, divides=True)
         return self.refuse()
 
@@ -227,7 +299,11 @@ class _Gradient(_Symbol):
         return _Contribution(self, -1.0)
 
     def __add__(self, other: Any) -> Any:
-        return _Sum(self, (other,)) if type(other) in _TERMS else self.refuse()
+        if type(other) in _TERMS:
+            made = new(_Sum)
+            made.gradient, made.terms = self, (other,)
+            return made
+        return self.refuse()
 
     def __sub__(self, other: Any) -> Any:
         return self + -other if type(other) in _TERMS else self.refuse()

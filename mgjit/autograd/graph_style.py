@@ -68,7 +68,8 @@ def _is_all(known: NodeClass, style: GraphStyle) -> bool:
 
 
 def _are_alike(a: Edge, b: Edge) -> bool:
-    return a[0] is b[0] and a[1] is b[1] and repr(a[2:]) == repr(b[2:])
+    """Whether an edge between nodes and one between objects are the same."""
+    return a[0].thing is b[0] and a[1].thing is b[1] and repr(a[2:]) == repr(b[2:])
 
 
 def _guessed(kind: Any) -> GraphStyle | None:

@@ -18,8 +18,7 @@ recorded.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Container, MutableSequence, Sequence
-from math import copysign
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from ..record import opcodes as ops
@@ -28,7 +27,7 @@ from ..record.recorder import Recorder
 from ..record.values import TracedTypes
 from .chosen import choice_of, is_gathered
 from .derivatives import Derivatives, Edge
-from .flow import Flow, NoFlow
+from .flow import Flow, Node, NoFlow
 from .node_class import NodeClass, node_class
 from .order import Arrangement
 
@@ -36,33 +35,6 @@ from .order import Arrangement
 _COMMUTATIVE = 2
 #: Factors of sums and differences.
 _ONES = (1.0, -1.0)
-
-
-class Node:
-    """A node of a flow.
-
-    Attributes:
-        thing: the user's object.
-        known: what is known about its class.
-        operand: its data.
-        is_parameter: whether its data and gradient are in the memory of parameters.
-        edges: where its gradient flows, as far as it may be read there.
-        has_gradient: whether a gradient flows through it that may be read.
-        value: the operand that stands for it in records through which gradients flow.
-        senders: the records that contribute to its gradient, in the order of the flow.
-        candidates: the parameters of which a traced index chooses one; empty for other nodes.
-    """
-
-    __slots__ = ("candidates", "edges", "has_gradient", "is_parameter", "known", "operand", "senders", "thing", "value")
-
-    def __init__(
-        self, thing: Any, known: NodeClass, operand: int, is_parameter: bool, candidates: Sequence[Node] = ()
-    ) -> None:
-        self.thing, self.known, self.candidates = thing, known, candidates
-        self.operand = self.value = operand
-        self.is_parameter = self.has_gradient = is_parameter
-        self.edges: list[Edge] = []
-        self.senders: list[int] = []
 
 
 class SymbolicBackward:
@@ -109,13 +81,20 @@ class SymbolicBackward:
         self._used |= convert(self._recorder, nodes, senders, self._used)
         for edge, sender in zip(edges, senders):
             if sender is not None:
-                for one in edge[0].candidates or (edge[0],):
-                    one.senders.append(sender)
+                target = edge[0]
+                if target.candidates:
+                    for one in target.candidates:
+                        one.senders = one.senders or []
+                        one.senders.append(sender)
+                elif target.senders is None:
+                    target.senders = [sender]
+                else:
+                    target.senders.append(sender)
         arrangement = Arrangement(self._recorder, first_record)
         seeded = {id(node) for node, _ in seeds}
         zero_at_first = {leaf for leaf, operand in stores if self._recorder.is_zero(operand)}
         for node in nodes:
-            if len(node.senders) > 1 and node.known.is_ordered:
+            if node.senders is not None and len(node.senders) > 1 and node.known.is_ordered:
                 if node.is_parameter:
                     is_zero = self._recorder.gradient_leaf(node.value) in zero_at_first
                 else:
@@ -141,23 +120,25 @@ class SymbolicBackward:
 
     def _nodes(self, flow: Flow) -> tuple[list[Node], list[Edge], Node | None]:
         """All nodes, operands before what is computed from them; all edges in order; and the root."""
-        nodes: dict[int, Node] = {}
+        nodes: list[Node] = []
         edges: list[Edge] = []
         sources: list[Node] = []
-        find, new = nodes.get, self._node
-        root = None if flow.root is None else nodes.setdefault(id(flow.root), new(flow.root))
+        meet = self._meet
+        root = None if flow.root is None else flow.node(flow.root)
+        if root is not None:
+            meet(root, nodes)
         types: Any = self._types
         number, operand_of = types.number, types.number_operand
         constants: dict[float, int] = {}  # the operands of factors: ones, mostly
         before: Any = None
-        mine: list[Edge] = []
+        add: Callable[[Edge], None] = edges.append
         for source, target, factor, divides in flow.edges:
-            node = find(id(target))
-            if node is None:
-                if is_gathered(target):
-                    node = nodes[-1 - len(edges)] = self._looked_up(target, source, nodes)
+            node = target
+            if node.known is None:
+                if is_gathered(node.thing):
+                    node = self._looked_up(node.thing, source, flow, nodes)
                 else:
-                    node = nodes[id(target)] = new(target)
+                    meet(node, nodes)
             if type(factor) is number:
                 operand = factor._leaf
             elif type(factor) in (int, float) and factor in _ONES:
@@ -167,56 +148,62 @@ class SymbolicBackward:
             edge = (node, node.operand, operand, divides, len(edges))
             edges.append(edge)
             if source is not before:
-                origin = find(id(source))
-                if origin is None:
-                    origin = nodes[id(source)] = new(source)
-                if not origin.edges:
-                    sources.append(origin)
-                before, mine = source, origin.edges
-            mine.append(edge)
+                if source.known is None:
+                    meet(source, nodes)
+                if not source.edges:
+                    sources.append(source)
+                    source.edges = []
+                before, add = source, source.edges.append
+            add(edge)
         for thing in flow.zeroed.values():
-            if id(thing) not in nodes:
-                nodes[id(thing)] = new(thing)
-        leaves = [node for node in nodes.values() if not node.edges]
+            meet(flow.node(thing), nodes)
+        leaves = [node for node in nodes if not node.edges]
         sources.reverse()
         for node in sources:
             if node.is_parameter:
                 raise NoFlow("it goes on through a graph from before the step")
-            node.edges = [edge for edge in node.edges if edge[0].has_gradient]
-            if node.edges:
-                node.has_gradient = True
+            for edge in node.edges:
+                if not edge[0].has_gradient:
+                    node.edges = [edge for edge in node.edges if edge[0].has_gradient]
+                    break
+            node.has_gradient = bool(node.edges)
         return leaves + sources, edges, root
 
-    def _looked_up(self, thing: Any, user: Any, nodes: dict[int, Node]) -> Node:
+    def _looked_up(self, thing: Any, user: Node, flow: Flow, nodes: list[Node]) -> Node:
         """A parameter chosen by a traced index, as an operand of `user`: each operand has its own look-up."""
         _, chosen_from, index = choice_of(thing)
-        candidates = []
-        for part in [*chosen_from, user]:
-            if id(part) not in nodes:
-                nodes[id(part)] = self._node(part)
-            candidates.append(nodes[id(part)])
-        source = candidates.pop()
+        candidates = [flow.node(part) for part in chosen_from]
+        for node in [*candidates, user]:
+            self._meet(node, nodes)
         if not all(candidate.is_parameter for candidate in candidates):
             raise NoFlow("a traced index chooses among what is no parameter")
-        record = self._recorder.look_up_before(source.operand, candidates[0].operand, index._leaf)
+        record = self._recorder.look_up_before(user.operand, candidates[0].operand, index._leaf)
         if record is None:
             raise NoFlow("a traced index chooses among parameters that do not lie at equal distances")
         if record in self._look_ups:
             raise NoFlow("the data of a parameter that a traced index has chosen is read once and used twice")
         self._look_ups.add(record)
-        node = Node(thing, candidates[0].known, record, False, candidates)
-        node.has_gradient = True
-        return node
+        found = Node(thing)
+        found.known, found.candidates = candidates[0].known, candidates
+        found.operand = found.value = record
+        found.is_parameter, found.has_gradient = False, True
+        nodes.append(found)
+        return found
 
-    def _node(self, thing: Any) -> Node:
+    def _meet(self, node: Node, nodes: list[Node]) -> None:
+        """Find out about a node, and append it to the others, unless it is among them."""
+        if node.known is not None:
+            return
+        thing = node.thing
         kind = type(thing)
         known, read, _ = self._known.get(kind) or self._class(kind)
         try:
             data = read(thing)
         except (AttributeError, KeyError):
             raise NoFlow(f"a {kind.__name__} has no {known.data.name}") from None
+        operand: int
         if type(data) is self._types.number:
-            operand: int = data._leaf  # type: ignore[attr-defined]
+            operand = data._leaf  # type: ignore[attr-defined]
         elif is_traced_number(data) or isinstance(data, (int, float)):
             operand = self._types.number_operand(data)
         else:
@@ -225,7 +212,9 @@ class SymbolicBackward:
         is_parameter = memory is not None and memory[0] == operand
         if not is_parameter and id(thing) in self._lasting:
             raise NoFlow(f"{known.data.name} of a {kind.__name__} from outside of the step has been assigned")
-        return Node(thing, known, operand, is_parameter)
+        node.known, node.operand, node.value = known, operand, operand
+        node.is_parameter = node.has_gradient = is_parameter
+        nodes.append(node)
 
     def _class(self, kind: type) -> tuple[NodeClass, Callable[[Any], Any], Callable[[Any], Any]]:
         """What is known about a class, and what reads the data and the gradient of its objects."""
@@ -242,12 +231,17 @@ class SymbolicBackward:
     ) -> tuple[list[tuple[int, int]], list[tuple[Node, int]]]:
         """The stores that set the initial gradients of parameters, and the initial gradients of computed nodes."""
         stores, seeds = [], []
-        operand_of, zeroed, has_zero = self._types.number_operand, flow.zeroed, False
+        operand_of, zeroed = self._types.number_operand, flow.zeroed
+        kind: Any = None
+        zero: Any = None  # what was found to be one: mostly the constant in the class's code
         for node in nodes:
             if node.candidates:
                 continue
             thing = node.thing
-            gradient = 0 if id(thing) in zeroed else self._known[type(thing)][2](thing)
+            if type(thing) is not kind:
+                kind = type(thing)
+                read = self._known[kind][2]
+            gradient = 0 if zeroed and id(thing) in zeroed else read(thing)
             if gradient is None:
                 raise NoFlow("a gradient is None before")
             if node.is_parameter:
@@ -255,10 +249,10 @@ class SymbolicBackward:
                 self.reached.add(leaf)
                 if not self._is_in_place(gradient, leaf, node.thing):
                     stores.append((leaf, operand_of(gradient)))
-            elif has_zero and type(gradient) in (int, float) and gradient == 0 and copysign(1.0, gradient) > 0.0:
-                pass  # as the first one was found to be
+            elif gradient is zero:
+                pass
             elif self._recorder.is_zero(operand_of(gradient)):
-                has_zero = True
+                zero = gradient
             else:
                 if flow.root is not None:
                     raise NoFlow("the gradient of a computed node is not zero before, as after an earlier backward()")
@@ -320,40 +314,36 @@ def convert(
     Returns:
         The operands of the records through which gradients now flow.
     """
-    given = [node for node in nodes if node.has_gradient and node.edges]
     derivatives = Derivatives(recorder, {node.operand for node in nodes if node.has_gradient})
+    usual, columns_of, take = derivatives.of_usual_form, derivatives.columns, derivatives.take
     converted: set[int] = set()
-    columns: list[Sequence[array[int]] | None] = []
-    for node in given:
-        record, found = node.operand, None
-        if record not in converted and record not in used:
-            found = derivatives.columns(record, node.edges)
-            if found is not None:
-                converted.add(record)
-        columns.append(found)
+    look_ups: list[int] = []
+    given: list[tuple[Node, Sequence[array[int]] | None]] = []
     for node in nodes:
-        if node.candidates:
-            derivatives.take(node.operand)
+        if node.edges and node.has_gradient:
+            record, found = node.operand, None
+            if record not in converted and record not in used:
+                found = usual(record, node.edges) or columns_of(record, node.edges)
+                if found is not None:
+                    converted.add(record)
+            given.append((node, found))
+        elif node.candidates:
+            look_ups.append(node.operand)
+    for record in look_ups:
+        take(record)
     linked = set()
-    for node, found in zip(given, columns):
+    for node, found in given:
         record = node.operand
         if found is not None:
-            _convert(derivatives, node, found, senders)
-            continue
-        linked.add(record)
-        is_crossed = record in converted or (record >= 0 and recorder.op[record] < ops.NUMBER)
-        _link(recorder, node, is_crossed or ops.leaf_kind(record) == ops.PARAMETER, senders)
+            for (target, _, _, _, number), column in zip(node.edges, found):
+                senders[number] = target.value if target.candidates else record
+                column[record] = target.value
+            take(record)
+        else:
+            linked.add(record)
+            is_crossed = record in converted or (record >= 0 and recorder.op[record] < ops.NUMBER)
+            _link(recorder, node, is_crossed or ops.leaf_kind(record) == ops.PARAMETER, senders)
     return linked.union(map(recorder.a.__getitem__, converted), map(recorder.b.__getitem__, converted))
-
-
-def _convert(
-    derivatives: Derivatives, node: Node, columns: Sequence[MutableSequence[int]], senders: list[int | None]
-) -> None:
-    record = node.operand
-    for (target, _, _, _, number), column in zip(node.edges, columns):
-        senders[number] = target.value if target.candidates else record
-        column[record] = target.value
-    derivatives.take(record)
 
 
 def _link(recorder: Recorder, node: Node, is_crossed: bool, senders: list[int | None]) -> None:

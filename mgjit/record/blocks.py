@@ -35,6 +35,8 @@ _plain_numbers = frozenset({float, int, bool})
 _NEURON_CALL, _MULTIPLY, _GRADIENT = nn.Neuron.__call__, Value.__mul__, Value.__dict__["grad"]
 #: Consecutive numbers are made in chunks of so many.
 _CHUNK = 1 << 16
+#: So many are made at first: most traces are short.
+_FEW = 1 << 10
 _BUILTINS = {name: getattr(builtins, name) for name in ("hasattr", "len", "zip")}
 
 
@@ -223,7 +225,10 @@ class Blocks:
         """The numbers from `first` on; what is below 0 may be anything."""
         if first < 0:
             return array("i", range(first, first + count))
-        while len(self._numbers) < first + count:
+        known, needed = len(self._numbers), first + count
+        if known < needed and known < _CHUNK:
+            self._numbers.extend(range(known, min(max(2 * needed, _FEW), _CHUNK)))
+        while len(self._numbers) < needed:
             self._numbers.frombytes(_numbers_from(len(self._numbers)))
         return self._numbers[first : first + count]
 

@@ -61,6 +61,10 @@ class Symbol:
         """Called when the number itself is needed."""
         raise NotImplementedError
 
+    def times(self, factor: Any) -> Any:
+        """The product with a traced number."""
+        return self.refuse(factor)
+
 
 class Leaked:
     """Base of the classes that Values made inside a step get when the trace has ended."""

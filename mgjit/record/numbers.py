@@ -316,7 +316,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
 
     def binary(code: int, reflected: bool) -> Callable[[Any, Any], Any]:
         neutral = _NEUTRAL.get(code) if code in _COMMUTATIVE or not reflected else None
-        plain_code = code
+        plain_code, product = code, ops.MULTIPLY | ops.NUMBER
         code |= ops.NUMBER
 
         def method(self: Any, other: Any) -> Any:
@@ -335,7 +335,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
             elif issubclass(kind, TracedNumber):
                 operand = other._leaf
             elif issubclass(kind, Symbol):
-                return NotImplemented
+                return other.times(self) if code == product and not reflected else NotImplemented
             elif isinstance(other, (list, tuple, str, bytes)):
                 return self.__index__()  # repeating a sequence
             elif isinstance(other, Value) or not is_number(other):

@@ -320,7 +320,8 @@ class Recorder:
     def looked_up(self) -> set[int]:
         """The leaves of look-up tables."""
         found: set[int] = set()
-        for first, code in {(a, code & ~NUMBER) for a, code in zip(self.a, self.op) if code & ~NUMBER >= TAKE}:
+        columns = zip(self.a, self.op) if self.layouts else ()
+        for first, code in {(a, code & ~NUMBER) for a, code in columns if code & ~NUMBER >= TAKE}:
             layout = self.layouts[code - TAKE]
             found.update(first - layout.stride * k for k in range(layout.count))
         return found

@@ -131,9 +131,12 @@ def negation(operand: Any) -> Any:
     return operand == 0 if is_traced_number(operand) else not operand
 
 
+_NEVER_TRACED = frozenset({bool, int, tuple, list, str, type(None)})
+
+
 def truth(test: Any, text: str, statement: str) -> Any:
     """The test of an `if`, `while` or `assert`."""
-    if type(test) is not bool and is_traced(test) and not issubclass(type(test), TracedView):
+    if type(test) not in _NEVER_TRACED and is_traced(test) and not issubclass(type(test), TracedView):
         if is_traced_number(test):
             test._fix(False)
         raise TraceError(
@@ -174,7 +177,10 @@ def _is_traced_integer(index: Any) -> bool:
 
 def assign_element(content: Any, container: Any, index: Any) -> None:
     """`container[index] = content`."""
-    if type(index) is int or not _is_traced_integer(index) or type(container) is not list:
+    if type(index) is int:
+        container[index] = content
+        return
+    if not _is_traced_integer(index) or type(container) is not list:
         container[_fixed(container, index)] = content
         return
     index._check_index(len(container))

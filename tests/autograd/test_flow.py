@@ -36,8 +36,8 @@ def replayed(flow: Flow) -> dict[int, float]:
     """The gradients that a flow gives."""
     gradients = {id(flow.root): float(flow.seed)}
     for source, target, factor, divides in flow.edges:
-        gradient = gradients[id(source)]
-        gradients[id(target)] = gradients.get(id(target), 0.0) + (gradient / factor if divides else factor * gradient)
+        gradient, key = gradients[id(source.thing)], id(target.thing)
+        gradients[key] = gradients.get(key, 0.0) + (gradient / factor if divides else factor * gradient)
     return gradients
 
 
@@ -135,7 +135,7 @@ def test_04_ways_to_write_an_addition() -> None:
         leaf = Written(0.5)
         flow = observed(leaf.through(action))
         assert [factor for _, _, factor, _ in flow.edges] == factors
-        assert all(target is leaf for _, target, _, _ in flow.edges)
+        assert all(target.thing is leaf for _, target, _, _ in flow.edges)
 
 
 def test_05_zeroes_before() -> None:
