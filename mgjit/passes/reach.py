@@ -24,6 +24,7 @@ from ..record.trace import Trace
 
 #: How many records are looked at before the next one that is visited is searched for.
 _SOME = 4096
+_LOWEST_BYTE = 0 if sys.byteorder == "little" else 3
 
 
 class Reach(NamedTuple):
@@ -72,9 +73,15 @@ def reach(trace: Trace) -> Reach:
         edges = [lowest, *backwards[first:last], len(visited)]
         for following, (low, high) in enumerate(zip(edges, edges[1:]), first):
             before, part = marks[low:high], visited[low:high]
-            new = {mark: with_pass(mark, number - following) for mark in set(compress(before, part))}
+            is_first = not before.tobytes().strip(b"\0")
+            found = {0} if is_first and 1 in part else set(compress(before, part))
+            new = {mark: with_pass(mark, number - following) for mark in found}
             if len(new) == 1 and 0 not in part:
                 marks[low:high] = array("i", new.values()) * (high - low)
+            elif is_first and new and new[0] < 256:
+                lowest_bytes = bytearray(4 * (high - low))
+                lowest_bytes[_LOWEST_BYTE::4] = part.translate(bytes((0, new[0])).ljust(256))
+                marks[low:high] = array("i", bytes(lowest_bytes))
             else:
                 for at in compress(range(high - low), part):
                     marks[low + at] = new[before[at]]
@@ -83,7 +90,7 @@ def reach(trace: Trace) -> Reach:
 
 def _backwards(op: array[int], low: int, high: int) -> Iterator[int]:
     """The positions of BACKWARD among these records: bytes are searched fast, and the lowest one tells nearly all."""
-    codes = op[low:high].tobytes()[0 if sys.byteorder == "little" else 3 :: 4]
+    codes = op[low:high].tobytes()[_LOWEST_BYTE::4]
     at = codes.find(BACKWARD)
     while at >= 0:
         if op[low + at] == BACKWARD:
@@ -124,6 +131,15 @@ def _visit(trace: Trace, visited: bytearray, low: int, high: int) -> None:
     """Visit what the visited records among `low .. high-1` need, last ones first."""
     op, a, b = (reversed(column[low:high]) for column in (trace.op, trace.a, trace.b))
     seen = reversed(memoryview(visited)[low:high])  # sees what is visited on the way
+    codes = set(trace.op[low:high])
+    if max(codes) < TAKE and POWER not in codes:
+        for is_visited, left, right in zip(seen, a, b):
+            if is_visited:
+                if left >= 0:
+                    visited[left] = 1
+                if right >= 0:
+                    visited[right] = 1
+        return
     for is_visited, code, left, right, position in zip(seen, op, a, b, range(high - 1, low - 1, -1)):
         if is_visited:
             if code >= NUMBER:

@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 from .wiring import are_leaves, consecutive
 
-#: How many operands are compared with later ones at a time.
-_SOME = 1 << 14
+#: How many records are compared with later ones at a time.
+_SOME = 1 << 13
 #: The changes are computed for a period when so many records, or fewer, come to each of its runs.
-_WORTHWHILE = 256
+_WORTHWHILE = 1024
 #: So many records may decide about a run.
 _MOST = 1024
 #: How many lengths are tried of runs that begin in the same way.
@@ -49,11 +49,8 @@ class SimilarRuns:
     """
 
     def __init__(self, columns: Sequence[array[int]]) -> None:
-        self._width = width = len(columns)
-        self._operands = array("i", bytes(4 * width * len(columns[0])))  # of one record after the other
-        for number, column in enumerate(columns):
-            self._operands[number::width] = column
-        self._leaves = are_leaves(self._operands)
+        self._columns, self._width = columns, len(columns)
+        self._operands, self._leaves = array("i"), b""  # of one record after the other
         self._changes: dict[int, bytes] = {}  # by period
         self._asked: Counter[int] = Counter()
         self._lengths: dict[Hashable, list[_Length]] = {}
@@ -68,8 +65,13 @@ class SimilarRuns:
         """
         if period not in self._changes:
             self._asked[period] += 1
-            if self._asked[period] * _WORTHWHILE * self._width < len(self._operands):
+            if self._asked[period] * _WORTHWHILE < len(self._columns[0]):
                 return None
+            if not self._operands:
+                self._operands = array("i", bytes(4 * self._width * len(self._columns[0])))
+                for number, column in enumerate(self._columns):
+                    self._operands[number :: self._width] = column
+                self._leaves = are_leaves(self._operands)
             self._changes[period] = self._all_changes(period)
         low = self._width * start
         first = [x - start if x >= start else -1 for x in self._operands[low : low + self._width * period]]
@@ -104,35 +106,62 @@ class SimilarRuns:
         return self._leaves[low:high], self._changes[period][4 * low : 4 * (high - self._width * period)]
 
     def _all_changes(self, period: int) -> bytes:
-        """By how much each operand differs from the one a period later, or how far that one lies back after a leaf."""
+        """By how much each operand differs from the one a period later."""
         operands, width = self._operands, self._width
         step = width * period
-        positions = array("i", bytes(4 * len(operands)))
-        for number in range(width):
-            positions[number::width] = consecutive(len(operands) // width)
+        changes = Changes(width * _SOME, width)
         parts = []
-        for low in range(step, len(operands), _SOME):
-            later, at = operands[low : low + _SOME], positions[low : low + _SOME]
-            parts.append(_changes(operands[low - step : low - step + len(later)], later, at))
+        for low in range(0, len(operands) - step, width * _SOME):
+            high = min(low + width * _SOME, len(operands) - step)
+            parts.append(changes.of(operands[low : high + step], step, (low + step) // width))
         return b"".join(parts)
 
 
-def _changes(before: array[int], later: array[int], positions: array[int]) -> bytes:
-    """The change from one operand to the other.
+class Changes:
+    """Compares operands, all at once: a large integer has 32 bits for each.
 
-    From a leaf to a record it is how far that lies before its position, and from a record to a leaf it is nothing.
-    All are computed at once: a large integer has 32 bits for each.
+    Args:
+        size: how many there are at most.
+        width: operands of one record.
     """
-    size = 4 * len(before)
-    ones = (1 << 8 * size) - 1
-    signs = ones // 0xFFFFFFFF << 31
-    x, y, at = (int.from_bytes(part.tobytes(), sys.byteorder) for part in (before, later, positions))
 
-    def minus(a: int, b: int) -> int:
-        return ((a | signs) - (b & (ones ^ signs))) ^ ((a ^ b ^ ones) & signs)
+    def __init__(self, size: int, width: int) -> None:
+        self._each = _as_integer(array("i", [1]) * size)
+        positions = array("i", bytes(4 * size))
+        for number in range(width):
+            positions[number::width] = consecutive(size // width)
+        self._positions = _as_integer(positions)
 
-    def everywhere(sign: int) -> int:
-        return sign | (sign - (sign >> 31))
+    def of(self, operands: array[int], step: int, position: int) -> bytes:
+        """The change from each operand to the one `step` later.
 
-    from_leaf, mixed = everywhere(x & ~y & signs), everywhere((x ^ y) & signs)
-    return ((minus(y, x) & (ones ^ mixed)) | (minus(at, y) & from_leaf)).to_bytes(size, sys.byteorder)
+        From a leaf to a record it is how far that lies before its position, and from a record to a leaf it is nothing.
+
+        Args:
+            operands: of consecutive records; a copy that may be changed.
+            step: a multiple of the width.
+            position: of the record of the first later operand.
+        """
+        size = 32 * (len(operands) - step)
+        both = _as_integer(operands)
+        ones = (1 << size) - 1
+        signs = self._each << 31 & ones
+        x, y = both & ones, both >> 32 * step
+        at = (self._positions & ones) + (self._each & ones) * position
+
+        def minus(a: int, b: int) -> int:
+            return ((a | signs) - (b & (ones ^ signs))) ^ ((a ^ b ^ ones) & signs)
+
+        def everywhere(sign: int) -> int:
+            return sign | (sign - (sign >> 31))
+
+        mixed = (x ^ y) & signs
+        from_leaf, mixed = everywhere(x & mixed), everywhere(mixed)
+        return ((minus(y, x) & (ones ^ mixed)) | (minus(at, y) & from_leaf)).to_bytes(size // 8, "little")
+
+
+def _as_integer(numbers: array[int]) -> int:
+    """Numbers of 32 bits, the first one lowest."""
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return int.from_bytes(numbers.tobytes(), "little")

@@ -11,7 +11,7 @@ import pytest
 import mgjit
 from mgjit.passes import roll as rolling
 from mgjit.passes.roll import roll
-from mgjit.passes.similar import SimilarRuns, _changes
+from mgjit.passes.similar import Changes, SimilarRuns
 from mgjit.record.opcodes import INPUT, PARAMETER, leaf
 from tests.lowering import Example
 
@@ -68,9 +68,10 @@ def test_03_changes_by_definition() -> None:
         kinds = leaf(PARAMETER, draw.randrange(1 << 26)), leaf(INPUT, draw.randrange(1 << 26)), -1
         return draw.choice((draw.randrange(position + 1), *kinds))
 
-    before = array("i", [operand(k) for k in range(1000)])
-    later = array("i", [operand(k + 4) for k in range(1000)])
-    found = array("i", _changes(before, later, array("i", range(4, 1004))))
-    for position, (x, y, change) in enumerate(zip(before, later, found), 4):
-        expected = y - x if (x < 0) == (y < 0) else position - y if x < 0 else 0
-        assert change == (expected + (1 << 31)) % (1 << 32) - (1 << 31)
+    for width, step in ((1, 4), (2, 6), (3, 3)):
+        operands = array("i", [operand(k // width) for k in range(300 * width)])
+        found = array("i", Changes(300 * width, width).of(operands[:], step, step // width))
+        assert len(found) == len(operands) - step
+        for k, (x, y, change) in enumerate(zip(operands, operands[step:], found), step):
+            expected = y - x if (x < 0) == (y < 0) else k // width - y if x < 0 else 0
+            assert change == (expected + (1 << 31)) % (1 << 32) - (1 << 31)
