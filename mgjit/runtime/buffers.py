@@ -165,15 +165,16 @@ class Move:
         layout: ParameterLayout | None = None,
     ) -> None:
         self.storage = ParameterStorage(size, precision, layout)
-        kinds = set(map(type, values))
+        types = list(map(type, values))  # read once: another thread may be moving them now, which `fill` notices
+        kinds: set[Any] = set(types)
         found: list[tuple[Any, int]] = list(zip(values, self.storage.places(numbers)))
         self._objects = [one for one in found if type(one[0]) is Parameter] if Parameter in kinds else []
         moved = [one for one in found if type(one[0]) is not Parameter] if self._objects else found
         self._values: list[Value] = [value for value, _ in moved]
         self._places = [place for _, place in moved]
         self._precision = precision
-        bound = {kind: bound_class(kind) for kind in kinds if kind is not Parameter}
-        self._classes = [bound[type(value)] for value in self._values]
+        bound = {kind: kind if kind._is_bound else bound_class(kind) for kind in kinds if kind is not Parameter}
+        self._classes = [bound[kind] for kind in types if kind is not Parameter]
         self._moves = [move for thing, place in self._objects for move in thing.moves(self.storage, place)]
         self._states = states
         self._old_buffers = [state._buffer for state in states]

@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -177,3 +178,23 @@ def test_10_copies_of_derived_classes(kind: Any) -> None:
             assert (clone.data, clone.grad, clone.label) == (2.0, 0.5, "w")
         if not value._is_bound:
             bind([value], [0], 1)
+
+
+def test_11_values_that_another_thread_moves_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their classes are read once; `fill` notices that they have moved."""
+    values = [Value(1.0), Value(2.0)]
+
+    class Late(list):  # type: ignore[type-arg]
+        """They move when the move has looked at their classes."""
+
+        def __iter__(self) -> Iterator[Any]:
+            yield from list.__iter__(self)
+            if not values[0]._is_bound:
+                bind(values, [0, 1], 2)
+
+    move = Move(Late(values), [0, 1], 2)
+    with pytest.raises(Moved):
+        move.fill()
+    assert [value.data for value in values] == [1.0, 2.0]
+    with pytest.raises(Moved):
+        Move(values, [0, 1], 2).fill()
