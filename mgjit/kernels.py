@@ -441,14 +441,17 @@ class Kernels:
         given = [("an argument", thing) for thing in plan.static_objects()]
 
         def traced() -> tuple[TracedCall, Guard]:
-            survey = without_garbage_collection(lambda: Survey(self._function, given))
+            survey = Survey(self._function, given)
             heap = Heap(survey, self._knowledge, location)
             call = trace_call(self.undecorated, plan, slots, heap, survey, location)
-            return call, without_garbage_collection(lambda: Guard(survey, call.heap.looked_after))
+            return call, Guard(survey, call.heap.looked_after)
+
+        def between() -> tuple[TracedCall, Guard]:
+            return between_traces(lambda: without_garbage_collection(traced))
 
         while True:
             try:
-                return copy_context().run(between_traces, traced)  # what it sets of context variables is forgotten
+                return copy_context().run(between)  # what it sets of context variables is forgotten
             except Again:
                 if not self._knowledge.fixed_arguments <= plan.fixed:
                     raise

@@ -122,13 +122,14 @@ class Flow:
 def _observer(flow: Flow) -> tuple[Callable[[Any], Any], Callable[[Any, Any], None]]:
     """What reads the gradient of an object, and what assigns it, while a flow is observed."""
     current: dict[int, _Gradient] = {}  # the symbols of gradients as they are now, by object
-    root, append = flow.root, flow.edges.append
+    root, nodes, append = flow.root, flow.nodes, flow.edges.append
 
     def read(thing: Any) -> Any:
         known = current.get(id(thing))
         if known is None:
             known = current[id(thing)] = new(_Gradient)
-            known.node, known.is_current = flow.node(thing), True
+            known.node = nodes[id(thing)] = Node(thing)
+            known.is_current = True
         return known
 
     def assign(thing: Any, content: Any) -> None:
