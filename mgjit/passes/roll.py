@@ -79,6 +79,7 @@ class _Roller:
         self.columns = [trace.a, trace.b] + ([trace.c] if trace.c is not None else [])
         self._repeats: Repeats | None = None
         self._found: dict[tuple[int, int], list[Repeat]] = {}  # by period and fewest iterations
+        self._following: list[int] = []  # of each item
         self._no_loops: set[tuple[int, ...]] = set()  # runs in which no loop was found, and whose items are unchanged
         #: By period, end and fewest iterations, of long periods: how iterations may be cut, and where they may start.
         self._rotations: dict[tuple[int, int, int], Rotations] = {}
@@ -100,13 +101,22 @@ class _Roller:
             shapes: of the records before each block, then of those of a neuron, in turn; at last of those at the end.
         """
         self._next_shape = ord(max(map(max, filter(None, shapes)), default="\0")) + 1
-        parts = []
+        parts: list[str] = []
+        starts: list[int] = []
+        done = 0
         for loops, before, neuron in zip(known, shapes[::2], shapes[1::2]):
-            folded = self._neuron(loops, neuron)
-            neurons = loops.block.neurons
-            parts += [before, self._fold_shape(neurons, folded) if loops.is_nest else folded * neurons]
+            block, folded = loops.block, self._neuron(loops, neuron)
+            starts += range(done, block.start)
+            if loops.is_nest:
+                parts += [before, self._fold_shape(block.neurons, folded)]
+                starts.append(block.start)
+            else:
+                parts += [before, folded * block.neurons]
+                starts += list(accumulate(map(self._records, parts[-1]), initial=block.start))[:-1]
+            done = block.end
         self.shapes = "".join([*parts, shapes[-1]])
-        self.starts = self._starts() if known else range(len(self.columns[0]) + 1)
+        last = range(done, len(self.columns[0]) + 1)
+        self.starts = [*starts, *last] if known else last
 
     def _neuron(self, loops: KnownLoops, shapes: str) -> str:
         """The shapes of the items of a neuron, whose records have the given ones."""
@@ -118,10 +128,6 @@ class _Roller:
             parts.append(self._fold_shape(length, pair) if length >= FEWEST else shapes[first:end])
             first = end
         return "".join([*parts, shapes[first:]])
-
-    def _starts(self) -> list[int]:
-        """The first record of each item, and the number of records."""
-        return list(accumulate(map(self._records, self.shapes), initial=0))
 
     def run(self) -> list[Item]:
         for fewest in (4, 3, 2):
@@ -156,15 +162,19 @@ class _Roller:
         pending = [(period, deque(self._repeats_of(period, fewest))) for period in range(1, longest + 1)]
         k = 0
         while True:
+            nearest = len(shapes)
             for _, repeats in pending:
                 while repeats and repeats[0].last < k:
                     repeats.popleft()
-            pending = [(period, repeats) for period, repeats in pending if repeats]
-            if not pending:
+                if repeats and repeats[0].first < nearest:
+                    nearest = repeats[0].first
+            if nearest == len(shapes):
                 return
-            k = max(k, min(repeats[0].first for _, repeats in pending))
+            k = max(k, nearest)
             for period, repeats in pending:
-                if repeats[0].first <= k and shapes.count(shapes[k], k + 1, k + period + 1) <= _CANDIDATES:
+                if repeats and repeats[0].first <= k:
+                    if shapes.count(shapes[k], k + 1, k + period + 1) > _CANDIDATES:
+                        continue
                     run = self._loop_at(k, period, fewest, repeats[0].end)
                     if run is not None:
                         yield run
@@ -181,7 +191,8 @@ class _Roller:
 
     def _long_runs(self, shortest: int, longest: int, fewest: int) -> Iterator[_Run]:
         """Loops of a period that is longer than `_ALIKE`, from left to right."""
-        shapes, following = self.shapes, _next_alike(self.shapes)
+        shapes = self.shapes
+        self._following = following = self._following or _next_alike(shapes)
         ends: dict[int, int] = {}  # of the last run of each period
         k, last = 0, len(shapes) - fewest + 1
         while k < last:
@@ -313,7 +324,7 @@ class _Roller:
         new_shapes.append(shapes[done:])
         new_starts += starts[done:]
         self.shapes, self.starts = "".join(new_shapes), new_starts
-        self._repeats, self._found = None, {}
+        self._repeats, self._found, self._following = None, {}, []
         self._rotations, self._possible = {}, {}
 
     def _fold_shape(self, count: int, body: str) -> str:
