@@ -55,7 +55,10 @@ def checked_sources(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Any:
-    """A test that hangs ends the run, which says what every thread does."""
+    """A test that hangs ends the run, which says what every thread does.
+
+    A process that a test forks must end by `os._exit`: elsewhere, faulthandler waits for a thread that is not there.
+    """
     faulthandler.dump_traceback_later(_PATIENCE, exit=True, file=item.config.stash[_terminal])
     try:
         return (yield)

@@ -16,6 +16,7 @@ import json
 import math
 import os
 import re
+import signal
 import sys
 import tempfile
 import traceback
@@ -29,6 +30,8 @@ from mgjit.lookup import package_of
 from mgjit.world import guard
 
 FOLDER = Path(__file__).parent
+#: The longest that a situation may take, in seconds; then its process is killed.
+_PATIENCE = 120
 _NODE = """\
 class Node:
     def __init__(self, data, children=(), grads=()):
@@ -132,6 +135,7 @@ def _played(script: str, is_plain: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         child = os.fork()
         if not child:
+            signal.alarm(_PATIENCE)
             try:
                 os.chdir(folder)
                 os.environ["MGJIT_DISABLE"] = str(int(is_plain))
