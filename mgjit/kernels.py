@@ -102,6 +102,7 @@ class Kernels:
         self._separate: Kernels | None = None
         self.earnings = Earnings()
         self._pending: dict[Hashable, Pending] = {}
+        self._is_settled = False  # whether traces are made as after the first compiled call (trace/knowledge.py)
         self._detached: tuple[list[Kernel], Detached] | None = None
         self._token = object()  # stands for this step in memory that it may share with others
 
@@ -287,7 +288,13 @@ class Kernels:
         if not patient:
             prepare()
         started = perf_counter()
+        self._knowledge.is_settled = self._is_settled and not patient
         traced, guard = self._trace(plan, slots)
+        if traced.heap.valid_once and not (
+            patient or self._is_settled
+        ):  # plain calls would leave such numbers for ever
+            self._is_settled = self._knowledge.is_settled = True
+            traced, guard = self._trace(plan, slots)
         seconds = perf_counter() - started
         self.earnings.note_trace(plan.key, seconds)
         _refuse_shared(plan, arguments, _changed(plan, traced))

@@ -183,6 +183,70 @@ def test_08_clear_gives_up_what_is_being_built() -> None:
     assert mine.step.stats.swaps == []
 
 
+class Node:
+    """An autograd class of a user's, whose gradients are no floats until there is one."""
+
+    def __init__(self, data: float, children: tuple[Any, ...] = (), factors: tuple[float, ...] = ()) -> None:
+        self.data, self.grad = data, 0
+        self._children, self._factors = children, factors
+
+    def __add__(self, other: Any) -> Any:
+        return Node(self.data + other.data, (self, other), (1.0, 1.0))
+
+    def __mul__(self, other: Any) -> Any:
+        other = other if isinstance(other, Node) else Node(other)
+        return Node(self.data * other.data, (self, other), (other.data, self.data))
+
+    def backward(self) -> None:
+        order: list[Any] = []
+        seen: set[Any] = set()
+
+        def visit(node: Any) -> None:
+            if node not in seen:
+                seen.add(node)
+                for child in node._children:
+                    visit(child)
+                order.append(node)
+
+        visit(self)
+        self.grad = 1
+        for node in reversed(order):
+            for child, factor in zip(node._children, node._factors):
+                child.grad += factor * node.grad
+
+
+@pytest.mark.parametrize("length", [3, 40])
+def test_10_gradients_that_plain_calls_leave_as_ints(length: int) -> None:
+    """A kernel would leave them as floats: the trace is made as after its first call, and holds for all calls."""
+    rate = constant(length)
+
+    def trainer() -> tuple[list[Node], Any]:
+        weights = [Node(0.1 * k - 0.3) for k in range(length)]
+
+        def step(x: float, y: float) -> float:
+            loss = Node(-y)
+            for w in weights:
+                loss = loss + w * x
+            loss = loss * loss
+            loss.backward()
+            for w in weights:
+                w.data -= 0.01 * rate * w.grad
+                w.grad = 0
+            return loss.data
+
+        return weights, step
+
+    (mine, compiled), (others, plain) = trainer(), trainer()
+    compiled = mgjit.compile(compiled)
+    for number, (xs, y) in enumerate(rows(8, 12, 1)):
+        assert compiled(xs[0], y) == plain(xs[0], y)
+        assert [(w.data, w.grad) for w in mine] == [(w.data, w.grad) for w in others]
+        if number == 3:
+            assert compiled.wait()
+    assert compiled.stats.calls == 8
+    assert compiled.stats.waiting_calls == 4
+
+
 # ---- 2: what goes wrong ---------------------------------------------------------------------------------
 
 

@@ -28,6 +28,7 @@ class Knowledge:
         needed: those of the fixed ones that are used as lengths, indices or keys, and not only in tests.
         changing: keys of the places that tests ask for, but which the step assigns.
         no_flow: why `backward()` is recorded operation by operation; empty when it is not.
+        is_settled: whether fields that hold None or ints are traced as the floats that a kernel leaves in them.
     """
 
     variable: set[Any] = field(default_factory=set)
@@ -39,6 +40,7 @@ class Knowledge:
     needed: set[Any] = field(default_factory=set)
     changing: set[Any] = field(default_factory=set)
     no_flow: str = ""
+    is_settled: bool = False
 
 
 @dataclass

@@ -64,6 +64,7 @@ class Heap:
         self._survey = survey
         self._roles: Roles = assign_roles(survey, knowledge.variable)
         self._fields: list[number_kinds.EnteredField] = []
+        self._contents: list[tuple[Field, Any, Any]] = []  # what the fields held
         self._copied: list[number_kinds.EnteredCopy] = []
         self._parameters: list[Parameter] = []
         self._state: State | None = None
@@ -176,6 +177,9 @@ class Heap:
             self._put(f, given.stand_in, home, leaf, of_node, number_kind is int)
 
     def _put(self, f: Field, thing: Any, content: Any, leaf: int, of_node: bool, whole: bool = False) -> None:
+        self._contents.append((f, thing, content))
+        if self._knowledge.is_settled and (content is None or isinstance(content, int)):
+            content = float(content or 0)
         may_be_reached = of_node and ops.leaf_kind(leaf) == ops.GRADIENT
         number_of = self._types.leaf_number if may_be_reached else self._types.number_at
         number = None if content is None else number_of(leaf, whole or isinstance(content, int))
@@ -469,11 +473,11 @@ class Heap:
         numbers = {leaf: content for _, _, content, _, leaf in self._fields}
         for _, contents, _, leaf in self._copied:
             numbers.update((leaf - k, content) for k, content in enumerate(contents))
-        self._fields, self._copied, self._memory, self._draws = [], [], {}, []
+        self._fields, self._contents, self._copied, self._memory, self._draws = [], [], [], {}, []
         return numbers
 
     def _put_back_numbers(self) -> None:
-        for f, thing, content, _, _ in self._fields:
+        for f, thing, content in self._contents:
             f.write(thing, content)
         for copied, contents, _, _ in self._copied:
             if copied.size:
