@@ -216,7 +216,7 @@ def import_generator() -> None:
     """
     try:
         from .codegen import c, layout, python  # noqa: F401 - from now on, importing them again cannot fail
-        from .codegen.mathematics import verification  # noqa: F401
+        from .codegen.mathematics import checker, verification  # noqa: F401
         from .passes import pipeline  # noqa: F401
         from .toolchain import processor  # noqa: F401
     except (ImportError, OSError) as reason:

@@ -290,9 +290,8 @@ class Kernels:
         started = perf_counter()
         self._knowledge.is_settled = self._is_settled and not patient
         traced, guard = self._trace(plan, slots)
-        if traced.heap.valid_once and not (
-            patient or self._is_settled
-        ):  # plain calls would leave such numbers for ever
+        if traced.heap.valid_once and not (patient or self._is_settled):
+            # Plain calls leave such numbers again and again, so that no trace would ever hold for another call.
             self._is_settled = self._knowledge.is_settled = True
             traced, guard = self._trace(plan, slots)
         seconds = perf_counter() - started

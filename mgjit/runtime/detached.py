@@ -14,6 +14,7 @@ memory gets what the objects then hold; None becomes 0.0, as in every compiled c
 from __future__ import annotations
 
 import contextlib
+import operator
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -53,13 +54,13 @@ class _Group:
 
     def is_attached(self) -> bool:
         """Whether all is as it was when the objects were added."""
-        if any(map(_differ, map(type, self.things), repeat(self._kind))):
+        if any(map(operator.is_not, map(type, self.things), repeat(self._kind))):
             return False
         if self._is_value:
             return all(thing._storage is home.storage for thing, home in zip(self.things, self._homes[0]))
         with contextlib.suppress(AttributeError, KeyError):
             columns = zip(self._fields, self._homes)
-            return not any(any(map(_differ, field.read_all(self.things), homes)) for field, homes in columns)
+            return not any(any(map(operator.is_not, field.read_all(self.things), homes)) for field, homes in columns)
         return False
 
     def detach(self) -> None:
@@ -99,10 +100,6 @@ def _copy_one(field: Field, home: Home, thing: Any) -> None:
     if type(number) is not Home:
         with contextlib.suppress(TypeError):  # not a number: the step would not have been compiled
             home.array[home.index] = 0.0 if number is None else number
-
-
-def _differ(one: Any, other: Any) -> bool:
-    return one is not other
 
 
 class Detached:

@@ -87,15 +87,16 @@ def test_01_ordinary_objects_for_a_while(kind: type) -> None:
         assert [p.data for p in found] == [7.5, *(number for number, _ in numbers[1:])]
         assert found[1].grad == -2.5
         found[0].data, found[1].grad = numbers[0][0], numbers[1][1]
-    expected = sum(p.data for p in found) * 3.0
-    assert float(step(3.0).data if isinstance(step(0.0), Value) else step(3.0)) == pytest.approx(expected)
+    expected = 0.0
+    for p in found:
+        expected += p.data * 3.0
+    result = step(3.0)
+    assert getattr(result, "data", result) == expected
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not issubclass(kind, Value)])  # which takes numbers only
 def test_02_attributes_that_hold_no_numbers(kind: type) -> None:
     """None and a missing attribute become 0.0; another one is dropped."""
-    if issubclass(kind, Value):
-        pytest.skip("a Value takes numbers only")
     _, found = things(kind)
 
     def plain() -> None:
