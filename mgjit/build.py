@@ -128,7 +128,7 @@ def _build(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: 
     started = perf_counter()
     structure = structure_hash(trace, inputs)
     if options.backend == "python":
-        return _python(trace, inputs, structure, started, options.separate)
+        return _python(trace, inputs, structure, started, options.separate, name)
     shared = _shared_key(structure, options)
     code = _shared.get(shared)
     if code is None:
@@ -164,7 +164,7 @@ def _native(
     _warn_once(
         f"{reason}: steps run as generated Python, much slower than C. `python -m mgjit doctor` says what to do."
     )
-    return _python(trace, inputs, structure, started, options.separate)
+    return _python(trace, inputs, structure, started, options.separate, name)
 
 
 def _built(
@@ -322,7 +322,7 @@ def _compile(
     name: str,
 ) -> Code:
     started = perf_counter()
-    lowered, layout, source = _emitted(compiler, trace, inputs, options)
+    lowered, layout, source = _emitted(compiler, trace, inputs, options, name)
     emitted = perf_counter()
     optimisation = _optimisation(compiler, options, lowered.statements)
     try:
@@ -332,7 +332,7 @@ def _compile(
         if other is None:
             raise
         settings.LOGGER.info("%s instead: %s", other.command, reason)
-        lowered, layout, source = _emitted(other, trace, inputs, options)
+        lowered, layout, source = _emitted(other, trace, inputs, options, name)
         built = toolchain.compile_shared(other, source, mode=options.mode)
     facts = {
         **_facts(lowered, source, structure),
@@ -356,7 +356,7 @@ def _compile(
 
 
 def _emitted(
-    compiler: compilers.Compiler, trace: Trace, inputs: Sequence[InputRegion], options: Options
+    compiler: compilers.Compiler, trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str
 ) -> tuple[Lowered, Layout, str]:
     """The Program scheduled for a compiler, its memory layout, and its source."""
     import_generator()
@@ -375,6 +375,7 @@ def _emitted(
             simply,
             options.separate,
             options.quick,
+            name,
         ),
         lambda program, layout: emit_c(program, layout, options.mode, functions),
     )
@@ -408,7 +409,9 @@ def _compiler_that_is_quick(options: Options) -> compilers.Compiler | None:
     return next((other for other in quick if compilers.probe(other) is None), None)
 
 
-def _python(trace: Trace, inputs: Sequence[InputRegion], structure: str, started: float, separate: bool) -> Code:
+def _python(
+    trace: Trace, inputs: Sequence[InputRegion], structure: str, started: float, separate: bool, name: str
+) -> Code:
     try:
         import_generator()
     except CompilerError as reason:
@@ -417,7 +420,7 @@ def _python(trace: Trace, inputs: Sequence[InputRegion], structure: str, started
     from .passes.pipeline import lower
 
     lowered, layout, source = _simplest_if_necessary(
-        lambda simply: lower(trace, inputs, simply=simply, separate=separate), emit_python
+        lambda simply: lower(trace, inputs, simply=simply, separate=separate, name=name), emit_python
     )
     code = Code.of_lowered(lowered, layout, source)
     code.facts = {

@@ -483,7 +483,8 @@ class Kernels:
         traced, _ = self._trace(plan, slots)
         seconds = perf_counter() - started
         processor = Processor(64 // plan.precision.size)
-        lowered = lower(traced.trace, plan.regions(traced.draws.size), processor, self._options.code.grads)
+        inputs = plan.regions(traced.draws.size)
+        lowered = lower(traced.trace, inputs, processor, self._options.code.grads, name=self._qualname)
         return Lowering(
             lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe(), traced.heap.backward,
             self._options.reason_without_trial(plain_seconds(seconds, len(traced.trace), traced.trace.in_blocks())),

@@ -83,13 +83,18 @@ BACKGROUND = Setting(
 )
 DISABLE = Setting("MGJIT_DISABLE", "1: decorated functions run as plain Python", "0")
 CHECK = Setting("MGJIT_CHECK", "1: check the Program of a step after each pass; to find defects of mgjit", "0")
+DUMP = Setting(
+    "MGJIT_DUMP",
+    "a directory for the Program of each step that is lowered, as text, before the first and after each pass",
+    "nothing is written",
+)
 LOG = Setting(
     "MGJIT_LOG", "what the logger `mgjit` reports: 0 warnings, 1 decisions, 2 everything, and full tracebacks", "0"
 )
 
 SETTINGS = (
     CC, CFLAGS, COMPILE_SECONDS, COMPILE_MEMORY, CACHE_DIR, CACHE_SIZE, CACHE_STRICT, VERIFY, BACKGROUND, DISABLE,
-    CHECK, LOG,
+    CHECK, DUMP, LOG,
 )  # fmt: skip
 #: What `verify=` and MGJIT_VERIFY may say.
 VERIFICATIONS = ("auto", "always", "never")
@@ -234,6 +239,11 @@ def disabled() -> bool:
 def checks_passes() -> bool:
     """Whether the Program is verified after each pass, instead of once."""
     return CHECK.is_on()
+
+
+def dump_directory() -> str:
+    """Where Programs are written after each pass; empty for nowhere."""
+    return os.path.expanduser(DUMP.get())
 
 
 def log_level() -> int:

@@ -18,12 +18,9 @@ from mgjit.ir.interpreter import Interpreter
 from mgjit.ir.program import Array, Program
 from mgjit.ir.verify import verify
 from mgjit.passes.cost import Processor
-from mgjit.passes.layout import choose_layout, cut_at_blocks
-from mgjit.passes.lift import lift
 from mgjit.passes.memory import Memory
-from mgjit.passes.pipeline import PASSES, Pass, Work
+from mgjit.passes.pipeline import PASSES, Folded, Work
 from mgjit.passes.reach import reach
-from mgjit.passes.reductions import find_reductions
 from mgjit.passes.roll import roll
 from mgjit.record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.record.trace import InputRegion
@@ -34,7 +31,7 @@ WIDE, SCALAR = Processor(lanes=8, registers=32), Processor(lanes=1, registers=12
 
 
 #: The names of the passes that every Program goes through.
-STAGES = ["lift", "reductions", *(one.name for one in PASSES)]
+STAGES = ["lift", *(one.name for one in PASSES)]
 
 
 def bits(number: float) -> bytes:
@@ -91,24 +88,17 @@ class Example:
             separate: whether its phases are to be run separately.
         """
         self.grads = grads
-        self.memory = memory = Memory(self.trace, self.regions)
-        forest = roll(self.trace, self.reach.marks) if rolled else list(range(len(self.trace)))
-        if laid_out:
-            provisional = lift(self.trace, forest, memory, self.reach)
-            find_reductions(provisional, memory)
-            parameters = memory.regions[PARAMETER][0][1]
-            layout = choose_layout(provisional, parameters)
-            assert layout is not None
-            start = self.trace.new_parameters[0][0]
-            forest = cut_at_blocks(forest, self.trace, layout, start, parameters.size)
-            self.memory = memory = Memory(self.trace, self.regions, layout)
-        work = Work(lift(self.trace, forest, memory, self.reach), memory, processor, grads, separate)
         assert not until or until in STAGES, until
-        reductions = Pass("reductions", lambda work: find_reductions(work.program, work.memory), "lift")
-        for one in () if until == "lift" else (reductions, *PASSES):
-            one.run(work)
+        forest = roll(self.trace, self.reach.marks) if rolled else list(range(len(self.trace)))
+        folded = Folded(self.trace, self.regions, self.reach, forest)
+        work = Work(*folded.lifted(), processor, grads, separate, folded)
+        for one in () if until == "lift" else PASSES:
+            if one.name != "layout" or laid_out:
+                work.run(one)
             if one.name == until:
                 break
+        self.memory = work.memory
+        assert not laid_out or self.memory.layout is not None
         verify(work.program)
         return work.program
 

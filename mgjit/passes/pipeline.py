@@ -1,6 +1,6 @@
 """The passes in order: from a Trace to a Program that a backend can emit.
 
-1. Roll the trace, lift it, and put the Program through `PASSES`.
+1. Roll the trace, lift it, and put the Program through `PASSES`; with MGJIT_DUMP, it is written down after each.
 2. If a pass cannot express something, start again from the next form of the trace, which is slower but simpler: loops
    that may contain backward passes; loops that do not; no loops at all.
 3. Verify the Program.  If it is not well formed, or a pass has raised an exception, that is a defect of mgjit, which
@@ -21,6 +21,7 @@ from typing import NamedTuple, TypeVar
 from .. import settings
 from ..errors import DefectWarning, VerificationError, is_defect, user_stacklevel
 from ..garbage import without_garbage_collection
+from ..ir.parameters import ParameterLayout
 from ..ir.program import Loop, Program, count_statements, walk
 from ..ir.verify import verify
 from ..record.opcodes import PARAMETER
@@ -30,6 +31,7 @@ from .common import share
 from .cost import Processor
 from .differentiate import DifferentiateError, differentiate
 from .distribute import distribute
+from .dump import Dump
 from .first_contributions import merge_first_contributions
 from .fuse import fuse
 from .hoist import hoist
@@ -71,6 +73,37 @@ class Lowered:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
+class Folded:
+    """A rolled trace, which can be lifted again with another layout of its new parameters.
+
+    Args:
+        trace: of a step.
+        inputs: the memory of its arguments.
+        reached: what its backward passes reach.
+        forest: the trace, rolled.
+    """
+
+    def __init__(self, trace: Trace, inputs: Sequence[InputRegion], reached: Reach, forest: Sequence[Item]) -> None:
+        self.trace, self.inputs, self.reached = trace, inputs, reached
+        self.forest = cut_at_gaps(forest, trace)
+        for base, storage in trace.bound_storages:
+            if storage.layout is not None:
+                self.forest = cut_at_blocks(self.forest, trace, storage.layout, base, len(storage))
+
+    def lifted(self, layout: ParameterLayout | None = None) -> tuple[Program, Memory]:
+        """A Program, and the memory it works on."""
+        forest, memory = self.forest, Memory(self.trace, self.inputs, layout)
+        if layout is not None:
+            forest = cut_at_blocks(forest, self.trace, layout, *self.new_parameters)
+        return lift(self.trace, forest, memory, self.reached), memory
+
+    @property
+    def new_parameters(self) -> tuple[int, int]:
+        """The number of the first new parameter, and how many there are."""
+        first, last = self.trace.new_parameters[0][0], self.trace.new_parameters[-1][0]
+        return first, last - first + 1
+
+
 @dataclass
 class Work:
     """The state that passes work on, and what they need to know.
@@ -80,7 +113,9 @@ class Work:
         processor: the processor to schedule for; None leaves nests in the order of the trace.
         grads: whether gradients can be read after a whole step.
         separate: whether its phases are to be run separately.
+        folded: what the Program was lifted from; None if it was made by hand.
         schedule: how each nest is executed, a line each.
+        done: the passes that were run.
     """
 
     program: Program
@@ -88,7 +123,14 @@ class Work:
     processor: Processor | None = None
     grads: bool = True
     separate: bool = False
+    folded: Folded | None = None
     schedule: list[str] = field(default_factory=list)
+    done: list[Pass] = field(default_factory=list)
+
+    def run(self, one: Pass) -> None:
+        """The next pass."""
+        one.run(self)
+        self.done.append(one)
 
 
 class Pass(NamedTuple):
@@ -98,6 +140,18 @@ class Pass(NamedTuple):
     run: Callable[[Work], object]
     stage: str
     optional: bool = True
+
+
+def _lay_out(work: Work) -> None:
+    """Lift the trace again, with new parameters in the best layout, and do again what was done until now."""
+    folded = work.folded
+    if folded is None or not folded.trace.new_parameters or folded.trace.layouts:
+        return  # look-up tables need rows in their natural order
+    layout = choose_layout(work.program, work.memory.regions[PARAMETER][0][1])
+    if layout is not None and not walks_state(folded.forest, folded.trace, *folded.new_parameters):
+        work.program, work.memory = folded.lifted(layout)
+        for one in work.done:
+            one.run(work)
 
 
 def _fuse(work: Work) -> None:
@@ -136,6 +190,8 @@ def _tidy(when: str) -> tuple[Pass, ...]:
 
 #: Between lifting and code generation, in order.
 PASSES = (
+    Pass("reductions", lambda work: find_reductions(work.program, work.memory), "lift"),
+    Pass("layout", _lay_out, "lift"),
     Pass("unroll", lambda work: unroll(work.program), "lift"),
     Pass("merge", lambda work: merge(work.program, work.memory), "lift"),
     Pass("differentiate", lambda work: differentiate(work.program, work.memory), "differentiate", optional=False),
@@ -162,7 +218,7 @@ PASSES = (
 #: What makes code fast, and takes most of the time of all passes.
 SCHEDULE = frozenset(one.name for one in PASSES if one.stage == "schedule")
 #: What can be left out: these passes, and what is done before them.
-OPTIONAL = ("reductions", "layout", *(one.name for one in PASSES if one.optional))
+OPTIONAL = tuple(one.name for one in PASSES if one.optional)
 
 
 def lower(
@@ -173,6 +229,7 @@ def lower(
     simply: bool = False,
     separate: bool = False,
     quick: bool = False,
+    name: str = "step",
 ) -> Lowered:
     """Roll, lift, differentiate, schedule and simplify a trace.
 
@@ -184,6 +241,7 @@ def lower(
         simply: without loops and without any optional pass.
         separate: whether the phases of the step are to be run separately.
         quick: without a schedule.
+        name: of the step.
 
     Raises:
         VerificationError: not even the simplest form can be lowered.
@@ -194,7 +252,7 @@ def lower(
     ):
         raise VerificationError("a record of the trace needs one that comes after it. This is a defect of mgjit.")
     return without_garbage_collection(
-        lambda: _Lowering(trace, inputs, processor, grads, simply, separate, quick).result()
+        lambda: _Lowering(trace, inputs, processor, grads, simply, separate, quick, name).result()
     )
 
 
@@ -218,8 +276,10 @@ class _Lowering:
         simply: bool,
         separate: bool,
         quick: bool,
+        name: str,
     ) -> None:
         self._trace, self._inputs, self._processor = trace, inputs, processor
+        self._name = f"{name}.quick" if quick else name
         self._grads, self._separate = grads, separate
         self._started = perf_counter()
         self._reached = reached = reach(trace)
@@ -279,13 +339,18 @@ class _Lowering:
         forest = self._step("roll", self._forms[0])
         rolled = perf_counter()
         seconds = {"roll": rolled - self._started, "lift": 0.0, "differentiate": 0.0, "schedule": 0.0, "simplify": 0.0}
-        work = self._lift(forest)
+        work = self._step("lift", lambda: self._lifted(forest))
         seconds["lift"] = perf_counter() - rolled
-        for one in PASSES:
+        dump = Dump.open(self._name)
+        dump.write(0, "lift", work.program)
+        for number, one in enumerate(PASSES, 1):
             if one.name not in self._left_out:
                 started = perf_counter()
-                self._step(one.name, lambda one=one: one.run(work), work.program)  # type: ignore[misc]
-                seconds[one.stage] += perf_counter() - started
+                try:
+                    self._step(one.name, lambda one=one: work.run(one), work)  # type: ignore[misc]
+                finally:  # also if it is broken
+                    seconds[one.stage] += perf_counter() - started
+                    dump.write(number, one.name, work.program)
         if not self._checking:
             started = perf_counter()
             self._step("the last", lambda: verify(work.program))
@@ -301,34 +366,11 @@ class _Lowering:
             seconds=seconds,
         )
 
-    def _lift(self, forest: Sequence[Item]) -> Work:
-        """Lift the trace and find its reductions, with new parameters in the best layout, and others where they lie."""
-        trace = self._trace
-        forest = cut_at_gaps(forest, trace)
-        for base, storage in trace.bound_storages:
-            if storage.layout is not None:
-                forest = cut_at_blocks(forest, trace, storage.layout, base, len(storage))
-        work = self._lifted(forest, Memory(trace, self._inputs))
-        if not trace.new_parameters or trace.layouts or "layout" in self._left_out:
-            return work  # look-up tables need rows in their natural order
-        return self._step("layout", lambda: self._laid_out(forest, work))
+    def _lifted(self, forest: Sequence[Item]) -> Work:
+        folded = Folded(self._trace, self._inputs, self._reached, forest)
+        return Work(*folded.lifted(), self._processor, self._grads, self._separate, folded)
 
-    def _laid_out(self, forest: Sequence[Item], work: Work) -> Work:
-        trace, memory = self._trace, work.memory
-        start, size = trace.new_parameters[0][0], memory.regions[PARAMETER][0][1].size
-        layout = choose_layout(work.program, memory.regions[PARAMETER][0][1])
-        if layout is None or walks_state(forest, trace, start, size):
-            return work
-        memory = Memory(trace, self._inputs, layout)
-        return self._lifted(cut_at_blocks(forest, trace, layout, start, size), memory)
-
-    def _lifted(self, forest: Sequence[Item], memory: Memory) -> Work:
-        program = self._step("lift", lambda: lift(self._trace, forest, memory, self._reached))
-        if "reductions" not in self._left_out:
-            self._step("reductions", lambda: find_reductions(program, memory), program)
-        return Work(program, memory, self._processor, self._grads, self._separate)
-
-    def _step(self, name: str, action: Callable[[], T], program: Program | None = None) -> T:
+    def _step(self, name: str, action: Callable[[], T], work: Work | None = None) -> T:
         """Do something; what goes wrong is a defect of the pass `name`.
 
         Raises:
@@ -336,8 +378,8 @@ class _Lowering:
         """
         try:
             result = action()
-            if self._checking and program is not None:
-                verify(program)
+            if self._checking and work is not None:
+                verify(work.program)
         except (LiftError, DifferentiateError, _Defect):
             raise
         except Exception as error:
