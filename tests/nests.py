@@ -87,12 +87,16 @@ class _Writer:
             before = self.statements((), known, 1)
         return [*before, self.loop((), known, self.draw.choice((1, 2, 2, 3)))]
 
-    def loop(self, around: tuple[Loop, ...], known: list[Statement], depth: int) -> Loop:
+    def new_loop(self, around: tuple[Loop, ...]) -> Loop:
+        """An empty loop."""
         iterations = 1
         for outer in around:
             iterations *= outer.count
         count = self.draw.choice([count for count in COUNTS if count * iterations <= _MOST_ITERATIONS])
-        loop = Loop(count, [], reverse=self.draw.random() < 0.25)
+        return Loop(count, [], reverse=self.draw.random() < 0.25)
+
+    def loop(self, around: tuple[Loop, ...], known: list[Statement], depth: int) -> Loop:
+        loop = self.new_loop(around)
         inside, seen = (*around, loop), list(known)
         if not self.plain and self.draw.random() < 0.07:
             loop.body = [Block(self.statements(inside, [], 2)), *self.statements(inside, seen, 1)]

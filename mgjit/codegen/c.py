@@ -261,10 +261,14 @@ class _CEmitter(Emitter):
         self.line(f"{place} = {value};")
 
     def open_loop(self, name: str, loop: Loop) -> None:
+        count = self.iterations(loop)
         if loop.reverse:
-            self.line(f"for (long {name} = {loop.count - 1}; {name} >= 0; {name}--) {{")
+            last = f"{count} - 1" if loop.bound is not None else str(loop.count - 1)
+            self.line(f"for (long {name} = {last}; {name} >= 0; {name}--) {{")
+        elif loop.bound is not None and loop.bound.table is not None:  # looked up once
+            self.line(f"for (long {name} = 0, {name}_end = {count}; {name} < {name}_end; {name}++) {{")
         else:
-            self.line(f"for (long {name} = 0; {name} < {loop.count}; {name}++) {{")
+            self.line(f"for (long {name} = 0; {name} < {count}; {name}++) {{")
         self.depth += 1
 
     def open_if(self, condition: str) -> None:

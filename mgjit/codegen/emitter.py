@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Callable
 
+from ..ir.domain import full_range
 from ..ir.program import (
     Array,
     Block,
@@ -31,8 +32,10 @@ from ..ir.program import (
     TargetMixed,
     arrays_read,
     arrays_written,
+    reads,
     statements,
 )
+from ..passes.dependence import never_meet, plain
 from .layout import Layout, Selection
 
 
@@ -217,6 +220,10 @@ class Emitter:
 
     # ---- operands -----------------------------------------------------------------------------------
 
+    def iterations(self, loop: Loop) -> str:
+        """The text of the number of iterations of a loop."""
+        return str(loop.count) if loop.bound is None else self.index(Index(*loop.bound))
+
     def operand(self, operand: Operand) -> str:
         """The text of an operand."""
         if isinstance(operand, Constant):
@@ -333,7 +340,8 @@ def invariant_accumulators(loop: Loop, vectors: bool) -> list[tuple[Reference, L
                     index.table is None and index.dynamic is None and all(other is not loop for other, _ in index.terms)
                 )
                 kept = statement.target.array.space not in ("input", "constant", "output")
-                if fixed and kept:
+                exists = loop.bound is None or _exists(statement.target)
+                if fixed and kept and exists and not _reads_itself(statement, loop, lane):
                     found.setdefault(statement.target.array, []).append((statement.target, lane))
     if not found:
         return []
@@ -342,6 +350,31 @@ def invariant_accumulators(loop: Loop, vectors: bool) -> list[tuple[Reference, L
         for array in {*arrays_read(statement), *arrays_written(statement)}:
             uses[array] = uses.get(array, 0) + 1
     return [place for array, places in found.items() if uses[array] == len(places) for place in _if_apart(places)]
+
+
+def _exists(target: Reference) -> bool:
+    """Whether there is such an element in all iterations of all loops, also where the loop that adds to it has none."""
+    low, high = full_range(target.index)
+    return low >= 0 and high < target.array.size
+
+
+def _reads_itself(statement: Statement, loop: Loop, lane: Loop | None) -> bool:
+    """Whether what is added to an element may be read from this element, or from that of another lane."""
+    target = statement.target
+    assert isinstance(target, Reference)
+    free = {loop} if lane is None else {loop, lane}
+    for array, index in reads(Statement(statement.operation, statement.operands)):
+        if array is target.array:
+            if index is None or plain(index) is None:
+                return True
+            alike = _terms_outside(index, free) == _terms_outside(target.index, free)
+            if not never_meet(target.index, index, free if alike else None):
+                return True
+    return False
+
+
+def _terms_outside(index: Index, free: set[Loop]) -> set[tuple[Loop, int]]:
+    return {term for term in index.terms if term[0] not in free}
 
 
 def _if_apart(places: list[tuple[Reference, Loop | None]]) -> list[tuple[Reference, Loop | None]]:

@@ -127,7 +127,9 @@ class _PythonEmitter(Emitter):
         self.line(f"{place} = {value}")
 
     def open_loop(self, name: str, loop: Loop) -> None:
-        span = f"range({loop.count - 1}, -1, -1)" if loop.reverse else f"range({loop.count})"
+        count = self.iterations(loop)
+        last = f"{count} - 1" if loop.bound is not None else str(loop.count - 1)
+        span = f"range({last}, -1, -1)" if loop.reverse else f"range({count})"
         self.line(f"for {name} in {span}:")
         self.depth += 1
 

@@ -53,7 +53,8 @@ class Interpreter:
         """A sequence of nodes."""
         for node in nodes:
             if isinstance(node, Loop):
-                for i in reversed(range(node.count)) if node.reverse else range(node.count):
+                iterations = range(self.iterations(node))
+                for i in reversed(iterations) if node.reverse else iterations:
                     self.variables[node] = i
                     self.execute(node.body)
             elif isinstance(node, Block):
@@ -62,6 +63,15 @@ class Interpreter:
                 self.statement(node)
             else:
                 raise TypeError("a Backward node cannot be executed: differentiate first")
+
+    def iterations(self, loop: Loop) -> int:
+        """How often a loop is executed now."""
+        if loop.bound is None:
+            return loop.count
+        found = self.index(Index(*loop.bound))
+        if found > loop.count:
+            raise IndexError("more iterations than a loop may have")
+        return found
 
     def statement(self, statement: Statement) -> None:
         """One statement."""

@@ -8,6 +8,7 @@ from .program import (
     Array,
     Backward,
     Block,
+    Bound,
     Choice,
     Constant,
     Index,
@@ -51,8 +52,10 @@ class _Printer:
             if isinstance(node, Loop):
                 letter = _VARIABLES[(depth - 1) % len(_VARIABLES)]
                 name = self.names[node] = letter if depth <= len(_VARIABLES) else f"{letter}{depth}"
-                span = f"{node.count - 1} .. 0" if node.reverse else f"0 .. {node.count - 1}"
-                self.lines.append(f"{indent}for {name} in {span}:")
+                last = str(node.count - 1) if node.bound is None else self.last(node.bound)
+                span = f"{last} .. 0" if node.reverse else f"0 .. {last}"
+                most = "" if node.bound is None else f" ({node.count} at most)"
+                self.lines.append(f"{indent}for {name} in {span}{most}:")
                 self.nodes(node.body, depth + 1)
             elif isinstance(node, Block):
                 self.lines.append(f"{indent}block:")
@@ -61,6 +64,10 @@ class _Printer:
                 self.lines.append(f"{indent}backward from {self.operand(node.root)}")
             else:
                 self.lines.append(indent + self.statement(node))
+
+    def last(self, bound: Bound) -> str:
+        """The last iteration of a loop, before the first one if there is none."""
+        return self.index(Index(bound.base - 1, bound.terms, bound.table))
 
     def statement(self, statement: Statement) -> str:
         operands = [self.operand(operand) for operand in statement.operands]

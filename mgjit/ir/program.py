@@ -76,6 +76,14 @@ class Dynamic(NamedTuple):
     count: int  # type: ignore[assignment]
 
 
+class Bound(NamedTuple):
+    """How often a loop is executed: `base + sum of coefficient * variable of a loop around it [+ table entry]`."""
+
+    base: int
+    terms: tuple[Term, ...] = ()
+    table: TableEntry | None = None
+
+
 class Index(NamedTuple):
     """An element: `base + sum of coefficient * loop variable [+ table entry] [+ dynamic]`."""
 
@@ -183,18 +191,23 @@ Target = Union[Reference, TargetChoice, TargetMixed, None]
 class Loop:
     """`count` iterations of `body`; `reverse` counts the variable down.  The variable is the loop itself.
 
+    A loop with a `bound` has as many iterations as that says, between 0 and `count`, and ends or, if it is reversed,
+    begins with the last of them.  Arrays have room for `count`, so a nest is a part of a box.
+
     `lanes` marks an innermost loop of independent iterations that are meant to be executed side by side, as one
     vector operation a statement; it says nothing about what is computed.
     """
 
-    __slots__ = ("body", "count", "lanes", "reverse")
+    __slots__ = ("body", "bound", "count", "lanes", "reverse")
 
-    def __init__(self, count: int, body: list[Node], reverse: bool = False, lanes: bool = False) -> None:
-        self.count, self.body, self.reverse, self.lanes = count, body, reverse, lanes
+    def __init__(
+        self, count: int, body: list[Node], reverse: bool = False, lanes: bool = False, bound: Bound | None = None
+    ) -> None:
+        self.count, self.body, self.reverse, self.lanes, self.bound = count, body, reverse, lanes, bound
 
     def empty_copy(self) -> Loop:
-        """A loop of the same kind without a body."""
-        return Loop(self.count, [], self.reverse, self.lanes)
+        """A loop of the same kind without a body; its bound is by the same loops (see `Substitution.loop`)."""
+        return Loop(self.count, [], self.reverse, self.lanes, self.bound)
 
 
 class Block:

@@ -3,15 +3,17 @@
 1. Loop variables are used only inside their loops.
 2. Registers are used only where their statement has run: earlier in the same body or in one around it, and
    in the same block.
-3. Affine indices stay inside their arrays.
+3. Affine indices stay inside their arrays, in every iteration that is executed.
 4. Constants are numbers of the precision.
+5. Bounds refer to loops around theirs, and are between 0 and the count of their loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..errors import VerificationError
+from .domain import bounding, extent, full_range, iterations, loops_of_bound, value
 from .program import (
     Backward,
     Block,
@@ -37,19 +39,20 @@ def verify(program: Program) -> None:
     """Raise a VerificationError if `program` is not well formed."""
     checker = _Checker(program)
     for _, nodes in program.phases:
-        checker.nodes(nodes, frozenset(), set())
+        checker.nodes(nodes, (), set())
 
 
 class _Checker:
     def __init__(self, program: Program) -> None:
         self.program = program
 
-    def nodes(self, nodes: Sequence[Node], loops: frozenset[Loop], known: set[Statement]) -> None:
+    def nodes(self, nodes: Sequence[Node], loops: tuple[Loop, ...], known: set[Statement]) -> None:
         known = set(known) if loops or known else known
         for node in nodes:
             if isinstance(node, Loop):
                 self.require(node not in loops, "a loop inside itself")
-                self.nodes(node.body, loops | {node}, known)
+                self.bound(node, loops)
+                self.nodes(node.body, (*loops, node), known)
             elif isinstance(node, Block):
                 self.nodes(node.body, loops, set())
             elif isinstance(node, Backward):
@@ -60,7 +63,21 @@ class _Checker:
                 self.target(node.target, loops, known)
                 known.add(node)
 
-    def operand(self, operand: Operand, loops: frozenset[Loop], known: set[Statement]) -> None:
+    def bound(self, loop: Loop, loops: tuple[Loop, ...]) -> None:
+        """A loop has between no iteration and as many as it counts."""
+        if loop.bound is None:
+            return
+        self.require(loops_of_bound(loop.bound) <= {*loops}, "a bound by a loop that is not around it")
+        counts = {value(loop.bound, variables, self.program.tables) for variables in self.iterations(loops, loop)}
+        least, most = min(counts, default=0), max(counts, default=0)
+        self.require(least >= 0 and most <= loop.count, f"a loop of {loop.count} iterations has {least} .. {most}")
+
+    def iterations(self, loops: tuple[Loop, ...], loop: Loop) -> Iterator[dict[Loop, int]]:
+        """Every iteration in which the bound of a loop is known."""
+        bounds = bounding([*loops, loop])
+        return iterations([one for one in loops if one.bound is not None or one in bounds], self.program.tables)
+
+    def operand(self, operand: Operand, loops: tuple[Loop, ...], known: set[Statement]) -> None:
         if isinstance(operand, Constant):
             value = operand.value
             exact = value != value or self.program.precision.rounded(value) == value
@@ -79,7 +96,7 @@ class _Checker:
             self.entry(operand.selector, loops)
             self.entry(operand.position, loops)
 
-    def target(self, target: Target, loops: frozenset[Loop], known: set[Statement]) -> None:
+    def target(self, target: Target, loops: tuple[Loop, ...], known: set[Statement]) -> None:
         if isinstance(target, Reference):
             self.reference(target, loops, known)
         elif isinstance(target, TargetChoice):
@@ -88,31 +105,33 @@ class _Checker:
             self.entry(target.selector, loops)
             self.entry(target.position, loops)
 
-    def reference(self, reference: Reference, loops: frozenset[Loop], known: set[Statement]) -> None:
+    def reference(self, reference: Reference, loops: tuple[Loop, ...], known: set[Statement]) -> None:
         index: Index = reference.index
-        low, high = self.range(index.base, index.terms, loops)
+        for loop, _ in index.terms:
+            self.require(loop in loops, "an index uses a loop that is not around it")
         if index.dynamic is not None:
             self.operand(index.dynamic.operand, loops, known)
-            span = index.dynamic.stride * (index.dynamic.count - 1)
-            low, high = low + min(0, span), high + max(0, span)
         if index.table is not None:
             self.entry(index.table, loops)
-        else:
-            self.require(
-                low >= 0 and high < reference.array.size, f"elements {low} .. {high} of {reference.array} are accessed"
-            )
+            return
+        low, high = self.widened(index, full_range(index))
+        if low < 0 or high >= reference.array.size:  # perhaps only in iterations that are not executed
+            found = extent(index.base, index.terms, loops, self.program.tables)
+            if found is not None:
+                low, high = self.widened(index, found)
+                inside = low >= 0 and high < reference.array.size
+                self.require(inside, f"elements {low} .. {high} of {reference.array} are accessed")
 
-    def entry(self, entry: TableEntry, loops: frozenset[Loop]) -> None:
+    @staticmethod
+    def widened(index: Index, found: tuple[int, int]) -> tuple[int, int]:
+        """The elements from the first to the last one of a range, whatever the run-time part of the index is."""
+        dynamic = index.dynamic
+        span = 0 if dynamic is None else dynamic.stride * (dynamic.count - 1)
+        return found[0] + min(0, span), found[1] + max(0, span)
+
+    def entry(self, entry: TableEntry, loops: tuple[Loop, ...]) -> None:
         for loop, _ in entry.terms:
             self.require(loop in loops, "a table is indexed by a loop that is not around it")
-
-    def range(self, base: int, terms: Sequence[tuple[Loop, int]], loops: frozenset[Loop]) -> tuple[int, int]:
-        low = high = base
-        for loop, coefficient in terms:
-            self.require(loop in loops, "an index uses a loop that is not around it")
-            span = coefficient * (loop.count - 1)
-            low, high = low + min(0, span), high + max(0, span)
-        return low, high
 
     @staticmethod
     def require(condition: bool, what: str) -> None:

@@ -238,12 +238,6 @@ def _range(index: Index, inside: set[Loop]) -> tuple[int, int]:
     return index.base + sum(s for s in spans if s < 0), index.base + sum(s for s in spans if s > 0)
 
 
-def full_range(index: Index) -> tuple[int, int]:
-    """Least and greatest element of a plain access over all iterations of all loops."""
-    spans = [c * (loop.count - 1) for loop, c in index.terms]
-    return index.base + sum(s for s in spans if s < 0), index.base + sum(s for s in spans if s > 0)
-
-
 def injective(steps: Sequence[tuple[int, int]]) -> bool:
     """Whether (step, count) pairs give each combination of iterations a different element."""
     reach = 0

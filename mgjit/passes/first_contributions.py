@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
+from ..ir.domain import full_range
 from ..ir.program import (
     Array,
     Constant,
@@ -27,7 +28,7 @@ from ..ir.program import (
     Statement,
     arrays_written,
 )
-from .dependence import full_range, injective, parts
+from .dependence import injective, parts
 from .rewrite import operand_arrays, with_surroundings
 from .simplify import without
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
 
+from ..ir.domain import full_range
 from ..ir.program import (
     Array,
     Choice,
@@ -36,7 +37,7 @@ from ..ir.program import (
     statements,
     walk,
 )
-from .dependence import full_range, plain
+from .dependence import plain
 from .nest import Nest, Use, loops_of
 from .rewrite import operand_arrays
 from .substitute import Substitution

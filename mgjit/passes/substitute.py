@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..ir.domain import loops_of_bound
 from ..ir.program import (
     Block,
+    Bound,
     Choice,
     Index,
     Load,
@@ -62,6 +64,18 @@ class Substitution:
             dynamic = dynamic._replace(operand=self.operand(dynamic.operand))
         return Index(base, tuple(terms), table, dynamic)
 
+    def loop_copy(self, loop: Loop) -> Loop:
+        """An empty copy of a loop that is known to be a copy from now on, its bound after the substitution."""
+        copy = self.copies[loop] = loop.empty_copy()
+        if loop.bound is not None:
+            assert self.lane is None or self.loop not in loops_of_bound(loop.bound), "lanes are executed equally often"
+            base, terms, table, _ = self.index(Index(*loop.bound))
+            if terms or table is not None:
+                copy.bound = Bound(base, terms, table)
+            else:
+                copy.count, copy.bound = base, None
+        return copy
+
     def entry(self, entry: TableEntry) -> TableEntry:
         """The table entry after the substitution."""
         moved = self.index(Index(entry.offset, entry.terms))
@@ -103,10 +117,10 @@ def copy_nodes(nodes: Sequence[Node], substitution: Substitution) -> list[Node]:
     copies: list[Node] = []
     for node in nodes:
         if isinstance(node, Loop):
-            loop = node.empty_copy()
-            substitution.copies[node] = loop
+            loop = substitution.loop_copy(node)
             loop.body = copy_nodes(node.body, substitution)
-            copies.append(loop)
+            if loop.count:  # not for a loop whose bound has become 0
+                copies.append(loop)
         elif isinstance(node, Block):
             copies.append(Block(copy_nodes(node.body, substitution)))
         elif isinstance(node, Statement):

@@ -7,6 +7,7 @@ import pytest
 from mgjit.codegen.emitter import Emitter, invariant_accumulators
 from mgjit.ir.program import (
     Array,
+    Bound,
     Constant,
     Dynamic,
     Index,
@@ -126,3 +127,24 @@ def test_07_a_vector_and_a_number() -> None:
 def test_08_sums_of_terms(parts: list[str], base: int, text: str) -> None:
     """Indices as text."""
     assert Emitter.sum(parts, base) == text
+
+
+def test_09_loops_that_may_have_no_iterations() -> None:
+    """The sum is read before and written after the loop also then, so its element must exist whatever the loop does."""
+    loop = loop_with(Reference(R, Index(-1, ((OUTER, 1),))))
+    assert len(invariant_accumulators(loop, vectors=False)) == 1
+    loop.bound = Bound(0, ((OUTER, 1),))
+    assert invariant_accumulators(loop, vectors=False) == []
+    loop = loop_with(Reference(R, Index(0, ((OUTER, 1),))))
+    loop.bound = Bound(0, ((OUTER, 1),))
+    assert len(invariant_accumulators(loop, vectors=False)) == 1
+
+
+@pytest.mark.parametrize(("base", "step", "kept"), [(0, 1, False), (3, 1, True), (0, 0, False), (3, 0, True)])
+def test_10_what_is_added_is_of_the_same_array(base: int, step: int, kept: bool) -> None:
+    """It may be the sum itself, but for another element in the same iteration of the loops around."""
+    target = Reference(R, Index(0, ((OUTER, 1),)))
+    loop = Loop(5, [])
+    term = Load(Reference(R, Index(base, ((OUTER, step),) if step else ())))
+    loop.body = [Statement("add", (term,), target, update=True)]
+    assert invariant_accumulators(loop, vectors=False) == ([(target, None)] if kept else [])

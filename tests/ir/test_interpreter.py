@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Callable
 
 import pytest
 
@@ -13,6 +14,7 @@ from mgjit.ir.program import (
     Array,
     Backward,
     Block,
+    Bound,
     Choice,
     Constant,
     Dynamic,
@@ -132,3 +134,31 @@ def test_float32() -> None:
     memory = {X: [0.1, far, 0, 0], Y: [0.0] * 4}
     Interpreter(Program(nodes, precision=FLOAT32), memory).run()
     assert memory[Y] == [0.10000000149011612, 2.0**60, 1.5, 0.0]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    ("bound", "expected"),
+    [
+        (lambda i: Bound(0, ((i, 1),)), (0, 1, 2, 3)),
+        (lambda i: Bound(3, ((i, -1),)), (3, 2, 1, 0)),
+        (lambda i: Bound(1, (), TableEntry(1, ((i, 1),))), (1, 3, 2, 1)),
+    ],
+)
+def test_09_bounds(bound: Callable[[Loop], Bound], expected: tuple[int, ...], reverse: bool) -> None:
+    """The variable goes from 0 to the last iteration, or back; there may be no iteration."""
+    i = Loop(4, [])
+    j = Loop(3, [], reverse, bound=bound(i))
+    place = Reference(Y, Index(0, ((i, 1),)))
+    seen = Statement("add", (Load(Reference(X, Index(0, ((j, 1),)))),), place, update=True)
+    j.body = [Statement("multiply", (Constant(10.0),), place, update=True), seen]
+    i.body = [j]
+    numbers = [float("".join(map(str, range(1, n + 1)[:: -1 if reverse else 1])) or 0) for n in expected]
+    assert run([i], [1.0, 2.0, 3.0], tables=(9, 0, 2, 1, 0)) == numbers
+
+
+def test_10_bounds_are_kept() -> None:
+    """More iterations than the loop may have, and fewer than none."""
+    for base in (4, -1):
+        with pytest.raises(IndexError):
+            run([Loop(3, [], bound=Bound(base))], [])

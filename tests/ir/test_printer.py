@@ -11,6 +11,7 @@ from mgjit.ir.program import (
     Array,
     Backward,
     Block,
+    Bound,
     Choice,
     Constant,
     Dynamic,
@@ -95,3 +96,17 @@ def test_03_many_levels() -> None:
     text = print_program(Program(nodes))
     names = [line.split()[1] for line in text.splitlines() if line.strip().startswith("for ")]
     assert len(set(names)) == 40
+
+
+def test_04_bounds() -> None:
+    """The last iteration, and the most iterations that there may be."""
+    i = Loop(4, [])
+    j = Loop(5, [], bound=Bound(2, ((i, 1),)))
+    k = Loop(9, [Statement("copy", (Constant(1.0),))], reverse=True)
+    k.bound = Bound(0, ((i, 1), (j, -2)), TableEntry(3, ((j, 1),)))
+    i.body, j.body = [j], [k]
+    assert print_program(Program([i])).splitlines()[1:4] == [
+        "    for i in 0 .. 3:",
+        "        for j in 0 .. i + 1 (5 at most):",
+        "            for k in i + -2*j + table[j + 3] + -1 .. 0 (9 at most):",
+    ]

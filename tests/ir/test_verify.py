@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from array import array
+from collections.abc import Callable
 
 import pytest
 
@@ -12,6 +14,7 @@ from mgjit.ir.program import (
     Array,
     Backward,
     Block,
+    Bound,
     Choice,
     Constant,
     Dynamic,
@@ -115,3 +118,52 @@ def test_04_constants_are_numbers_of_the_precision() -> None:
         verify(Program([Statement("negate", (Constant(number),))]))
         with pytest.raises(VerificationError, match="is no float32"):
             verify(Program([Statement("negate", (Constant(number),))], precision=FLOAT32))
+
+
+def triangle(bound: Bound, count: int, target: Callable[[Loop, Loop], Reference]) -> list[Node]:
+    """`for i in 0 .. 2: for j in the bound: target = 1.0`."""
+    inner = Loop(count, [], bound=bound)
+    inner.body = [copy(target(LOOP, inner))]
+    return in_loop(inner)
+
+
+@pytest.mark.parametrize(
+    ("bound", "count", "target"),
+    [
+        (Bound(1, ((LOOP, 1),)), 3, lambda i, j: at(0, (i, 1), (j, 1))),
+        (Bound(1, ((LOOP, 1),)), 3, lambda i, j: at(1, (i, 2), (j, -2))),  # -3 in iterations that are not executed
+        (Bound(0, ((LOOP, 1),)), 2, lambda i, j: at(-1, (i, 1))),  # -1 where there is no iteration
+        (Bound(0, ((LOOP, 1),)), 9, lambda i, j: at(0, (j, 2))),
+        (Bound(0, (), TableEntry(1, ((LOOP, 1),))), 2, lambda i, j: at(0, (j, 5))),
+        (Bound(0), 2, lambda i, j: at(77)),
+    ],
+)
+def test_05_bounds(bound: Bound, count: int, target: Callable[[Loop, Loop], Reference]) -> None:
+    """Elements count only where something is executed."""
+    verify(Program(triangle(bound, count, target), tables=array("i", (9, 1, 0, 2))))
+
+
+@pytest.mark.parametrize(
+    ("bound", "count", "target", "what"),
+    [
+        (Bound(1, ((LOOP, 1),)), 2, lambda i, j: at(0), "a loop of 2 iterations has 1 .. 3"),
+        (Bound(1, ((LOOP, -1),)), 2, lambda i, j: at(0), "a loop of 2 iterations has -1 .. 1"),
+        (Bound(0, ((OTHER, 1),)), 2, lambda i, j: at(0), "a bound by a loop that is not around it"),
+        (Bound(0, (), TableEntry(0, ((OTHER, 1),))), 2, lambda i, j: at(0), "a bound by a loop that is not around it"),
+        (Bound(0, (), TableEntry(0, ((LOOP, 1),))), 8, lambda i, j: at(0), "a loop of 8 iterations has 0 .. 9"),
+        (Bound(1, ((LOOP, 1),)), 3, lambda i, j: at(0, (i, 2), (j, 1)), "elements 0 .. 6"),
+        (Bound(1, ((LOOP, 1),)), 3, lambda i, j: at(1, (i, 1), (j, -2)), "elements -1 .. 3"),
+    ],
+)
+def test_06_wrong_bounds(bound: Bound, count: int, target: Callable[[Loop, Loop], Reference], what: str) -> None:
+    """By which loops, how many iterations, which elements."""
+    with pytest.raises(VerificationError, match=what):
+        verify(Program(triangle(bound, count, target), tables=array("i", (9, 1, 0, 2))))
+
+
+def test_07_a_loop_in_its_own_bound() -> None:
+    """That is not around it either."""
+    LOOP.bound = Bound(0, ((LOOP, 1),))
+    with pytest.raises(VerificationError, match="not around"):
+        verify(Program(in_loop(copy(at(0)))))
+    LOOP.bound = None

@@ -7,6 +7,7 @@ import pytest
 from mgjit.ir.program import (
     Array,
     Block,
+    Bound,
     Choice,
     Constant,
     Dynamic,
@@ -14,6 +15,7 @@ from mgjit.ir.program import (
     Load,
     Loop,
     Mixed,
+    Node,
     Program,
     Reference,
     Register,
@@ -23,6 +25,7 @@ from mgjit.ir.program import (
     TargetMixed,
 )
 from mgjit.passes.substitute import Substitution, copy_nodes
+from tests.bounded import random_bounded
 from tests.handmade import around, at, define, load, same_bits, update
 
 P, X = Array("p", "parameter", 60), Array("x", "input", 60)
@@ -137,3 +140,32 @@ def test_07_blocks() -> None:
     assert isinstance(loop, Loop)
     assert isinstance(loop.body[0], Block)
     assert loop.body[0] is not inner
+
+
+def test_08_bounds() -> None:
+    """They follow their loops; one that is known now is a count, and a loop without iterations goes."""
+    i, n = Loop(4, []), Loop(2, [])
+    j = Loop(9, [], reverse=True, bound=Bound(-3, ((i, 2),), TableEntry(1, ((i, 3),))))
+    k = Loop(9, [define(at(P), "copy", Constant(1.0))], bound=Bound(0, ((i, 1), (j, 1))))
+    around(j, k)
+    moved = copy_nodes([j], Substitution(i, n, 2, 1))[0]
+    assert isinstance(moved, Loop)
+    assert (moved.count, moved.reverse, moved.bound) == (9, True, Bound(-1, ((n, 4),), TableEntry(4, ((n, 6),))))
+    inner = moved.body[0]
+    assert isinstance(inner, Loop)
+    assert inner.bound == Bound(1, ((n, 2), (moved, 1)))
+    k.bound = Bound(0, ((i, 1),))
+    for iteration in range(3):
+        found = copy_nodes([k], Substitution(i, None, 1, iteration))
+        assert [(loop.count, loop.bound) for loop in found if isinstance(loop, Loop)] == [(iteration, None)][:iteration]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_09_random_nests_with_bounds(seed: int) -> None:
+    """Copies compute the same."""
+    same_bits(random_bounded(seed), lambda program: program.forward.__setitem__(slice(None), copied(program.forward)))
+
+
+def copied(nodes: list[Node]) -> list[Node]:
+    """The nodes as copies."""
+    return copy_nodes(nodes, Substitution())
