@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple
 
+from ..ir.builders import row_major
 from ..ir.program import Array, Mixed, Program, TableEntry, TargetMixed, arrays_read, arrays_written, statements
 from ..passes.memory import Memory
 from ..record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
@@ -85,11 +86,7 @@ class Layout:
     def _new_table(self, entries: Sequence[int], like: TableEntry) -> TableEntry:
         offset = len(self.tables)
         self.tables.extend(entries)
-        terms, stride = [], 1
-        for loop, _ in reversed(like.terms):
-            terms.append((loop, stride))
-            stride *= loop.count
-        return TableEntry(offset, tuple(reversed(terms)))
+        return TableEntry(offset, row_major([loop for loop, _ in like.terms])[0])
 
 
 def lay_out(program: Program, memory: Memory) -> Layout:

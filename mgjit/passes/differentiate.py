@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import Callable
 
 from ..engine.precision import Precision
+from ..ir.builders import nested
 from ..ir.program import (
     Array,
     Backward,
@@ -193,24 +194,20 @@ class _Pass:
         for array, producers in self.context.producers.items():
             for statement, loops in producers if array in self.context.needed else ():
                 if self.node.number in statement.passes:
-                    self.nodes.append(self._zero(array, statement, loops))
+                    self.nodes += self._zero(array, statement, loops)
         self._seed()
         for body, position in reversed(self.path):
             self.nodes += self._reversed(body[:position], {})
         return self.nodes
 
-    def _zero(self, array: Array, statement: Statement, loops: tuple[Loop, ...]) -> Node:
+    def _zero(self, array: Array, statement: Statement, loops: tuple[Loop, ...]) -> list[Node]:
         """0.0 into every adjoint of `array` that belongs to this iteration of the loops around the pass."""
         assert isinstance(statement.target, Reference)
         own = [loop for loop in loops if id(loop.body) not in self.enclosing]
         fresh = {loop: Loop(loop.count, []) for loop in own}
         index = Substitution(copies=fresh).index(statement.target.index)
         target = Reference(self.context.adjoint(array, self.node.number), index)
-        node: Node = Statement("copy", (Constant(0.0),), target)
-        for loop in reversed(own):
-            fresh[loop].body.append(node)
-            node = fresh[loop]
-        return node
+        return nested(list(fresh.values()), [Statement("copy", (Constant(0.0),), target)])
 
     def _seed(self) -> None:
         target = self._adjoint_target(self.node.root)

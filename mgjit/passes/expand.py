@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..ir.builders import row_major
 from ..ir.program import (
     Array,
     Block,
@@ -27,7 +28,6 @@ from ..ir.program import (
     Reference,
     Register,
     Statement,
-    Term,
     statements,
 )
 from .rewrite import registers_used, rewrite_operands, with_surroundings
@@ -44,14 +44,10 @@ class Arrays:
 
     def over(self, loops: Sequence[Loop]) -> Reference:
         """The element of a new array that belongs to an iteration of `loops`, the last of them side by side."""
-        terms: list[Term] = []
-        size = 1
-        for loop in reversed(loops):
-            terms.append((loop, size))
-            size *= loop.count
+        terms, size = row_major(loops)
         self.count += 1
         array = Array(f"{self.prefix}{self.count}", "scratch", size, shape=tuple(loop.count for loop in loops))
-        return Reference(array, Index(0, tuple(reversed(terms))))
+        return Reference(array, Index(0, terms))
 
 
 def crossing_registers(nodes: Sequence[Node], part_of: Mapping[Statement, int]) -> set[Statement]:

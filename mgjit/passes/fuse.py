@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+from ..ir.builders import nested
 from ..ir.program import (
     Array,
     Block,
@@ -124,11 +125,7 @@ class _Member(_Part):
         free = independent_among(loops, [nest])
         if not free:
             return None
-        inside = loops[-1].body
-        for loop in reversed([loop for loop in loops if loop not in free]):
-            copy = loop.empty_copy()
-            copy.body = copy_nodes(inside, Substitution(copies={loop: copy}))
-            inside = [copy]
+        inside = _nested(loops[-1].body, [loop for loop in loops if loop not in free])
         return cls(nest, free, inside, processor)
 
     @cached_property
@@ -222,10 +219,7 @@ def _joined(one: _Member, other: _Member) -> _Member | None:
 
 def _around(inside: Sequence[Node], loops: Sequence[Loop]) -> Loop:
     copies = {loop: Loop(loop.count, []) for loop in loops}
-    nodes = copy_nodes(inside, Substitution(copies=copies))
-    for loop in reversed(loops):
-        copies[loop].body = nodes
-        nodes = [copies[loop]]
+    nested(list(copies.values()), copy_nodes(inside, Substitution(copies=copies)))
     return copies[loops[0]]
 
 
@@ -241,12 +235,10 @@ def _same_iteration_only(one: Sequence[Node], other: Sequence[Node], loops: Sequ
     return True
 
 
-def _nested(nodes: list[Node], loops: Sequence[Loop]) -> list[Node]:
-    for loop in reversed(loops):
-        outer = loop.empty_copy()
-        outer.body = copy_nodes(nodes, Substitution(copies={loop: outer}))
-        nodes = [outer]
-    return nodes
+def _nested(nodes: Sequence[Node], loops: Sequence[Loop]) -> list[Node]:
+    """A copy of the nodes inside copies of the loops; the nodes if there are none."""
+    copies = {loop: loop.empty_copy() for loop in loops}
+    return nested(list(copies.values()), copy_nodes(nodes, Substitution(copies=copies))) if copies else list(nodes)
 
 
 # ---- 3: what is between -----------------------------------------------------------------------------------

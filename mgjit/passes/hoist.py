@@ -25,6 +25,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..engine.library import FUNCTIONS as LIBRARY
+from ..ir.builders import nested
 from ..ir.program import (
     Array,
     Block,
@@ -142,11 +143,7 @@ class _Body:
         for node in nodes:
             assert isinstance(node, Statement)
             node.target = Reference(place.array, substitution.index(place.index)) if node is nodes[-1] else None
-        for one in reversed(over):
-            outer = substitution.copies[one]
-            outer.body = nodes
-            nodes = [outer]
-        return nodes
+        return nested([substitution.copies[one] for one in over], nodes)
 
 
 def _slice(statement: Statement, around: Mapping[Statement, object]) -> list[Statement] | None:

@@ -16,6 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ..ir.builders import row_major
 from ..ir.parameters import ParameterLayout
 from ..ir.program import (
     Array,
@@ -144,18 +145,15 @@ class _Lifter:
 
     def _record(self, position: int, around: tuple[Dimension, ...]) -> _Record:
         shape = tuple(d.high for d in around)
-        size, strides = 1, []
-        for count in reversed(shape):
-            strides.append(size)
-            size *= count
+        terms, size = row_major([d.loop for d in around], shape)
+        strides = tuple(stride for _, stride in terms)
         code = self.trace.op[position]
         name = OPERATIONS[min(code & (NUMBER - 1), TAKE)]
         result = Array(f"t{len(self.records)}", "scratch", size, shape=shape)
         statement = Statement("copy" if name in ("store", "take") else name, ())
         statement.passes = self.reach.reached_by(position)
-        record = _Record(len(self.records) + 1, position, around, statement, tuple(reversed(strides)), result)
+        record = _Record(len(self.records) + 1, position, around, statement, strides, result)
         if name != "store":
-            terms = tuple((d.loop, stride) for d, stride in zip(around, record.strides))
             statement.target = Reference(result, Index(0, terms))
         self.records.append(record)
         return record
@@ -373,12 +371,8 @@ class _Lifter:
         if offset is None:
             offset = self._tables[key] = len(self.program.tables)
             self.program.tables.extend(contents)
-        terms, stride = [], 1
-        for d in reversed(dimensions):
-            terms.append((d.loop, stride))
-            offset -= d.low * stride
-            stride *= d.high - d.low
-        return TableEntry(offset, tuple(reversed(terms)))
+        terms, _ = row_major([d.loop for d in dimensions], [d.high - d.low for d in dimensions])
+        return TableEntry(offset - sum(d.low * stride for d, (_, stride) in zip(dimensions, terms)), terms)
 
 
 # ---- memory ------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
+from ..ir.builders import row_major
 from ..ir.program import Array, Index, Loop, Mixed, TableEntry
 
 
@@ -34,11 +35,7 @@ def as_table(numbers: Sequence[int], loops: Sequence[Loop], tables: array[int]) 
     """A new table with one entry for each iteration of the loops."""
     offset = len(tables)
     tables.extend(numbers)
-    terms, stride = [], 1
-    for loop in reversed(loops):
-        terms.append((loop, stride))
-        stride *= loop.count
-    return TableEntry(offset, tuple(reversed(terms)))
+    return TableEntry(offset, row_major(loops)[0])
 
 
 def as_index(numbers: Sequence[int], loops: Sequence[Loop], tables: array[int]) -> Index:

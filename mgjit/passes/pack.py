@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
 
+from ..ir.builders import nested, row_major
 from ..ir.domain import full_range
 from ..ir.program import (
     Array,
@@ -38,7 +39,7 @@ from ..ir.program import (
     walk,
 )
 from .dependence import plain
-from .nest import Nest, Use, loops_of
+from .nest import Nest, Use, executions, loops_of
 from .rewrite import operand_arrays
 from .substitute import Substitution
 
@@ -135,7 +136,7 @@ class Packer:
             if key not in self._valid:
                 array = self._new_array(loops)
                 self._valid[key] = array, frozenset(operand_arrays(Load(reference)))
-                filling.append(_fill(reference, _element(array, loops), loops))
+                filling += _fill(reference, _element(array, loops), loops)
             place[reference] = _element(self._valid[key][0], loops)
 
         def replace(operand: Operand) -> Operand:
@@ -151,9 +152,7 @@ class Packer:
 
     def _new_array(self, loops: Sequence[Loop]) -> Array:
         *others, vector = loops
-        rows = 1
-        for loop in others:
-            rows *= loop.count
+        rows = executions(others)
         pitch = -(-vector.count // self._lanes) * self._lanes
         self._counter[0] += 1
         array = Array(f"packed{self._counter[0]}", "scratch", rows * pitch, shape=tuple(loop.count for loop in loops))
@@ -177,21 +176,13 @@ def _others(reference: Reference, inside: Sequence[Loop], vector: Loop) -> list[
 
 
 def _element(array: Array, loops: Sequence[Loop]) -> Reference:
-    *others, vector = loops
-    terms: list[Term] = [(vector, 1)]
-    stride = array.padded_rows[0].pitch
-    for loop in reversed(others):
-        terms.append((loop, stride))
-        stride *= loop.count
-    return Reference(array, Index(0, tuple(reversed(terms))))
+    counts = [*(loop.count for loop in loops[:-1]), array.padded_rows[0].pitch]
+    return Reference(array, Index(0, row_major(loops, counts)[0]))
 
 
-def _fill(source: Reference, place: Reference, loops: Sequence[Loop]) -> Node:
+def _fill(source: Reference, place: Reference, loops: Sequence[Loop]) -> list[Node]:
     copies = {loop: Loop(loop.count, []) for loop in loops}
     substitution = Substitution(copies=copies)
     target = substitution.target(place)
-    node: Node = Statement("copy", (substitution.operand(Load(source)),), target)
-    for loop in reversed(loops):
-        copies[loop].body = [node]
-        node = copies[loop]
-    return node
+    copy = Statement("copy", (substitution.operand(Load(source)),), target)
+    return nested(list(copies.values()), [copy])
