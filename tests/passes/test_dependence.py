@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 
+from mgjit.ir.domain import full_range
 from mgjit.ir.program import (
     Array,
     Block,
@@ -22,7 +23,7 @@ from mgjit.ir.program import (
     TableEntry,
     TargetChoice,
 )
-from mgjit.passes.dependence import full_range, independent, injective, never_meet, ranges_apart, separable
+from mgjit.passes.dependence import independent, injective, never_meet, ranges_apart, separable
 from tests.handmade import around, at, define, load, update
 
 P, X = Array("p", "parameter", 100), Array("x", "input", 100)
