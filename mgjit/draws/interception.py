@@ -199,18 +199,25 @@ def _refused_for_this_thread(original: Callable[..., Any]) -> Callable[..., Any]
 # ---- all of it ----------------------------------------------------------------------------------------------
 
 
-def with_draws(drawing: Drawing | None, location: str, reachable: Iterable[Any], work: Callable[[], T]) -> T:
+def with_draws(
+    drawing: Drawing | None,
+    location: str,
+    reachable: Iterable[Any],
+    functions: Iterable[FunctionType],
+    work: Callable[[], T],
+) -> T:
     """Return `work()`, run while its draws are recorded.
 
     Args:
         drawing: records the draws; None if nothing may be drawn.
         location: `file:line` of the step.
         reachable: objects that may be generators or bound methods of generators.
+        functions: of the user's that may run.
 
     Raises:
         RandomnessError: something was drawn that cannot be recorded; the generators are as they were.
     """
-    generators = _generators(reachable)
+    generators = _generators([*_of_numpy(functions), *reachable])
     before = [_comparable(generator) for generator in generators]
     states = [state_of(generator) for generator in generators]
     interception = _Interception()
@@ -246,12 +253,22 @@ def with_draws(drawing: Drawing | None, location: str, reachable: Iterable[Any],
     return result
 
 
+def _of_numpy(functions: Iterable[FunctionType]) -> list[Any]:
+    """The functions of numpy.random that have its generator.
+
+    numpy imports that module only when it is asked for, which takes a while, and which these functions have to do
+    first, unless it is there already.
+    """
+    module = sys.modules.get("numpy.random")
+    if module is None and any("random" in inner.co_names for one in functions for inner in codes(one.__code__)):
+        module = getattr(sys.modules.get("numpy"), "random", None)
+    return [] if module is None else [module.rand]
+
+
 def _generators(reachable: Iterable[Any]) -> list[Any]:
-    """The generators whose states can be compared, including those of the modules."""
+    """The generators whose states can be compared, including those of the module random."""
     found: dict[int, Any] = {}
-    numpy_random = getattr(sys.modules.get("numpy"), "random", None)
-    modules = [random.random, random.gauss, getattr(numpy_random, "rand", None)]
-    for thing in [*modules, *reachable]:
+    for thing in [random.random, random.gauss, *reachable]:
         for generator in (thing, receiver(thing)):
             if isinstance(generator, type):
                 continue

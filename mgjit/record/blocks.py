@@ -17,6 +17,7 @@ import builtins
 import functools
 import sys
 from array import array
+from collections import deque
 from collections.abc import Iterable, Sequence
 from operator import attrgetter, is_
 from types import BuiltinFunctionType
@@ -51,13 +52,17 @@ class _Rows(NamedTuple):
 
 
 class Blocks:
-    """Appends blocks to the records of one trace."""
+    """Appends blocks to the records of one trace.
+
+    Attributes:
+        parameters: the classes of parameters.
+    """
 
     def __init__(self, recorder: Recorder, types: TracedTypes) -> None:
         from ..runtime.buffers import BoundValue
 
         self._recorder, self._types = recorder, types
-        self._parameters = frozenset({Value, BoundValue})
+        self.parameters = frozenset({Value, BoundValue})
         self._known: dict[int, tuple[Any, _Rows]] = {}  # by the identity of a layer or a neuron
         self._last_inputs = array("i")
         self._numbers = array("i")
@@ -81,14 +86,14 @@ class Blocks:
 
     def zero_grad(self, parameters: Any) -> bool:
         """Whether the gradients of these parameters have been set to zero here."""
-        if type(parameters) is not list or not self._are_parameters(parameters):
+        if type(parameters) is not list or not self.are_parameters(parameters):
             return False
         if Value.__dict__["grad"] is not _GRADIENT or not parameters:
             return False
         recorder = self._recorder
         start, count = len(recorder.op), len(parameters)
         step = recorder.gradient_leaf(0)
-        targets = array("i", [operand + step for operand in self._leaves(parameters)])
+        targets = array("i", [operand + step for operand in self.leaves(parameters)])
         recorder.op.extend(array("i", [ops.STORE]) * count)
         recorder.a.extend(targets)
         recorder.b.extend(array("i", [recorder.constant(0.0)]) * count)
@@ -142,15 +147,16 @@ class Blocks:
                 return None
         return (len(first.w), first.nonlin) if type(first.nonlin) is bool else None
 
-    def _are_parameters(self, values: Iterable[Any]) -> bool:
+    def are_parameters(self, values: Iterable[Any]) -> bool:
         """Whether these are parameters, or other Values made by `Value(...)`."""
-        if not set(map(type, values)) <= self._parameters:
+        if not set(map(type, values)) <= self.parameters:
             return False
-        return self._are_registered(values) or all(
+        return self.are_registered(values) or all(
             value._trace is self._recorder or value._backward is None for value in values
         )
 
-    def _are_registered(self, values: Iterable[Any]) -> bool:
+    def are_registered(self, values: Iterable[Any]) -> bool:
+        """Whether all of them have a leaf in this trace."""
         return set(map(_trace_of, values)) == {self._recorder}
 
     def _are_operands(self, x: Sequence[Any]) -> bool:
@@ -158,38 +164,32 @@ class Blocks:
         if kinds <= self._types.computed or kinds <= _plain_numbers:
             return True
         known = self._types.computed | _plain_numbers
-        return kinds <= known | self._parameters and self._are_parameters([v for v in x if type(v) not in known])
+        return kinds <= known | self.parameters and self.are_parameters([v for v in x if type(v) not in known])
 
     # ---- 2: operands ----------------------------------------------------------------------------------
 
     def _registered(self, neurons: list[Any], x: Sequence[Any], inputs: int, nonlinear: bool) -> _Rows | None:
         """Register the parameters of neurons that are called with `x` for the first time."""
         values = _parameters_of(neurons)
-        if not self._are_parameters(values):
+        if not self.are_parameters(values):
             return None
-        lift = self._types.lift
-        weights: list[array[int]] = []
-        biases: list[int] = []
-        for number, neuron in enumerate(neurons):
-            w, b = neuron.w, neuron.b
-            if number == 0:  # Values among the inputs are registered by the first neuron
-                met = [x[0], w[0], b]
-                for pair in zip(x[1:], w[1:]):
-                    met += pair
-                for value in met:
-                    lift(value)
-            else:
-                self._parameter(w[0])
-            biases.append(self._parameter(b))
-            weights.append(array("i", map(self._parameter, w)))
+        w, b = neurons[0].w, neurons[0].b  # the first one registers Values among the inputs
+        met = [x[0], w[0], b]
+        for pair in zip(x[1:], w[1:]):
+            met += pair
+        deque(map(self._types.lift, met), maxlen=0)
+        rest: list[Any] = []
+        for neuron in neurons[1:]:
+            rest += (neuron.w[0], neuron.b, *neuron.w[1:])
+        self._recorder.parameters(rest)
+        weights = [array("i", map(_leaf_of, neuron.w)) for neuron in neurons]
+        biases = [neuron.b._leaf for neuron in neurons]
         return _Rows(inputs, values, weights, biases, nonlinear)
 
-    def _parameter(self, value: Any) -> int:
-        """The leaf of a parameter."""
-        return value._leaf if value._trace is self._recorder else self._recorder.parameter(value)
-
-    def _leaves(self, values: Sequence[Any]) -> Iterable[int]:
-        return map(_leaf_of if self._are_registered(values) else self._parameter, values)
+    def leaves(self, values: Sequence[Any]) -> Iterable[int]:
+        """The leaves of parameters, which are registered in this order."""
+        self._recorder.parameters(values)
+        return map(_leaf_of, values)
 
     def _operands(self, x: Sequence[Any]) -> array[int]:
         if self._types.computed.issuperset(map(type, x)):

@@ -19,6 +19,7 @@ from . import opcodes as ops
 from .blocks import Blocks
 from .leaks import leaked_class
 from .recorder import Recorder
+from .uniform import UniformLoops
 from .values import TracedTypes
 
 T = TypeVar("T")
@@ -30,11 +31,14 @@ class Recording:
     Attributes:
         thread: the thread that is traced.
         methods: the functions, by the name of the operation.
+        blocks: appends whole layers.
+        uniform: appends whole loops over objects.
     """
 
     def __init__(self, recorder: Recorder, types: TracedTypes) -> None:
         self.thread = get_ident()
         self.blocks = Blocks(recorder, types)
+        self.uniform = UniformLoops(recorder, types, self.blocks)
         self.methods: dict[str, Callable[..., Any]] = {
             "layer": self.blocks.layer,
             "neuron": self.blocks.neuron,

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import deque
 from collections.abc import Callable, Sequence
-from operator import sub
+from itertools import repeat
+from operator import attrgetter, sub
 from typing import Any
 
 from ..engine.precision import FLOAT64, Precision, require_precision
@@ -45,6 +47,8 @@ from .opcodes import (
     leaf_kind,
 )
 from .trace import BOUND_BASE, LATE, NEW_BASE, Block, Finishing, IndexCheck, Trace
+
+_backward_of, _sequence_of = attrgetter("_backward"), attrgetter("_sequence")
 
 
 class Recorder:
@@ -139,6 +143,24 @@ class Recorder:
         value._leaf = operand
         value._trace = self
         return operand
+
+    def parameters(self, values: Sequence[Value]) -> None:
+        """Register many of them, in this order, at the speed of C where they are new; some may be registered."""
+        new = [value for value in values if value._trace is not self]
+        is_usual = set(map(type, new)) == {Value} and len(set(map(id, new))) == len(new)
+        if not is_usual or any(map(_backward_of, new)):
+            for value in new:
+                if value._trace is not self:
+                    self.parameter(value)
+            return
+        self.parameter(new[0])
+        first = leaf(PARAMETER, NEW_BASE - self._first_sequence)  # leaf codes count downwards
+        leaves = [first - sequence for sequence in map(_sequence_of, new)]
+        if not leaf(PARAMETER, BOUND_BASE) < min(leaves) <= max(leaves) <= leaf(PARAMETER, 0):
+            leaves = list(map(self.parameter, new))  # which raises the error
+        deque(map(Value.__dict__["_leaf"].__set__, new, leaves), maxlen=0)
+        deque(map(Value.__dict__["_trace"].__set__, new, repeat(self)), maxlen=0)
+        self.new_parameters += new[1:]
 
     def value_slots(self, values: Sequence[Value], storage: Any) -> None:
         """Register argument Values as parameters in `storage`, which each call fills with their numbers."""

@@ -10,6 +10,7 @@ during a trace (source/installed.py).  What changes:
 4. The tests of `if` and `while` are passed to a function that raises an error with the text of the test if it is
    traced.
 5. The body of a `try` with handlers is watched, because what it records may not be able to raise (source/handlers.py).
+6. A loop that does the same to each of many objects is recorded at once (source/uniform.py).
 
 Code whose meaning this would change (a `yield`, `await`, `:=` or `super()` would end up in another function) stays as
 it is.  If the source of a function is not found, only names in its bytecode change (source/names.py).
@@ -25,9 +26,10 @@ import dis
 import functools
 import math
 from collections.abc import Iterable, Iterator
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from ..engine import functions as engine
 from ..world.code import codes
 from .branches import RETURNED, ReturnsAssigned, as_loop, assigned_names, is_generator, may_return, with_returns_last
 from .handlers import goes_on, takes_all
@@ -35,6 +37,7 @@ from .impure import names_in
 from .names import renamed
 from .semantics import REPLACEMENTS
 from .text import FUNCTIONS, Text, around, text_of
+from .uniform import use_of
 
 #: The name under which rewritten code finds the functions of source/semantics.py.
 NAME_OF_HELPERS = "__mgjit__"
@@ -62,7 +65,7 @@ def rewritten(functions: Iterable[FunctionType]) -> list[tuple[FunctionType, Cod
 
 def _new_code(function: FunctionType) -> CodeType | None:
     meanings = _meanings(function)
-    if not meanings and not _has_what_changes(function.__code__):
+    if not any(replacement for _, replacement in meanings) and not _has_what_changes(function.__code__):
         return None
     text = text_of(function)
     if text is not None:
@@ -75,21 +78,33 @@ _INSTRUCTIONS = (
     "POP_JUMP", "JUMP_IF", "UNARY_NOT", "BINARY_SUBS", "BINARY_SL", "STORE_SUBS", "STORE_SL", "SETUP_", "PUSH_EXC",
 )  # fmt: skip
 _OPERATIONS = frozenset(number for name, number in dis.opmap.items() if name.startswith(_INSTRUCTIONS))
+#: All of these are in that of a uniform loop, which otherwise contains one of those.
+_OF_LOOPS = frozenset({dis.opmap["FOR_ITER"], dis.opmap["STORE_ATTR"]})
 
 
 @functools.lru_cache(maxsize=1024)
 def _has_what_changes(code: CodeType) -> bool:
-    """Whether a function may contain tests, elements or handlers: most methods of small classes do not."""
+    """Whether a function may contain tests, elements, handlers or such loops: most methods of small classes do not."""
     return "BINARY_SUBSCR" not in dis.opmap or any(
-        not _OPERATIONS.isdisjoint(inner.co_code[::2]) for inner in codes(code)
+        not _OPERATIONS.isdisjoint(inner.co_code[::2]) or _OF_LOOPS.issubset(inner.co_code[::2])
+        for inner in codes(code)
     )
 
 
 _REPLACED = {id(original): name for name, original in REPLACEMENTS.items()}
+#: Functions that are not replaced, but whose meaning has to be known in uniform loops.
+_ITERATIONS = (enumerate, range, zip)
+_COMPUTING = (
+    abs, engine.exp, engine.log, engine.maximum, engine.minimum, engine.relu, engine.sqrt, engine.tanh, engine.where,
+)  # fmt: skip
+_KNOWN = {id(function) for function in (*_ITERATIONS, *_COMPUTING)}
 
 
 def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
-    """The names (also with an attribute) that refer to something replaced, with the name of the replacement."""
+    """The names (also with an attribute) that refer to something replaced, with the name of the replacement.
+
+    That of functions whose meaning alone has to be known is empty.
+    """
     namespace = function.__globals__
     found: dict[str, str] = {}
     for inner in codes(function.__code__):
@@ -103,6 +118,11 @@ def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
                 found.update({f"{name}.{attribute}": f"math_{attribute}" for attribute in ours})
             elif id(meant) in _REPLACED:
                 found[name] = _REPLACED[id(meant)]
+            elif id(meant) in _KNOWN:
+                found[name] = ""
+            elif type(meant) is ModuleType:
+                known = [a for a in inner.co_names if id(vars(meant).get(a)) in _KNOWN]
+                found.update({f"{name}.{attribute}": "" for attribute in known})
     return tuple(sorted(found.items()))
 
 
@@ -290,14 +310,45 @@ class _Rewriter(ast.NodeTransformer):
     # -- 3: functions
 
     def visit_Call(self, node: ast.Call) -> Any:
-        name = _dotted(node.func)
+        replacement = self._meaning(node.func)
         self.generic_visit(node)
-        replacement = self._meanings.get(name)
-        if replacement is None or any(name.partition(".")[0] in hidden for hidden in self._hidden):
+        if not replacement:
             return node
         if replacement == "type" and len(node.args) != 1:
             return node
         node.func = self._helper(replacement, node)
+        return node
+
+    def _meaning(self, function: Any) -> str | None:
+        """The replacement of a function; empty where it has none but is known."""
+        name = _dotted(function)
+        is_hidden = any(name.partition(".")[0] in hidden for hidden in self._hidden)
+        return None if is_hidden else self._meanings.get(name)
+
+    # -- 6: uniform loops
+
+    def visit_For(self, node: ast.For) -> Any:
+        def is_builtin(name: str) -> bool:
+            return self._meaning(ast.Name(name, ast.Load())) == ""
+
+        def computes(function: ast.expr) -> bool:
+            meaning = self._meaning(function)
+            known = meaning in ("max", "min", "float") or (meaning or "").startswith("math_")
+            return known or (meaning == "" and _dotted(function) not in ("enumerate", "range", "zip"))
+
+        found = use_of(node, self._local[-1], is_builtin, computes) if self._local else None
+        self.generic_visit(node)
+        if found is not None:
+            how, iterables, use, captured = found
+            iterables = iterables if how != "each" else [node.iter]
+            how_used: Any = tuple(use)
+            names = [ast.copy_location(ast.Name(name, ast.Load()), node) for name in captured]
+            given = (
+                ast.Tuple(iterables, ast.Load()),
+                ast.Constant(how_used),
+                ast.Tuple([*map(_later, names)], ast.Load()),
+            )
+            node.iter = self._call("uniform", node.iter, ast.Constant(how), *given)
         return node
 
     def _helper(self, name: str, place: Any) -> Any:

@@ -11,20 +11,24 @@ import contextlib
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from threading import get_ident
 from types import SimpleNamespace
 from typing import Any
 
+from ..engine import hook
 from ..engine.arithmetic import to_degrees
 from ..engine.library import FUNCTIONS as LIBRARY
 from ..errors import TraceError, user_location
 from ..lookup import package_of
 from ..record.leaks import TracedView, is_numeric, is_traced, is_traced_number
+from ..record.uniform import EachIndex
 from ..runtime.live import original_class
 from ..world.ownership import is_of_user
 from . import impure
 from .handlers import Attempt, Suppressing
 from .sides import sides_of
+from .uniform import Use
 
 _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv,
@@ -152,7 +156,11 @@ def truth(test: Any, text: str, statement: str) -> Any:
 
 def element(container: Any, index: Any) -> Any:
     """`container[index]`."""
-    if type(index) is int or not (_is_traced_integer(index) or type(index) is tuple):
+    if type(index) is int:
+        return container[index]
+    if type(index) is EachIndex:
+        return index.element(container)
+    if not (_is_traced_integer(index) or type(index) is tuple):
         return container[index]
     if type(index) is not tuple and type(container) in (list, tuple):
         return index._gatherer.element(container, index)
@@ -180,6 +188,9 @@ def assign_element(content: Any, container: Any, index: Any) -> None:
     if type(index) is int:
         container[index] = content
         return
+    if type(index) is EachIndex:
+        index.assign(container, content)
+        return
     if not _is_traced_integer(index) or type(container) is not list:
         container[_fixed(container, index)] = content
         return
@@ -192,6 +203,24 @@ def update_element(container: Any, index: Any, name: str, operand: Callable[[], 
     """`container[index] += operand` and its like."""
     current = element(container, index)
     assign_element(_INPLACE[name](current, operand()), container, index)
+
+
+# ---- loops --------------------------------------------------------------------------------------------------
+
+
+_ITERATIONS: dict[str, Callable[..., Any]] = {"each": iter, "enumerate": enumerate, "range": range, "zip": zip}
+
+
+def uniform(
+    how: str, iterables: Sequence[Any], use: Sequence[Any], captured: Sequence[Callable[[], Any]]
+) -> Iterable[Any]:
+    """What a `for` that does the same to each object runs through."""
+    recording = hook.recording
+    if recording is not None and recording.thread == get_ident():
+        found: Iterable[Any] | None = recording.uniform.items(how, iterables, Use(*use), captured)
+        if found is not None:
+            return found
+    return _ITERATIONS[how](*iterables)  # type: ignore[no-any-return]
 
 
 # ---- functions ----------------------------------------------------------------------------------------------
@@ -397,7 +426,7 @@ def _helpers() -> dict[str, Any]:
         "attempt": Attempt, "suppress": Suppressing,
     }  # fmt: skip
     for function in (
-        choose, both, either, negation, truth, sides, compared, element, assign_element, update_element,
+        choose, both, either, negation, truth, sides, compared, element, assign_element, update_element, uniform,
     ):  # fmt: skip
         found[function.__name__] = function
     for name, original in vars(math).items():

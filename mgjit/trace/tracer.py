@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from dataclasses import dataclass
 from typing import Any, Callable, TypeVar
@@ -38,7 +39,7 @@ from ..record.trace import Trace
 from ..record.values import traced_types
 from ..source.installed import with_captured_functions
 from ..world.survey import Survey
-from .knowledge import HeapPlan
+from .knowledge import Again, HeapPlan
 from .memory import Heap
 from .remains import family, references, refuse_remains
 
@@ -46,6 +47,7 @@ T = TypeVar("T")
 
 #: One trace at a time in a process: the engine's classes are instrumented while it runs.
 _trace_lock = new_lock()
+_NUMPY_RANDOM = "numpy.random"
 
 
 @dataclass
@@ -176,7 +178,12 @@ def trace_call(
         return recorded(recorder, types, captured)
 
     def watched() -> tuple[ResultTree, HeapPlan, Writes]:
-        return with_draws(drawing, location, () if survey is None else survey.generators, traced)
+        generators, functions = ([], []) if survey is None else (survey.generators, survey.functions)
+        before = _NUMPY_RANDOM in sys.modules
+        result = with_draws(drawing, location, generators, functions, traced)
+        if (_NUMPY_RANDOM in sys.modules) != before:
+            raise Again  # its generator may have drawn, which is seen from now on
+        return result
 
     def traced() -> tuple[ResultTree, HeapPlan, Writes]:
         def leave() -> None:

@@ -42,7 +42,7 @@ def followed_draws(draw: Callable[[], Any], reachable: Iterable[Any] = ()) -> li
     """The names of the draws that are recorded."""
     recorder = Recorder(FLOAT64)
     drawing = Drawing(recorder, traced_types(recorder, Gatherer()), 0)
-    with_draws(drawing, "model.py:7", reachable, draw)
+    with_draws(drawing, "model.py:7", reachable, (), draw)
     return [one.name for one in drawing.plan.draws]
 
 
