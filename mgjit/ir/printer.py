@@ -35,6 +35,10 @@ def print_program(program: Program) -> str:
         if nodes:
             printer.lines.append(f"{name}:")
             printer.nodes(nodes, 1)
+    for array in printer.arrays:
+        if array.padded_rows:
+            rows = ", ".join(f"{count} x {used} of {pitch}" for _, used, pitch, count in array.padded_rows)
+            printer.lines.append(f"padded rows of {array.name}: {rows}")
     if len(program.tables):
         printer.lines.append(f"tables: {len(program.tables)} entries")
     return "\n".join(printer.lines) + "\n"
@@ -45,6 +49,7 @@ class _Printer:
         self.lines: list[str] = []
         self.names: dict[Loop, str] = {}
         self.registers: dict[int, str] = {}
+        self.arrays: dict[Array, None] = {}
 
     def nodes(self, nodes: Sequence[Node], depth: int) -> None:
         indent = "    " * depth
@@ -55,7 +60,8 @@ class _Printer:
                 last = str(node.count - 1) if node.bound is None else self.last(node.bound)
                 span = f"{last} .. 0" if node.reverse else f"0 .. {last}"
                 most = "" if node.bound is None else f" ({node.count} at most)"
-                self.lines.append(f"{indent}for {name} in {span}{most}:")
+                how = ", as lanes" if node.lanes else f", {node.at_once} at once" if node.at_once > 1 else ""
+                self.lines.append(f"{indent}for {name} in {span}{most}{how}:")
                 self.nodes(node.body, depth + 1)
             elif isinstance(node, Block):
                 self.lines.append(f"{indent}block:")
@@ -107,6 +113,7 @@ class _Printer:
         return f"one of {', '.join(a.name for a in arrays)} [{self.entry(selector)}][{self.entry(position)}]"
 
     def reference(self, reference: Reference) -> str:
+        self.arrays[reference.array] = None
         return f"{reference.array.name}[{self.index(reference.index)}]"
 
     def index(self, index: Index) -> str:
@@ -115,15 +122,21 @@ class _Printer:
             parts.append(self.entry(index.table))
         if index.dynamic is not None:
             parts.append(f"{index.dynamic.stride}*{self.operand(index.dynamic.operand)}")
-        if index.base or not parts:
-            parts.append(str(index.base))
-        return " + ".join(parts)
+        return _sum(parts, index.base)
 
     def entry(self, entry: TableEntry) -> str:
-        return f"table[{' + '.join([*self.terms(entry.terms), str(entry.offset)])}]"
+        return f"table[{_sum(self.terms(entry.terms), entry.offset)}]"
 
     def terms(self, terms: Sequence[tuple[Loop, int]]) -> list[str]:
         return [self.loop(loop) if c == 1 else f"{c}*{self.loop(loop)}" for loop, c in terms]
 
     def loop(self, loop: Loop) -> str:
         return self.names.get(loop, "?")
+
+
+def _sum(parts: list[str], base: int) -> str:
+    """Parts and a number that is left out if it is 0 and not alone."""
+    text = "".join(f" - {part[1:]}" if part[0] == "-" else f" + {part}" for part in parts)
+    if base or not parts:
+        text += f" - {-base}" if base < 0 else f" + {base}"
+    return text[3:] if text.startswith(" + ") else f"-{text[3:]}"

@@ -195,19 +195,23 @@ class Loop:
     begins with the last of them.  Arrays have room for `count`, so a nest is a part of a box.
 
     `lanes` marks an innermost loop of independent iterations that are meant to be executed side by side, as one
-    vector operation a statement; it says nothing about what is computed.
+    vector operation a statement; `at_once` is how many iterations of the loop that the user wrote are side by side in
+    each iteration of this one, as vectors or as rows.  Neither says anything about what is computed.
     """
 
-    __slots__ = ("body", "bound", "count", "lanes", "reverse")
+    __slots__ = ("at_once", "body", "bound", "count", "lanes", "reverse")
 
     def __init__(
         self, count: int, body: list[Node], reverse: bool = False, lanes: bool = False, bound: Bound | None = None
     ) -> None:
         self.count, self.body, self.reverse, self.lanes, self.bound = count, body, reverse, lanes, bound
+        self.at_once = 1
 
     def empty_copy(self) -> Loop:
         """A loop of the same kind without a body; its bound is by the same loops (see `Substitution.loop`)."""
-        return Loop(self.count, [], self.reverse, self.lanes, self.bound)
+        copy = Loop(self.count, [], self.reverse, self.lanes, self.bound)
+        copy.at_once = self.at_once
+        return copy
 
 
 class Block:

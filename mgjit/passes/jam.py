@@ -37,17 +37,17 @@ def jam(loop: Loop, factor: int) -> list[Node]:
     if steps:
         main = Loop(steps, []) if steps > 1 else None
         body = side_by_side(loop.body, [Substitution(loop, main, factor, offset) for offset in range(factor)])
-        done += _in(main, body)
+        done += _in(main, body, factor)
     if rest:
         start = steps * factor
         done += side_by_side(loop.body, [Substitution(loop, None, 1, start + offset) for offset in range(rest)])
     return done
 
 
-def _in(loop: Loop | None, body: list[Node]) -> list[Node]:
+def _in(loop: Loop | None, body: list[Node], factor: int) -> list[Node]:
     if loop is None:
         return body
-    loop.body = body
+    loop.body, loop.at_once = body, factor
     return [loop]
 
 

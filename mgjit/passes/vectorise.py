@@ -154,7 +154,7 @@ def _in_lanes(loop: Loop, lanes: int, vectors: int) -> list[Node]:
     if steps:
         done = _step(loop.body, [(lanes, lanes * k) for k in range(vectors)], loop, outer, lanes * vectors)
     if outer is not None:
-        outer.body = done
+        outer.body, outer.at_once = done, lanes * vectors
         done = [outer]
     start = steps * vectors * lanes
     rest: list[tuple[int, int]] = []

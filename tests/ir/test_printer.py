@@ -108,5 +108,5 @@ def test_04_bounds() -> None:
     assert print_program(Program([i])).splitlines()[1:4] == [
         "    for i in 0 .. 3:",
         "        for j in 0 .. i + 1 (5 at most):",
-        "            for k in i + -2*j + table[j + 3] + -1 .. 0 (9 at most):",
+        "            for k in i - 2*j + table[j + 3] - 1 .. 0 (9 at most):",
     ]

@@ -40,7 +40,7 @@ def test_01_as_in_the_docstring() -> None:
     """Every node for two iterations before the next; the rest by itself."""
     assert print_program(jammed(layer(5), 2)) == (
         "forward:\n"
-        "    for i in 0 .. 1:\n"
+        "    for i in 0 .. 1, 2 at once:\n"
         "        %0 = r[2*i] = copy(b[2*i])\n"
         "        %1 = r[2*i + 1] = copy(b[2*i + 1])\n"
         "        for j in 0 .. 2:\n"

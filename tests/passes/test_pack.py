@@ -86,6 +86,7 @@ def test_01_as_in_the_docstring() -> None:
         "    for i in 0 .. 2:\n"
         "        for j in 0 .. 4:\n"
         "            %1 = t[5*i + j] = multiply(packed1[8*i + j], x[i])\n"
+        "padded rows of packed1: 3 x 5 of 8\n"
     )
     array = first_operand(statement).reference.array
     assert (array.size, array.shape, array.padded_rows) == (24, (3, 5), (PaddedRows(0, 5, 8, 3),))

@@ -1,0 +1,261 @@
+"""The Programs in docs/ir.md and docs/passes.md: made by the real passes and the real printer.
+
+1. `STEPS` has small steps; a step is traced, and lowered for `PROCESSOR`.  `HAND_MADE` are Programs.
+2. A document says what its blocks are: `<!-- fit after phases: backward -->` stands in front of the backward phase of
+   the step `fit` after the pass `phases`, `<!-- fit -->` in front of its source.
+3. `filled(text)` is a document with all such blocks made afresh.
+
+    python -m tests.printed --write     # writes both documents
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import mgjit
+from mgjit.ir.builders import nested
+from mgjit.ir.printer import print_program
+from mgjit.ir.program import Array, Bound, Constant, Index, Load, Loop, Program, Reference, Statement
+from mgjit.passes import blocks
+from mgjit.passes.cost import Processor
+from tests.lowering import STAGES, Example, numbers
+
+DOCS = Path(__file__).parents[1] / "docs"
+DOCUMENTS = DOCS / "ir.md", DOCS / "passes.md"
+PROCESSOR = Processor(lanes=4, registers=6)
+#: Statements in a block, in these examples.
+BLOCK_SIZE = 4
+
+_BLOCK = re.compile(r"<!-- (?P<what>[a-z][^\n]*?) -->\n```(?:text|python)\n.*?```\n", re.DOTALL)
+_PROGRAM = re.compile(r"(?P<step>\w+) (?P<when>before|after) (?P<stage>[a-z ]+?)(?:: (?P<phase>\w+))?")
+
+
+def values(count: int, seed: int = 1) -> list[mgjit.Value]:
+    """Parameters."""
+    return [mgjit.Value(number) for number in numbers(count, seed)]
+
+
+def matrix(rows: int, columns: int) -> list[list[mgjit.Value]]:
+    """Rows of parameters."""
+    return [values(columns, seed) for seed in range(rows)]
+
+
+def neuron() -> Example:
+    """A sum."""
+    weights = values(5)
+
+    def neuron(x: Any) -> Any:
+        total = 0.1
+        for w, element in zip(weights, x):
+            total = total + w * element
+        return total
+
+    return Example(neuron, numbers(5))
+
+
+def layer() -> Example:
+    """Sums of which each has a row of a matrix."""
+    rows = matrix(8, 5)
+
+    def layer(x: Any) -> Any:
+        return [mgjit.tanh(sum(w * element for w, element in zip(row, x))) for row in rows]
+
+    return Example(layer, numbers(5))
+
+
+def deep() -> Example:
+    """Layers of equal size, of which the first one reads the arguments."""
+    layers = [matrix(5, 5) for _ in range(3)]
+
+    def deep(x: Any) -> Any:
+        for rows in layers:
+            x = [sum(w * element for w, element in zip(row, x)) for row in rows]
+        return x
+
+    return Example(deep, numbers(5))
+
+
+def features() -> Example:
+    """Lists that are made differently and read alike."""
+    weights = values(6)
+
+    def features(x: Any) -> Any:
+        first, second = [mgjit.exp(w) for w in weights], [mgjit.tanh(w) for w in weights]
+        third, fourth = [-w for w in weights], [abs(w) for w in weights]
+        return [row[2] * x for row in (first, second, third, fourth)]
+
+    return Example(features, 0.5)
+
+
+def fit() -> Example:
+    """A complete step."""
+    weights = values(6)
+
+    def fit(x: Any, y: Any, rate: Any) -> Any:
+        error = sum(w * element for w, element in zip(weights, x)) - y
+        loss = error * error
+        for w in weights:
+            w.grad = 0.0
+        loss.backward()
+        for w in weights:
+            w.data -= rate * w.grad
+        return loss
+
+    return Example(fit, numbers(6), 0.5, 0.1)
+
+
+def distances() -> Example:
+    """Squares."""
+    weights = values(6)
+
+    def distances(x: Any) -> Any:
+        loss = sum((w - element) ** 2 for w, element in zip(weights, x))
+        loss.backward()
+        return loss
+
+    return Example(distances, numbers(6))
+
+
+def batch() -> Example:
+    """A layer for each sample."""
+    rows = matrix(6, 6)
+
+    def batch(samples: Any) -> Any:
+        loss = 0.0
+        for x in samples:
+            hidden = [sum(w * element for w, element in zip(row, x)).relu() for row in rows]
+            loss = loss + sum(hidden)
+        loss.backward()
+        return loss
+
+    return Example(batch, [numbers(6, seed) for seed in range(5)])
+
+
+def samples() -> Example:
+    """The same matrix for each sample."""
+    rows = matrix(4, 5)
+
+    def samples(batch: Any) -> Any:
+        results = []
+        for x in batch:
+            hidden = [sum(w * element for w, element in zip(row, x)) for row in rows]
+            results.append(mgjit.exp(hidden[0]))
+        return results
+
+    return Example(samples, [numbers(5, seed) for seed in range(12)])
+
+
+def softmax() -> Example:
+    """Quotients by the same number."""
+    weights = values(6)
+
+    def softmax(x: Any) -> Any:
+        powers = [mgjit.exp(w * element) for w, element in zip(weights, x)]
+        total = sum(powers)
+        return [power / total for power in powers]
+
+    return Example(softmax, numbers(6))
+
+
+def odd() -> Example:
+    """No two operations alike."""
+    a, b, c = values(3)
+
+    def odd(x: Any) -> Any:
+        return mgjit.exp(a * x) + mgjit.tanh(b - x) * mgjit.sqrt(abs(c) + 1.0)
+
+    return Example(odd, 0.5)
+
+
+def lookup() -> Example:
+    """Rows that are chosen at run time."""
+    table = matrix(7, 5)
+
+    def lookup(words: Any) -> Any:
+        loss = sum(w * w for word in words for w in mgjit.take(table, word))
+        loss.backward()
+        return loss
+
+    return Example(lookup, bytes([4, 0, 4, 2, 6]))
+
+
+def scattered() -> Example:
+    """Elements without a pattern."""
+    weights, order = values(8), (3, 0, 4, 1, 7)
+
+    def scattered(x: Any) -> Any:
+        return [weights[k] * element for k, element in zip(order, x)]
+
+    return Example(scattered, numbers(5))
+
+
+STEPS: dict[str, Callable[[], Example]] = {
+    make.__name__: cache(make)
+    for make in (neuron, layer, deep, features, fit, distances, batch, samples, softmax, odd, lookup, scattered)
+}
+
+
+def triangle() -> Program:
+    """Sums of more and more numbers."""
+    x, y = Array("x0", "input", 5), Array("y", "output", 5)
+    i = Loop(5, [])
+    j = Loop(5, [], bound=Bound(1, ((i, 1),)))
+    total = Reference(y, Index(0, ((i, 1),)))
+    add = Statement("add", (Load(Reference(x, Index(0, ((j, 1),)))),), total, update=True)
+    nested([i], [Statement("copy", (Constant(0.0),), total), *nested([j], [add])])
+    return Program([i])
+
+
+HAND_MADE = {"triangle": triangle}
+
+
+def program(step: str, stage: str) -> Program:
+    """The Program of a step after a pass; from `layout` on with this layout, if the step has one that is better."""
+    made = STEPS[step]()
+    laid_out = step == "layer" and STAGES.index(stage) >= STAGES.index("layout")
+    size, blocks.BLOCK_SIZE = blocks.BLOCK_SIZE, BLOCK_SIZE if step == "odd" else blocks.BLOCK_SIZE
+    try:
+        return made.lower(stage, laid_out=laid_out, processor=PROCESSOR, grads=stage != "gradients")
+    finally:
+        blocks.BLOCK_SIZE = size
+
+
+def block(what: str) -> str:
+    """What is in front of a block says what is in it."""
+    found = _PROGRAM.fullmatch(what)
+    if what in HAND_MADE:
+        return f"```text\n{print_program(HAND_MADE[what]())}```\n"
+    if found is None:
+        source = textwrap.dedent(inspect.getsource(STEPS[what]().function))
+        return f"```python\n{source.replace(': Any', '').replace(' -> Any', '')}```\n"
+    stage = found["stage"]
+    made = program(found["step"], stage if found["when"] == "after" else STAGES[STAGES.index(stage) - 1])
+    if found["phase"] is not None:
+        for name, nodes in made.phases:
+            if name != found["phase"]:
+                nodes.clear()
+    return f"```text\n{print_program(made)}```\n"
+
+
+def filled(text: str) -> str:
+    """A document with its blocks as they should be."""
+    return _BLOCK.sub(lambda found: f"<!-- {found['what']} -->\n{block(found['what'])}", text)
+
+
+def main() -> None:
+    """Write the documents."""
+    if sys.argv[1:] != ["--write"]:
+        sys.exit(__doc__)
+    for document in DOCUMENTS:
+        document.write_text(filled(document.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
