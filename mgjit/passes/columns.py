@@ -12,18 +12,25 @@ from typing import NamedTuple
 
 from ..ir.program import Loop
 from ..record.opcodes import KIND_SHIFT
+from .forest import Counts
 
 #: How many progressions are kept, to compare rows of operands with.
 _PROGRESSIONS = 256
 
 
 class Dimension(NamedTuple):
-    """A loop around a statement: iterations `low .. high-1`, `period` records apart."""
+    """A loop around a statement: iterations `low .. high-1`, `period` records apart.
+
+    Attributes:
+        counts, grows: see `Fold`.
+    """
 
     loop: Loop
     low: int
     high: int
     period: int
+    counts: Counts | None = None
+    grows: bool = False
 
 
 def affine_column(

@@ -28,8 +28,8 @@ from ..ir.parameters import ParameterBlock, ParameterLayout
 from ..ir.program import Array, Load, Loop, Node, Program, Reference, Statement, walk
 from ..record.opcodes import GRADIENT, PARAMETER, STATE, leaf_index, leaf_kind
 from ..record.trace import Trace
+from .forest import Fold, Item
 from .rewrite import operand_arrays
-from .roll import Fold, Item
 
 #: Bytes per cache line; rows of transposed blocks start at multiples of it.
 _LINE = 64

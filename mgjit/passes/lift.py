@@ -21,6 +21,7 @@ from ..ir.parameters import ParameterLayout
 from ..ir.program import (
     Array,
     Backward,
+    Bound,
     Choice,
     Constant,
     Dynamic,
@@ -59,11 +60,12 @@ from ..record.opcodes import (
     leaf_kind,
 )
 from ..record.trace import Trace
-from .columns import Dimension, affine_column, positions_of, rows_of, without_affine_dimensions
+from .columns import Dimension, positions_of, rows_of
+from .domain import Bounded, Box, domain_of
+from .forest import Counts, Fold, Item, count_at
 from .known_loops import KnownSteps
 from .memory import Memory
 from .reach import Reach
-from .roll import Fold, Item
 
 
 class LiftError(Exception):
@@ -109,6 +111,7 @@ class _Lifter:
         self._owners = self._indices = array("i")  # of some records: the number of the statement, and the iteration
         self._known_steps = KnownSteps(trace.blocks, trace.b)
         self._dimensions_of: dict[Backward, tuple[Dimension, ...]] = {}
+        self._domains: dict[tuple[tuple[Loop, int, int], ...], Box | Bounded] = {}
 
     def run(self, forest: Sequence[Item]) -> Program:
         self.program.forward, self.top = self._build(forest, ())
@@ -126,7 +129,10 @@ class _Lifter:
         for item in items:
             if isinstance(item, Fold):
                 loop = Loop(item.count, [])
-                loop.body, inner = self._build(item.body, (*around, Dimension(loop, 0, item.count, item.period)))
+                if item.counts is not None:
+                    loop.bound = self._bound(item.counts, around)
+                dimension = Dimension(loop, 0, item.count, item.period, item.counts, item.grows)
+                loop.body, inner = self._build(item.body, (*around, dimension))
                 nodes.append(loop)
                 level.starts.append(item.start)
                 level.entries.append((item, inner))
@@ -142,6 +148,21 @@ class _Lifter:
                 level.starts.append(item)
                 level.entries.append(record)
         return nodes, level
+
+    def _bound(self, counts: Counts, around: Sequence[Dimension]) -> Bound:
+        """The bound of a loop that is executed so often."""
+        growing = [d for d in around if d.grows]
+        domain = self._domain(growing)
+        base, steps, entries = domain.separated([count_at(counts, point) for point in domain.points])
+        table = self._table(entries, [d for d, step in zip(growing, steps) if step is None]) if entries else None
+        return Bound(base, _terms((d.loop, step) for d, step in zip(growing, steps) if step is not None), table)
+
+    def _domain(self, dimensions: Sequence[Dimension]) -> Box | Bounded:
+        """The iterations of these loops."""
+        key = tuple((d.loop, d.low, d.high) for d in dimensions)
+        if key not in self._domains:
+            self._domains[key] = domain_of(dimensions)
+        return self._domains[key]
 
     def _record(self, position: int, around: tuple[Dimension, ...]) -> _Record:
         shape = tuple(d.high for d in around)
@@ -199,7 +220,7 @@ class _Lifter:
         kind = leaf_kind(self.trace.a[base])
         if kind not in (PARAMETER, GRADIENT) or layout.count == 1:
             return layout.stride
-        firsts = {self.trace.a[position] for position in positions_of(base, dimensions)}
+        firsts = {self.trace.a[position] for position in self._domain(dimensions).positions(base)}
         strides = {self._element(first - layout.stride)[1] - self._element(first)[1] for first in firsts}
         if len(strides) != 1:
             raise LiftError("a loop looks up parameters in tables that are laid out differently")
@@ -210,7 +231,8 @@ class _Lifter:
     def _operand(
         self, column: array[int], base: int, dimensions: tuple[Dimension, ...], as_place: bool = False
     ) -> Operand:
-        first = column[base + sum(d.low * d.period for d in dimensions)]
+        domain = self._domain(dimensions)
+        first = column[base + sum(i * d.period for i, d in zip(domain.origin, dimensions))]
         if leaf_kind(first) == ADJOINT:
             return self._adjoint_operand(column, base, dimensions)
         found = self._affine_operand(column, base, dimensions, as_place)
@@ -219,8 +241,11 @@ class _Lifter:
         for k in reversed(range(len(dimensions))):
             d = dimensions[k]
             if d.low == 0 and d.high > 1:
-                inner = dimensions[:k] + dimensions[k + 1 :]
+                one = () if isinstance(domain, Box) else (d._replace(high=1),)
+                inner = (*dimensions[:k], *one, *dimensions[k + 1 :])
                 rest_dimensions = (*dimensions[:k], d._replace(low=1), *dimensions[k + 1 :])
+                if self._domain(inner).is_empty() or self._domain(rest_dimensions).is_empty():
+                    continue
                 rest = self._affine_operand(column, base, rest_dimensions, as_place)
                 if rest is not None:
                     return Choice(d.loop, self._operand(column, base, inner, as_place), rest)
@@ -229,16 +254,17 @@ class _Lifter:
     def _affine_operand(
         self, column: array[int], base: int, dimensions: tuple[Dimension, ...], as_place: bool
     ) -> Operand | None:
+        domain = self._domain(dimensions)
         origin = base + sum(d.low * d.period for d in dimensions)
-        affine = affine_column(column, origin, dimensions, self._known_steps.of(column, origin, dimensions))
+        affine = domain.affine(column, base, self._known_steps.of(column, origin, dimensions))
         if affine is None:
             return None
         first, steps = affine
         kind = leaf_kind(first)
-        spans = [(step * (d.high - 1 - d.low)) for d, step in zip(dimensions, steps)]
-        lowest, highest = first + sum(min(0, s) for s in spans), first + sum(max(0, s) for s in spans)
+        low, high = domain.span(steps)
+        lowest, highest = first + low, first + high
         if kind == TEMPORARY:
-            return self._temporary(first, steps, dimensions) if lowest >= 0 else None
+            return self._temporary(column, base, steps, domain) if lowest >= 0 else None
         if highest >= 0 or leaf_kind(lowest) != kind or leaf_kind(highest) != kind:
             return None
         if kind == CONSTANT and not any(steps) and not as_place:
@@ -247,44 +273,42 @@ class _Lifter:
         if place is None:
             return None
         array_, start = place
-        origin = leaf_index(first) - start
+        index = leaf_index(first) - start
         layout = self.memory.layout_of(array_)
         if layout is not None:
-            return _in_block(array_, layout, origin, [-step for step in steps], dimensions)
-        terms = _terms((d.loop, -step) for d, step in zip(dimensions, steps))
-        base_index = origin + sum(step * d.low for d, step in zip(dimensions, steps))
-        return Load(Reference(array_, Index(base_index, terms)))
+            return _in_block(array_, layout, index, [-step for step in steps], domain)
+        return Load(Reference(array_, _affine_index(index, [-step for step in steps], domain)))
 
     def _leaf_place(self, kind: int, low: int, high: int) -> tuple[Array, int] | None:
         if kind == CONSTANT:
             return self.constant_array, 0
         return self.memory.place(kind, low, high)
 
-    def _temporary(self, first: int, steps: list[int], dimensions: tuple[Dimension, ...]) -> Operand | None:
+    def _temporary(self, column: array[int], base: int, steps: list[int], domain: Box | Bounded) -> Operand | None:
+        dimensions = domain.dimensions
+        first = column[base + sum(i * d.period for i, d in zip(domain.origin, dimensions))]
         record, origin = self._locate(first)
-        coefficients = []
-        lows, highs = list(origin), list(origin)
-        for d, step in zip(dimensions, steps):
+        changes = []
+        for k, step in enumerate(steps):
             if step == 0:
-                coefficients.append([0] * len(origin))
+                changes.append([0] * len(origin))
                 continue
-            neighbour, indices = self._locate(first + step)
-            if neighbour is not record:
+            one, other, distance = domain.neighbours(k)
+            here, indices = (record, origin) if column[base + one] == first else self._locate(column[base + one])
+            neighbour, others = self._locate(column[base + other])
+            if here is not record or neighbour is not record:
                 return None
-            change = [i - o for i, o in zip(indices, origin)]
+            change = [(j - i) // distance for i, j in zip(indices, others)]
             if sum(c * e.period for c, e in zip(change, record.dimensions)) != step:
                 return None
-            coefficients.append(change)
-            for m, c in enumerate(change):
-                span = c * (d.high - 1 - d.low)
-                lows[m] += min(0, span)
-                highs[m] += max(0, span)
-        if any(low < 0 or high >= e.high for low, high, e in zip(lows, highs, record.dimensions)):
-            return None
-        strides = record.strides
-        dense = [sum(c * s for c, s in zip(change, strides)) for change in coefficients]
-        base = sum(o * s for o, s in zip(origin, strides)) - sum(c * d.low for c, d in zip(dense, dimensions))
-        return Load(Reference(record.result, Index(base, _terms((d.loop, c) for d, c in zip(dimensions, dense)))))
+            changes.append(change)
+        for m, e in enumerate(record.dimensions):
+            low, high = domain.span([change[m] for change in changes])
+            if origin[m] + low < 0 or origin[m] + high >= e.high:
+                return None
+        dense = [sum(c * s for c, s in zip(change, record.strides)) for change in changes]
+        index = sum(o * s for o, s in zip(origin, record.strides))
+        return Load(Reference(record.result, _affine_index(index, dense, domain)))
 
     def _adjoint_operand(self, column: array[int], base: int, dimensions: tuple[Dimension, ...]) -> Operand:
         """The gradient of an interior node: an operand over its record, redirected to the adjoint array."""
@@ -292,7 +316,7 @@ class _Lifter:
         size = len(column)
         records = array("i", bytes(4 * size))
         numbers = set()
-        for position in positions_of(base, dimensions):
+        for position in self._domain(dimensions).positions(base):
             if leaf_kind(column[position]) != ADJOINT:
                 raise LiftError("a loop reads gradients of interior nodes and other things in one place")
             record, read_at = reads[leaf_index(column[position])]
@@ -304,18 +328,15 @@ class _Lifter:
         return _moved_to_adjoint(operand, self.memory, numbers.pop())
 
     def _table_operand(self, column: array[int], base: int, dimensions: tuple[Dimension, ...]) -> Operand:
-        arrays, numbers, indices = self._elements(list(map(column.__getitem__, positions_of(base, dimensions))))
-        counts = [d.high - d.low for d in dimensions]
+        domain = self._domain(dimensions)
+        arrays, numbers, indices = self._elements(list(map(column.__getitem__, domain.positions(base))))
         if len(arrays) == 1:
-            indices, steps = without_affine_dimensions(indices, counts)
-            kept = [d for d, step in zip(dimensions, steps) if step is None]
-            shift = sum(step * d.low for d, step in zip(dimensions, steps) if step is not None)
+            start, steps, entries = domain.separated(indices)
             terms = _terms((d.loop, step) for d, step in zip(dimensions, steps) if step is not None)
-            entry = self._table(indices, kept) if kept else None
-            start = indices[0] if entry is None else 0
-            return Load(Reference(arrays[0], Index(start - shift, terms, entry)))
-        selector = self._table(numbers, list(dimensions))
-        return Mixed(tuple(arrays), selector, self._table(indices, list(dimensions)))
+            kept = [d for d, step in zip(dimensions, steps) if step is None]
+            return Load(Reference(arrays[0], Index(start, terms, self._table(entries, kept) if kept else None)))
+        selector = self._table(domain.table(numbers), list(dimensions))
+        return Mixed(tuple(arrays), selector, self._table(domain.table(indices), list(dimensions)))
 
     def _elements(self, operands: list[int]) -> tuple[list[Array], list[int], list[int]]:
         """The arrays that operands lie in; and for each operand the number of its array, and the index in that."""
@@ -379,26 +400,28 @@ class _Lifter:
 
 
 def _in_block(
-    array_: Array, layout: ParameterLayout, first: int, steps: list[int], dimensions: tuple[Dimension, ...]
+    array_: Array, layout: ParameterLayout, first: int, steps: list[int], domain: Box | Bounded
 ) -> Operand | None:
     """An operand over parameters that a layout has moved, if all iterations are in one block."""
     block, row, column = layout.find(first)
-    lows, highs = [row, column], [row, column]
-    coefficients = []
-    for d, step in zip(dimensions, steps):
+    changes = []
+    for step in steps:
         neighbour = block.locate(first + step)
         if neighbour is None:
             return None
-        change = neighbour[0] - row, neighbour[1] - column
-        for k in (0, 1):
-            span = change[k] * (d.high - 1 - d.low)
-            lows[k] += min(0, span)
-            highs[k] += max(0, span)
-        coefficients.append(change[0] * block.row_stride + change[1] * block.column_stride)
-    if min(lows) < 0 or highs[0] >= block.rows or highs[1] >= block.columns:
-        return None
-    base = block.position(row, column) - sum(c * d.low for c, d in zip(coefficients, dimensions))
-    return Load(Reference(array_, Index(base, _terms((d.loop, c) for d, c in zip(dimensions, coefficients)))))
+        changes.append((neighbour[0] - row, neighbour[1] - column))
+    for k, (here, end) in enumerate(((row, block.rows), (column, block.columns))):
+        low, high = domain.span([change[k] for change in changes])
+        if here + low < 0 or here + high >= end:
+            return None
+    dense = [rows * block.row_stride + columns * block.column_stride for rows, columns in changes]
+    return Load(Reference(array_, _affine_index(block.position(row, column), dense, domain)))
+
+
+def _affine_index(first: int, steps: Sequence[int], domain: Box | Bounded) -> Index:
+    """The index that is `first` in the first iteration, and changes by these steps."""
+    base = first - sum(step * i for step, i in zip(steps, domain.origin))
+    return Index(base, _terms((d.loop, step) for d, step in zip(domain.dimensions, steps)))
 
 
 def _terms(pairs: Iterable[Term]) -> tuple[Term, ...]:

@@ -33,6 +33,7 @@ from .differentiate import DifferentiateError, differentiate
 from .distribute import distribute
 from .dump import Dump
 from .first_contributions import merge_first_contributions
+from .forest import Item
 from .fuse import fuse
 from .hoist import hoist
 from .layout import choose_layout, cut_at_blocks, cut_at_gaps, walks_state
@@ -45,7 +46,7 @@ from .powers import write_powers
 from .reach import Reach, reach
 from .reductions import find_reductions
 from .registers import forward_copies, use_registers
-from .roll import Item, roll
+from .roll import roll
 from .simplify import delete_dead_statements, forget_gradients
 from .unroll import unroll
 from .vectorise import vectorise

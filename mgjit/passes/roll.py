@@ -20,38 +20,20 @@ Anything that does not fold stays as it is; correctness never depends on what wa
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Union
+from typing import NamedTuple
 
-from ..record.opcodes import ADD, ADJOINT, NUMBER, operation_name
+from ..record.opcodes import ADD, ADJOINT, NUMBER
 from ..record.trace import Trace
+from .forest import Counts, Fold, Item
 from .known_loops import FEWEST, KnownLoops, KnownSteps, known_loops, operand_kinds
 from .repeats import Repeat, Repeats
 from .runs import PossibleStarts, Rotations
 from .similar import SimilarRuns
 from .wiring import Wiring
-
-
-@dataclass(frozen=True)
-class Fold:
-    """`count` iterations, each of `period` consecutive records from `start` on."""
-
-    start: int
-    count: int
-    period: int
-    body: tuple[Item, ...]
-
-    @property
-    def end(self) -> int:
-        """The position after the last record."""
-        return self.start + self.count * self.period
-
-
-#: A record position, or a loop.
-Item = Union[int, Fold]
 
 #: A loop that was found: its first item, its period in items, and the number of iterations.
 _Run = tuple[int, int, int]
@@ -71,11 +53,28 @@ def roll(trace: Trace, marks: Sequence[int] | None = None) -> list[Item]:
         trace: the flat trace.
         marks: for each record, an int that records must have in common to share a loop.
     """
-    return _Roller(trace, marks).run()
+    return Roller(trace, marks).run()
 
 
-class _Roller:
-    def __init__(self, trace: Trace, marks: Sequence[int] | None) -> None:
+class FoldShape(NamedTuple):
+    """What the shape of a loop stands for: see `Fold`; the body as shapes, and its number of records."""
+
+    count: int  # type: ignore[assignment]  # shadows tuple.count
+    body: str
+    records: int
+    counts: Counts | None = None
+    grows: bool = False
+
+
+class Roller:
+    """Rolls one trace.
+
+    Args:
+        trace, marks: see `roll`.
+        growing: loops that are known, from left to right, whose records are not searched for others.
+    """
+
+    def __init__(self, trace: Trace, marks: Sequence[int] | None, growing: Sequence[Fold] = ()) -> None:
         self.columns = [trace.a, trace.b] + ([trace.c] if trace.c is not None else [])
         self._repeats: Repeats | None = None
         self._found: dict[tuple[int, int], list[Repeat]] = {}  # by period and fewest iterations
@@ -86,13 +85,18 @@ class _Roller:
         self._possible: dict[tuple[int, int, int], PossibleStarts] = {}
         self._similar = SimilarRuns(self.columns)
         self._wiring = Wiring(self.columns, KnownSteps(trace.blocks, trace.b))
-        self._fold_shapes: dict[tuple[int, str], str] = {}
-        #: What the shapes of loops stand for: iterations, shapes of the body, records of the body.
-        self._folds: dict[str, tuple[int, str, int]] = {}
+        self._fold_shapes: dict[tuple[int, str, Counts | None, bool], str] = {}
+        #: What the shapes of loops stand for.
+        self.folds: dict[str, FoldShape] = {}
         self._next_shape = 1
         known = known_loops(trace, marks)
         self.starts: Sequence[int] = []
-        self._take(known, _record_shapes(trace, marks, known))
+        shapes = _record_shapes(trace, marks, known)
+        self._take(known, shapes)
+        if growing:
+            neurons = (neuron * loops.block.neurons for loops, neuron in zip(known, shapes[1::2]))
+            parts = [part for pair in zip(shapes[::2], neurons) for part in pair]
+            self._take_growing(growing, "".join([*parts, shapes[-1]]))
 
     def _take(self, known: Sequence[KnownLoops], shapes: Sequence[str]) -> None:
         """Begin with the records outside of blocks, in between the loops of blocks.
@@ -112,11 +116,30 @@ class _Roller:
                 starts.append(block.start)
             else:
                 parts += [before, folded * block.neurons]
-                starts += list(accumulate(map(self._records, parts[-1]), initial=block.start))[:-1]
+                starts += list(accumulate(map(self.records, parts[-1]), initial=block.start))[:-1]
             done = block.end
         self.shapes = "".join([*parts, shapes[-1]])
         last = range(done, len(self.columns[0]) + 1)
         self.starts = [*starts, *last] if known else last
+
+    def _take_growing(self, growing: Sequence[Fold], records: str) -> None:
+        """Put known loops in the place of their records, which have the given shapes."""
+
+        def shape(item: Item) -> str:
+            if not isinstance(item, Fold):
+                return records[item]
+            return self._fold_shape(item.count, "".join(map(shape, item.body)), item.counts, item.grows)
+
+        parts: list[str] = []
+        starts: list[int] = []
+        done = 0
+        for fold in growing:
+            low, high = (bisect_left(self.starts, edge) for edge in (fold.start, fold.end))
+            parts += [self.shapes[done:low], shape(fold)]
+            starts += self.starts[done : low + 1]
+            done = high
+        self.shapes = "".join([*parts, self.shapes[done:]])
+        self.starts = [*starts, *self.starts[done:]]
 
     def _neuron(self, loops: KnownLoops, shapes: str) -> str:
         """The shapes of the items of a neuron, whose records have the given ones."""
@@ -130,6 +153,7 @@ class _Roller:
         return "".join([*parts, shapes[first:]])
 
     def run(self) -> list[Item]:
+        """The forest."""
         for fewest in (4, 3, 2):
             while self._sweep(fewest):
                 pass
@@ -327,28 +351,27 @@ class _Roller:
         self._repeats, self._found, self._following = None, {}, []
         self._rotations, self._possible = {}, {}
 
-    def _fold_shape(self, count: int, body: str) -> str:
-        shape = self._fold_shapes.get((count, body))
+    def _fold_shape(self, count: int, body: str, counts: Counts | None = None, grows: bool = False) -> str:
+        key = count, body, counts, grows
+        shape = self._fold_shapes.get(key)
         if shape is None:
-            shape = self._fold_shapes[count, body] = chr(self._next_shape)
-            self._folds[shape] = count, body, sum(map(self._records, body))
+            shape = self._fold_shapes[key] = chr(self._next_shape)
+            self.folds[shape] = FoldShape(count, body, sum(map(self.records, body)), counts, grows)
             self._next_shape += 1
         return shape
 
-    def _records(self, shape: str) -> int:
+    def records(self, shape: str) -> int:
         """How many records an item of a shape covers."""
-        if shape not in self._folds:
-            return 1
-        count, _, period = self._folds[shape]
-        return count * period
+        fold = self.folds.get(shape)
+        return 1 if fold is None else fold.count * fold.records
 
     def _item(self, shape: str, start: int) -> Item:
         """The item of a shape that begins with the record `start`."""
-        if shape not in self._folds:
+        if shape not in self.folds:
             return start
-        count, body, period = self._folds[shape]
-        starts = accumulate(map(self._records, body), initial=start)
-        return Fold(start, count, period, tuple(map(self._item, body, starts)))
+        count, body, period, counts, grows = self.folds[shape]
+        starts = accumulate(map(self.records, body), initial=start)
+        return Fold(start, count, period, tuple(map(self._item, body, starts)), counts, grows)
 
 
 def _next_alike(shapes: str) -> list[int]:
@@ -399,21 +422,3 @@ class _Shapes(dict[tuple[int, ...], str]):
             merged = (op, int(kind_a == ADJOINT), int(kind_b == ADJOINT), *rest)
         shape = self[key] = self._numbers.setdefault(merged, chr(len(self._numbers) + 1))
         return shape
-
-
-def print_forest(items: Sequence[Item], trace: Trace) -> str:
-    """The loops of a forest, indented, with the operations of their bodies."""
-    lines: list[str] = []
-    stack: list[tuple[str, list[Item]]] = [("", list(reversed(items)))]
-    while stack:
-        indent, rest = stack[-1]
-        if not rest:
-            stack.pop()
-            continue
-        item = rest.pop()
-        if isinstance(item, Fold):
-            lines.append(f"{indent}for {item.count}:  # records {item.start} .. {item.end - 1}")
-            stack.append((indent + "    ", list(reversed(item.body))))
-        else:
-            lines.append(f"{indent}{operation_name(trace.op[item])}")
-    return "\n".join(lines)

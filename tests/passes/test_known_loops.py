@@ -12,11 +12,12 @@ import pytest
 import mgjit
 from mgjit import nn
 from mgjit.ir.printer import print_program
+from mgjit.passes.forest import Fold, Item, print_forest
 from mgjit.passes.known_loops import known_loops
 from mgjit.passes.lift import lift
 from mgjit.passes.memory import Memory
 from mgjit.passes.reach import Reach, reach
-from mgjit.passes.roll import Fold, Item, print_forest, roll
+from mgjit.passes.roll import roll
 from mgjit.record.trace import Trace
 from tests.lowering import Example
 from tests.programs import WORKLOADS

@@ -7,9 +7,10 @@ import pytest
 import mgjit
 from mgjit import nn
 from mgjit.ir.parameters import ParameterLayout
+from mgjit.passes.forest import Fold, Item
 from mgjit.passes.layout import choose_layout, cut_at_blocks, cut_at_gaps, walks_state
 from mgjit.passes.pipeline import lower
-from mgjit.passes.roll import Fold, Item, roll
+from mgjit.passes.roll import roll
 from mgjit.record.opcodes import PARAMETER
 from tests.lowering import Example, numbers, sgd
 

@@ -10,7 +10,8 @@ import pytest
 
 import mgjit
 from mgjit import nn
-from mgjit.passes.roll import Fold, Item, print_forest, roll
+from mgjit.passes.forest import Fold, Item, print_forest
+from mgjit.passes.roll import roll
 from mgjit.record.opcodes import ADD, NUMBER, leaf_kind, operation_name
 from tests.lowering import Example, numbers, sgd
 

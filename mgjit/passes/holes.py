@@ -1,0 +1,181 @@
+"""Pad a trace so that every iteration of a growing loop has as many records as the largest one.
+
+    for i in range(3):          records      0   1 2   3 4 5
+        for j in range(i + 1):  padded       0 . .   1 2 .   3 4 5
+            ...
+
+1. A growing loop is a tree like a Fold, in which loops know how often they are executed in each iteration of the
+   growing loops around them.  Its box has room for the most iterations of each.
+2. The records of the trace, in order, take the places of the box that are executed; what remains are holes.  So a place
+   is affine in the loop variables, as it is in loops of constant counts.
+3. A hole looks like the records that it could be one of, but reads nothing that is computed.
+
+Holes are never executed: the passes see loops with bounds.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import NamedTuple, Union
+
+from ..record.trace import Trace
+from .forest import Counts, Fold, Item, count_at
+from .reach import Reach
+
+
+class Grown(NamedTuple):
+    """A growing loop, or a loop in one; see `Fold`.
+
+    Attributes:
+        body: loops, and records, each by a record of the trace like it.
+        size: the number of records of the box of an iteration.
+    """
+
+    count: int  # type: ignore[assignment]  # shadows tuple.count
+    body: tuple[Tree, ...]
+    size: int
+    counts: Counts | None = None
+    grows: bool = False
+
+
+Tree = Union[int, Grown]
+
+
+class Placed(NamedTuple):
+    """The records `start .. end-1` of a trace, which are a growing loop."""
+
+    start: int
+    end: int
+    tree: Grown
+
+
+def size_of(tree: Tree) -> int:
+    """The number of records of a box."""
+    return 1 if isinstance(tree, int) else tree.count * tree.size
+
+
+def grown(
+    count: int, body: Sequence[Tree], counts: Counts | None = None, grows: bool = False
+) -> Grown:  # what the constructor would need the size for
+    """A loop."""
+    return Grown(count, tuple(body), sum(map(size_of, body)), counts, grows)
+
+
+def offsets(tree: Tree, iterations: tuple[int, ...] = ()) -> list[int]:
+    """The places of the records in the box of a tree, in these iterations of the growing loops around it."""
+    if isinstance(tree, int):
+        return [0]
+    count = tree.count if tree.counts is None else count_at(tree.counts, iterations)
+    found: list[int] = []
+    once = None if tree.grows else _of_body(tree, iterations)
+    for k in range(count):
+        shift = k * tree.size
+        found += [shift + place for place in (_of_body(tree, (*iterations, k)) if once is None else once)]
+    return found
+
+
+def _of_body(tree: Grown, iterations: tuple[int, ...]) -> list[int]:
+    found: list[int] = []
+    shift = 0
+    for part in tree.body:
+        if isinstance(part, int):
+            found.append(shift)
+            shift += 1
+        else:
+            found += [shift + place for place in offsets(part, iterations)]
+            shift += part.count * part.size
+    return found
+
+
+def records_of(tree: Tree) -> list[int]:
+    """For every place of a box, a record like it."""
+    if isinstance(tree, int):
+        return [tree]
+    return [record for part in tree.body for record in records_of(part)] * tree.count
+
+
+class Padded:
+    """A padded trace.
+
+    Args:
+        trace: it is not changed.
+        reach: of the trace.
+        placed: its growing loops, from left to right.
+
+    Attributes:
+        trace, reach: with holes.
+        folds: the growing loops, in places of the padded trace.
+        places: where each record is now, and where the trace ends.
+        sources: for each place a record like it.
+    """
+
+    def __init__(self, trace: Trace, reach: Reach, placed: Sequence[Placed] = ()) -> None:
+        self.trace, self.reach, self.placed = trace, reach, placed
+        self.folds: list[Fold] = []
+        self.places: Sequence[int] = range(len(trace) + 1)
+        self.sources: Sequence[int] = range(len(trace))
+        if placed:
+            self._pad(placed)
+
+    def record_at(self, place: int) -> int:
+        """The first record at a place, or behind it."""
+        return bisect_left(self.places, place)
+
+    def _pad(self, placed: Sequence[Placed]) -> None:
+        places, sources = list[int](), list[int]()
+        done = 0
+        for start, end, tree in placed:
+            places += range(len(sources), len(sources) + start - done)
+            sources += range(done, start)
+            base = len(sources)
+            places += [base + place for place in offsets(tree)]
+            sources += records_of(tree)
+            assert len(places) == end
+            self.folds.append(_as_fold(tree, base))
+            done = end
+        rest = len(self.places) - done
+        places += range(len(sources), len(sources) + rest)
+        sources += range(done, len(self.trace))
+        self.places, self.sources = places, sources
+        trace, reach = self.trace, self.reach
+        self.trace = replace(
+            trace,
+            op=array("i", map(trace.op.__getitem__, sources)),
+            a=self._moved(trace.a),
+            b=self._moved(trace.b),
+            c=None if trace.c is None else self._moved(trace.c),
+            adjoint_reads=[(places[record], places[at]) for record, at in trace.adjoint_reads],
+            blocks=[
+                block._replace(start=places[block.start])
+                for block in trace.blocks
+                if not any(block.start < end and start < block.end for start, end, _ in placed)
+            ],
+        )
+        marks = None if reach.marks is None else array("i", map(reach.marks.__getitem__, sources))
+        self.reach = Reach([places[position] for position in reach.backwards], marks, reach.meanings)
+
+    def _moved(self, column: array[int]) -> array[int]:
+        """A column of operands; those of holes are leaves of the same kind, or the first record."""
+        places = self.places
+        found = array("i", [min(0, column[source]) for source in self.sources])
+        for place, operand in zip(places, column):
+            found[place] = operand if operand < 0 else places[operand]
+        return found
+
+
+def _as_fold(tree: Grown, start: int) -> Fold:
+    items: list[Item] = []
+    starts = accumulate(map(size_of, tree.body), initial=start)
+    for part, first in zip(tree.body, starts):
+        items.append(first if isinstance(part, int) else _as_fold(part, first))
+    return Fold(start, tree.count, tree.size, tuple(items), tree.counts, tree.grows)
+
+
+def map_records(tree: Grown, change: Callable[[int], int]) -> Grown:
+    """A tree of other records."""
+    body = tuple(change(part) if isinstance(part, int) else map_records(part, change) for part in tree.body)
+    return tree._replace(body=body)
