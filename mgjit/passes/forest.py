@@ -9,7 +9,8 @@ from typing import Union
 from ..record.opcodes import operation_name
 from ..record.trace import Trace
 
-#: How often a loop is executed: a number; or one for each iteration of the growing loops around it, outermost first.
+#: How often a loop is executed: a number; or one for each iteration of the growing loops around it, outermost first,
+#: with a number in place of numbers that are all the same.
 Counts = Union[int, tuple["Counts", ...]]
 
 
@@ -43,7 +44,8 @@ Item = Union[int, Fold]
 def count_at(counts: Counts, iterations: Sequence[int]) -> int:
     """How often a loop is executed in these iterations of the growing loops around it."""
     for iteration in iterations:
-        assert not isinstance(counts, int)
+        if isinstance(counts, int):
+            break
         counts = counts[iteration]
     assert isinstance(counts, int)
     return counts

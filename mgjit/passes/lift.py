@@ -61,7 +61,7 @@ from ..record.opcodes import (
 )
 from ..record.trace import Trace
 from .columns import Dimension, positions_of, rows_of
-from .domain import Bounded, Box, domain_of
+from .iterations import Bounded, Box, domain_of
 from .forest import Counts, Fold, Item, count_at
 from .known_loops import KnownSteps
 from .memory import Memory

@@ -88,7 +88,7 @@ class Roller:
         self._fold_shapes: dict[tuple[int, str, Counts | None, bool], str] = {}
         #: What the shapes of loops stand for.
         self.folds: dict[str, FoldShape] = {}
-        self._next_shape = 1
+        self.next_shape = 1
         known = known_loops(trace, marks)
         self.starts: Sequence[int] = []
         shapes = _record_shapes(trace, marks, known)
@@ -104,7 +104,7 @@ class Roller:
         Args:
             shapes: of the records before each block, then of those of a neuron, in turn; at last of those at the end.
         """
-        self._next_shape = ord(max(map(max, filter(None, shapes)), default="\0")) + 1
+        self.next_shape = ord(max(map(max, filter(None, shapes)), default="\0")) + 1
         parts: list[str] = []
         starts: list[int] = []
         done = 0
@@ -355,9 +355,9 @@ class Roller:
         key = count, body, counts, grows
         shape = self._fold_shapes.get(key)
         if shape is None:
-            shape = self._fold_shapes[key] = chr(self._next_shape)
+            shape = self._fold_shapes[key] = chr(self.next_shape)
             self.folds[shape] = FoldShape(count, body, sum(map(self.records, body)), counts, grows)
-            self._next_shape += 1
+            self.next_shape += 1
         return shape
 
     def records(self, shape: str) -> int:
