@@ -18,6 +18,7 @@ from mgjit.ir.interpreter import Interpreter
 from mgjit.ir.program import Array, Program
 from mgjit.ir.verify import verify
 from mgjit.passes.cost import Processor
+from mgjit.passes.growing import roll_growing
 from mgjit.passes.memory import Memory
 from mgjit.passes.pipeline import PASSES, Folded, Work
 from mgjit.passes.reach import reach
@@ -76,6 +77,7 @@ class Example:
         processor: Processor | None = WIDE,
         grads: bool = True,
         separate: bool = False,
+        growing: bool = False,
     ) -> Program:
         """The Program after the pass `until`, or after all of them.
 
@@ -86,11 +88,16 @@ class Example:
             processor: what is scheduled for.
             grads: whether gradients can be read after a whole step.
             separate: whether its phases are to be run separately.
+            growing: whether loops may grow.
         """
         self.grads = grads
         assert not until or until in STAGES, until
-        forest = roll(self.trace, self.reach.marks) if rolled else list(range(len(self.trace)))
-        folded = Folded(self.trace, self.regions, self.reach, forest)
+        if rolled and growing:
+            trace, reached, forest = roll_growing(self.trace, self.reach)
+        else:
+            trace, reached = self.trace, self.reach
+            forest = roll(trace, reached.marks) if rolled else list(range(len(trace)))
+        folded = Folded(trace, self.regions, reached, forest)
         work = Work(*folded.lifted(), processor, grads, separate, folded)
         for one in () if until == "lift" else PASSES:
             if one.name != "layout" or laid_out:

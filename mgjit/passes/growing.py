@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from ..record.opcodes import ADJOINT, BACKWARD, leaf_kind
 from ..record.trace import Trace
 from .columns import Dimension
 from .forest import Item, count_at
-from .growth import Growth, Unpredictable
+from .growth import Growth
 from .holes import Grown, Padded, Placed, offsets, size_of
 from .iterations import Bounded, Box, domain_of, separate
 from .reach import Reach
@@ -40,6 +40,8 @@ ENABLED = False
 _CANDIDATES = 8
 #: How many iterations a growing loop has at least, and those of a progression among others.
 _FEWEST, _FEWEST_IN_PROGRESSION = 3, 4
+#: How many of the first iterations may be unlike the others.
+_FIRST_ITERATIONS = 4
 #: How many places where iterations may start are tried.
 _ROTATIONS = 3
 #: A padded trace has at most so many records for each one.
@@ -58,7 +60,7 @@ def roll_growing(trace: Trace, reach: Reach) -> Rolled:
     """The forest of loops over the records of a trace, in which loops may grow."""
     padded = Padded(trace, reach)
     while True:
-        roller = Roller(padded.trace, padded.reach.marks, padded.folds)
+        roller = Roller(padded.trace, padded.reach.marks, padded.folds, padded.like)
         forest = roller.run()
         found = _Search(trace, padded, roller).found()
         if not found:
@@ -180,6 +182,7 @@ class _Search:
         self, shapes: str, starts: Sequence[int], low: int, high: int, period: int, lowest: int
     ) -> _Place | None:
         """The growing loop at the beginning of a run of items; the first place that may belong to it is `lowest`."""
+        padded = self._padded
         for rotation in self._rotations(starts, low, high, period):
             first = low + rotation
             count = (high - first) // period
@@ -189,10 +192,8 @@ class _Search:
             growth = Growth(iterations, starts[first], self._folds, self._roller.records)
             if not growth.grows:
                 continue
-            count, step = _stretch(growth.changes)
-            if count < len(iterations):
-                growth = Growth(iterations[:count], starts[first], self._folds, self._roller.records)
-            found = self._loop(growth, starts[first], starts[first + count * period], step, lowest, starts[-1])
+            edges = [padded.record_at(start) for start in starts[first : first + count * period + 1 : period]]
+            found = self._loop(growth, edges, padded.record_at(lowest), padded.record_at(starts[-1]))
             if found is not None:
                 return found
         return None
@@ -214,78 +215,65 @@ class _Search:
 
     # ---- 4: iterations of other sizes -----------------------------------------------------------------
 
-    def _loop(
-        self, growth: Growth, start: int, end: int, step: int | None, lowest: int, highest: int
-    ) -> _Place | None:
-        """The loop of iterations in these places, and those around them, if it is one.
+    def _loop(self, growth: Growth, edges: Sequence[int], lowest: int, highest: int) -> _Place | None:
+        """The loop of these iterations, and of those around them; or its first part that is one.
 
         Args:
             growth: the iterations.
-            start, end: their places.
-            step: by which their sizes grow; None if there is no such number.
-            lowest, highest: the places that may belong to the loop.
+            edges: their first records, and the record behind them.
+            lowest, highest: the records that may belong to the loop.
         """
-        padded = self._padded
-        first, last = padded.record_at(start), padded.record_at(end)
-        before, behind = list[tuple[int, int]](), list[tuple[int, int]]()
-        if growth.is_predictable:
-            before = list(self._before(growth, first, step, padded.record_at(lowest)))
-            behind = list(self._behind(growth, last, step, padded.record_at(highest)))
-        tries = [(k, len(behind)) for k in range(len(before), -1, -1)]
-        for b, f in dict.fromkeys([*tries, (0, 0)]):
-            if b + f + len(growth.sizes) < _FEWEST:
-                continue
-            sizes = [size for size, _ in before[:b]][::-1], [size for size, _ in behind[:f]]
-            tree = growth.tree(*sizes, padded.sources.__getitem__)
-            low = before[b - 1][1] if b else first
-            high = behind[f - 1][1] if f else last
-            if size_of(tree) > _MOST_HOLES * (high - low):
-                continue
-            if _Regularity(self._trace, padded, low, high, tree, step is None).holds():
-                return _Place(padded.places[low], padded.places[high - 1] + 1, tree)
+        record = self._padded.sources.__getitem__
+        if not growth.is_predictable:
+            ((first, end, is_ragged), *others) = _stretches(growth.changes)
+            enough = not others and end - first >= _FEWEST
+            return self._place_of(growth.tree(None, record), edges[0], edges[-1], is_ragged) if enough else None
+        sizes, edges = self._extended(growth, edges, lowest, highest)
+        for first, end, is_ragged in _stretches([(size,) for size in sizes]):
+            for begin in range(first, min(first + _FIRST_ITERATIONS, end - _FEWEST + 1)):
+                found = self._place_of(growth.tree(sizes[begin:end], record), edges[begin], edges[end], is_ragged)
+                if found is not None:
+                    return found
         return None
 
-    def _before(self, growth: Growth, end: int, step: int | None, lowest: int) -> Iterator[tuple[int, int]]:
-        """The sizes of iterations that end with the record `end - 1`, and their first records, last ones first."""
-        size = growth.sizes[0]
+    def _place_of(self, tree: Grown, start: int, end: int, is_ragged: bool) -> _Place | None:
+        """A loop in these records, if it may be one."""
+        padded = self._padded
+        if size_of(tree) > _MOST_HOLES * (end - start):
+            return None
+        if not _Regularity(self._trace, padded, start, end, tree, is_ragged).holds():
+            return None
+        return _Place(padded.places[start], padded.places[end - 1] + 1, tree)
+
+    def _extended(self, growth: Growth, edges: Sequence[int], lowest: int, highest: int) -> tuple[list[int], list[int]]:
+        """The sizes and edges of iterations, and of those before and behind that may be among them."""
+        sizes, found = list(growth.sizes), list(edges)
         while True:
-            sizes = _all_sizes(growth.sizes) if step is None else [size - step]
-            for size in sizes:
-                text = self._text_of(growth, size)
-                start = end - len(text)
-                if text and start >= lowest and self._flat.startswith(text, start) and self._is_whole(start, end):
+            end = found[0]
+            for size in _likely(sizes[0], sizes[1], growth.sizes):
+                start = end - len(growth.shapes(size))
+                if lowest <= start < end and self._are(growth.shapes(size), start, end):
                     break
             else:
-                return
-            yield size, start
-            end = start
-
-    def _behind(self, growth: Growth, start: int, step: int | None, highest: int) -> Iterator[tuple[int, int]]:
-        """The sizes of iterations that begin with the record `start`, and the records behind them."""
-        size = growth.sizes[-1]
+                break
+            sizes.insert(0, size)
+            found.insert(0, start)
         while True:
-            sizes = _all_sizes(growth.sizes) if step is None else [size + step]
-            for size in sizes:
-                text = self._text_of(growth, size)
-                end = start + len(text)
-                if text and end <= highest and self._flat.startswith(text, start) and self._is_whole(start, end):
+            start = found[-1]
+            for size in _likely(sizes[-1], sizes[-2], growth.sizes):
+                end = start + len(growth.shapes(size))
+                if start < end <= highest and self._are(growth.shapes(size), start, end):
                     break
             else:
-                return
-            yield size, end
-            start = end
+                break
+            sizes.append(size)
+            found.append(end)
+        return sizes, found
 
-    @staticmethod
-    def _text_of(growth: Growth, size: int) -> str:
-        try:
-            return growth.shapes(size)
-        except Unpredictable:
-            return ""
-
-    def _is_whole(self, start: int, end: int) -> bool:
-        """Whether no growing loop that is known crosses the edges of these records."""
-        return not any(
-            (old.start < start < old.end) or (old.start < end < old.end) for old in self._padded.placed
+    def _are(self, shapes: str, start: int, end: int) -> bool:
+        """Whether records have these shapes, and no growing loop that is known crosses their edges."""
+        return self._flat.startswith(shapes, start) and not any(
+            old.start < start < old.end or old.start < end < old.end for old in self._padded.placed
         )
 
     @cached_property
@@ -310,26 +298,29 @@ class _Search:
         return text
 
 
-def _stretch(changes: Sequence[tuple[int, ...]]) -> tuple[int, int | None]:
-    """How many iterations, whose counts are given, are a loop; and by how much they grow, None without a progression."""
+def _likely(last: int, before: int, known: Sequence[int]) -> list[int]:
+    """The sizes that may follow on two others: that of a progression, then large ones before small ones."""
+    return [2 * last - before, *range(2 * max(known), -1, -1)]
+
+
+def _stretches(changes: Sequence[tuple[int, ...]]) -> list[tuple[int, int, bool]]:
+    """The progressions of iterations with these counts; or all of them together, if those are short.
+
+    Returns:
+        Of each the first iteration and the one behind it, and whether it is no progression.
+    """
     steps = [tuple(b - a for a, b in zip(one, other)) for one, other in zip(changes, changes[1:])]
-    lengths: list[int] = []
+    found = []
     k = 0
     while k < len(changes):
         end = k + 1
         while end < len(changes) and steps[end - 1] == steps[k]:
             end += 1
-        lengths.append(end - k)
+        found.append((k, end, False))
         k = end
-    if len(lengths) == 1 or len(changes) >= _FEWEST_IN_PROGRESSION * len(lengths):
-        step = steps[0][0]
-        return lengths[0], step or None
-    return len(changes), None
-
-
-def _all_sizes(sizes: Sequence[int]) -> Iterator[int]:
-    """Sizes that an iteration might have, largest ones first."""
-    return iter(range(2 * max(sizes), -1, -1))
+    if len(found) == 1 or len(changes) >= _FEWEST_IN_PROGRESSION * len(found):
+        return [(k, end, False) for k, end, _ in found if end - k < 2 or any(steps[k])]
+    return [(0, len(changes), True)]
 
 
 # ---- 5: operands ------------------------------------------------------------------------------------
@@ -372,12 +363,8 @@ class _Regularity:
         found = array("i", bytes(4 * size_of(self._tree)))
         start, places = self._start, self._places
         base = places[start]
-        for offset, operand in zip(self._offsets, operands):
-            if operand >= start:
-                operand = base + self._offsets[operand - start]
-            elif operand >= 0:
-                operand = places[operand]
-            found[offset] = operand
+        for offset, x in zip(self._offsets, operands):
+            found[offset] = x if x < 0 else places[x] if x < start else base + self._offsets[x - start]
         return found
 
     def _all_regular(

@@ -47,7 +47,7 @@ class Part:
         return self.base + sum(step * i for step, i in zip(self.steps, point))
 
 
-class Unpredictable(Exception):
+class _Unpredictable(Exception):
     """There is no iteration of this size."""
 
 
@@ -74,6 +74,7 @@ class Growth:
         #: The counts that change, for each iteration.
         self.changes = list(zip(*numbers)) if numbers else [(size,) for size in self.sizes]
         self.grows = bool(changing)
+        self._shapes: dict[int, str] = {}
         self.is_predictable = all(map(self._fit, loops))
 
     def _parts(self, iterations: Sequence[str], start: int, around: tuple[Part, ...]) -> list[Part]:
@@ -106,12 +107,13 @@ class Growth:
         return None not in steps
 
     def shapes(self, size: int) -> str:
-        """The shapes of the records of an iteration of this size.
-
-        Raises:
-            Unpredictable: there is none.
-        """
-        return self._text(self.parts, (size,))
+        """The shapes of the records of an iteration of this size; empty if there is none."""
+        if size not in self._shapes:
+            try:
+                self._shapes[size] = self._text(self.parts, (size,))
+            except _Unpredictable:
+                self._shapes[size] = ""
+        return self._shapes[size]
 
     def _text(self, parts: Sequence[Part], point: tuple[int, ...]) -> str:
         found = []
@@ -121,32 +123,31 @@ class Growth:
                 continue
             count = part.count(*point)
             if count < 0:
-                raise Unpredictable
+                raise _Unpredictable
             if part.grows:
                 found += [self._text(part.body, (*point, k)) for k in range(count)]
             else:
                 found.append(self._text(part.body, point) * count)
         return "".join(found)
 
-    def tree(self, before: Sequence[int], behind: Sequence[int], record: Callable[[int], int]) -> Grown:
-        """The loop, with iterations of other sizes before and behind those that are given.
+    def tree(self, sizes: Sequence[int] | None, record: Callable[[int], int]) -> Grown:
+        """The loop of iterations of these sizes, or of those that are given.
 
         Args:
-            before, behind: their sizes, in order.
+            sizes: only if all counts are affine in them.
             record: the record of a place.
         """
 
         def tree(part: Part) -> Tree:
             if part.shape:
                 return record(part.record)
-            counts = [*(_counts(part, size) for size in before), *part.counts]
-            counts += [_counts(part, size) for size in behind]
+            counts = part.counts if sizes is None else [_counts(part, size) for size in sizes]
             body = tuple(map(tree, part.body))
             if isinstance(counts[0], int) and all(count == counts[0] for count in counts):
                 return grown(counts[0], body, None, part.grows)
             return grown(max(all_counts(tuple(counts))), body, tuple(counts), part.grows)
 
-        count = len(before) + len(self.sizes) + len(behind)
+        count = len(self.sizes if sizes is None else sizes)
         return grown(count, tuple(map(tree, self.parts)), None, True)
 
 

@@ -8,7 +8,7 @@
    growing loops around them.  Its box has room for the most iterations of each.
 2. The records of the trace, in order, take the places of the box that are executed; what remains are holes.  So a place
    is affine in the loop variables, as it is in loops of constant counts.
-3. A hole looks like the records that it could be one of, but reads nothing that is computed.
+3. A hole has the operation of the records that it could be one of, and no operands.
 
 Holes are never executed: the passes see loops with bounds.
 """
@@ -22,6 +22,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple, Union
 
+from ..record.opcodes import NO_OPERAND
 from ..record.trace import Trace
 from .forest import Counts, Fold, Item, count_at
 from .reach import Reach
@@ -121,6 +122,10 @@ class Padded:
         if placed:
             self._pad(placed)
 
+    def like(self, place: int) -> int:
+        """A place that is no hole, of a record like the one at a place."""
+        return self.places[self.sources[place]]
+
     def record_at(self, place: int) -> int:
         """The first record at a place, or behind it."""
         return bisect_left(self.places, place)
@@ -159,9 +164,9 @@ class Padded:
         self.reach = Reach([places[position] for position in reach.backwards], marks, reach.meanings)
 
     def _moved(self, column: array[int]) -> array[int]:
-        """A column of operands; those of holes are leaves of the same kind, or the first record."""
+        """A column of operands."""
         places = self.places
-        found = array("i", [min(0, column[source]) for source in self.sources])
+        found = array("i", [NO_OPERAND]) * len(self.sources)
         for place, operand in zip(places, column):
             found[place] = operand if operand < 0 else places[operand]
         return found

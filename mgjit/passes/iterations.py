@@ -1,8 +1,8 @@
-"""The iterations of a statement: a box, or what is executed of one by loops whose counts depend on the loops around them.
+"""The iterations of a statement: a box, or what is executed of one where counts depend on the loops around.
 
 1. In a box, every loop has its count (passes/columns.py).
-2. Otherwise, the iterations are rows: what one of the loops runs through, while the others stand still.  The loop is one
-   that no count depends on, so that each row is a strided slice of a column.
+2. Otherwise, the iterations are rows: what one of the loops runs through, while the others stand still.  The loop is
+   one that no count depends on, so that each row is a strided slice of a column.
 3. A column is affine if its first entries of all rows are, and each row is an arithmetic progression.
 4. What is not affine becomes a table over the loops along which it is not; what is not executed repeats an entry.
 """
@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import product
 from typing import NamedTuple, Protocol
 
+from ..record.opcodes import KIND_SHIFT
 from .columns import Dimension, affine_column, positions_of, without_affine_dimensions
 from .forest import count_at
 
@@ -156,6 +157,8 @@ class Bounded:
                 change = column[base + pair[1]] - column[base + pair[0]]
                 steps[k] = change // pair[2]
         step, period = steps[self._along], self.dimensions[self._along].period
+        if abs(step) * self.dimensions[self._along].high >= 1 << KIND_SHIFT:
+            return None  # the kind of operand changes on the way
         first = column[base + rows[0].offset]
         constant = first - sum(s * i for s, i in zip(steps, self.origin))
         for point, offset, length in rows:

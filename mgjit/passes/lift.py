@@ -61,8 +61,8 @@ from ..record.opcodes import (
 )
 from ..record.trace import Trace
 from .columns import Dimension, positions_of, rows_of
-from .iterations import Bounded, Box, domain_of
 from .forest import Counts, Fold, Item, count_at
+from .iterations import Bounded, Box, domain_of
 from .known_loops import KnownSteps
 from .memory import Memory
 from .reach import Reach
@@ -217,10 +217,9 @@ class _Lifter:
 
     def _table_stride(self, base: int, dimensions: tuple[Dimension, ...], layout: TableLayout) -> int:
         """The distance in memory of the elements of a look-up table, for a record of which all tables are alike."""
-        kind = leaf_kind(self.trace.a[base])
-        if kind not in (PARAMETER, GRADIENT) or layout.count == 1:
-            return layout.stride
         firsts = {self.trace.a[position] for position in self._domain(dimensions).positions(base)}
+        if leaf_kind(next(iter(firsts))) not in (PARAMETER, GRADIENT) or layout.count == 1:
+            return layout.stride
         strides = {self._element(first - layout.stride)[1] - self._element(first)[1] for first in firsts}
         if len(strides) != 1:
             raise LiftError("a loop looks up parameters in tables that are laid out differently")

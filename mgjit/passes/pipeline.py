@@ -2,7 +2,7 @@
 
 1. Roll the trace, lift it, and put the Program through `PASSES`; with MGJIT_DUMP, it is written down after each.
 2. If a pass cannot express something, start again from the next form of the trace, which is slower but simpler: loops
-   that may contain backward passes; loops that do not; no loops at all.
+   that may grow; loops that may contain backward passes; loops that do not; no loops at all.
 3. Verify the Program.  If it is not well formed, or a pass has raised an exception, that is a defect of mgjit, which
    must not stop anybody: start again, check after each pass, and leave out the optional pass that fails, until the
    rest works.  A DefectWarning names the pass.
@@ -26,6 +26,7 @@ from ..ir.program import Loop, Program, count_statements, walk
 from ..ir.verify import verify
 from ..record.opcodes import PARAMETER
 from ..record.trace import InputRegion, Trace
+from . import growing
 from .blocks import cut_blocks
 from .common import share
 from .cost import Processor
@@ -35,6 +36,7 @@ from .dump import Dump
 from .first_contributions import merge_first_contributions
 from .forest import Item
 from .fuse import fuse
+from .growing import Rolled, roll_growing
 from .hoist import hoist
 from .layout import choose_layout, cut_at_blocks, cut_at_gaps, walks_state
 from .lift import LiftError, lift
@@ -284,10 +286,16 @@ class _Lowering:
         self._grads, self._separate = grads, separate
         self._started = perf_counter()
         self._reached = reached = reach(trace)
-        self._forms: list[Callable[[], list[Item]]] = [lambda: roll(trace, reached.marks)]
+
+        def flat(forest: list[Item]) -> Rolled:
+            return Rolled(trace, reached, forest)
+
+        self._forms: list[Callable[[], Rolled]] = [lambda: flat(roll(trace, reached.marks))]
+        if growing.ENABLED:
+            self._forms.insert(0, lambda: roll_growing(trace, reached))
         if reached.backwards:
-            self._forms.append(lambda: roll(trace, _marks_that_keep_passes_out(reached)))
-        self._forms.append(lambda: list(range(len(trace))))
+            self._forms.append(lambda: flat(roll(trace, _marks_that_keep_passes_out(reached))))
+        self._forms.append(lambda: flat(list(range(len(trace)))))
         self._left_out = set(OPTIONAL) if simply else set(SCHEDULE) if quick else set()
         if simply:
             self._forms = self._forms[-1:]
@@ -337,11 +345,11 @@ class _Lowering:
 
     def _lowered(self) -> Lowered:
         """The Program of the first form, without what is left out."""
-        forest = self._step("roll", self._forms[0])
-        rolled = perf_counter()
-        seconds = {"roll": rolled - self._started, "lift": 0.0, "differentiate": 0.0, "schedule": 0.0, "simplify": 0.0}
-        work = self._step("lift", lambda: self._lifted(forest))
-        seconds["lift"] = perf_counter() - rolled
+        rolled = self._step("roll", self._forms[0])
+        done = perf_counter()
+        seconds = {"roll": done - self._started, "lift": 0.0, "differentiate": 0.0, "schedule": 0.0, "simplify": 0.0}
+        work = self._step("lift", lambda: self._lifted(rolled))
+        seconds["lift"] = perf_counter() - done
         dump = Dump.open(self._name)
         dump.write(0, "lift", work.program)
         for number, one in enumerate(PASSES, 1):
@@ -367,8 +375,8 @@ class _Lowering:
             seconds=seconds,
         )
 
-    def _lifted(self, forest: Sequence[Item]) -> Work:
-        folded = Folded(self._trace, self._inputs, self._reached, forest)
+    def _lifted(self, rolled: Rolled) -> Work:
+        folded = Folded(rolled.trace, self._inputs, rolled.reach, rolled.forest)
         return Work(*folded.lifted(), self._processor, self._grads, self._separate, folded)
 
     def _step(self, name: str, action: Callable[[], T], work: Work | None = None) -> T:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -72,9 +72,16 @@ class Roller:
     Args:
         trace, marks: see `roll`.
         growing: loops that are known, from left to right, whose records are not searched for others.
+        like: a record with the shape of another one, which may be a hole of one of these loops.
     """
 
-    def __init__(self, trace: Trace, marks: Sequence[int] | None, growing: Sequence[Fold] = ()) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        marks: Sequence[int] | None,
+        growing: Sequence[Fold] = (),
+        like: Callable[[int], int] = int,
+    ) -> None:
         self.columns = [trace.a, trace.b] + ([trace.c] if trace.c is not None else [])
         self._repeats: Repeats | None = None
         self._found: dict[tuple[int, int], list[Repeat]] = {}  # by period and fewest iterations
@@ -96,7 +103,7 @@ class Roller:
         if growing:
             neurons = (neuron * loops.block.neurons for loops, neuron in zip(known, shapes[1::2]))
             parts = [part for pair in zip(shapes[::2], neurons) for part in pair]
-            self._take_growing(growing, "".join([*parts, shapes[-1]]))
+            self._take_growing(growing, "".join([*parts, shapes[-1]]), like)
 
     def _take(self, known: Sequence[KnownLoops], shapes: Sequence[str]) -> None:
         """Begin with the records outside of blocks, in between the loops of blocks.
@@ -122,12 +129,16 @@ class Roller:
         last = range(done, len(self.columns[0]) + 1)
         self.starts = [*starts, *last] if known else last
 
-    def _take_growing(self, growing: Sequence[Fold], records: str) -> None:
-        """Put known loops in the place of their records, which have the given shapes."""
+    def _take_growing(self, growing: Sequence[Fold], records: str, like: Callable[[int], int]) -> None:
+        """Put known loops in the place of their records.
+
+        Args:
+            records: the shapes of all records.
+        """
 
         def shape(item: Item) -> str:
             if not isinstance(item, Fold):
-                return records[item]
+                return records[like(item)]
             return self._fold_shape(item.count, "".join(map(shape, item.body)), item.counts, item.grows)
 
         parts: list[str] = []
