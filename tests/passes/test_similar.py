@@ -45,7 +45,7 @@ def test_02_few_runs_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = []
     for count in (70, 140):
         searches = 0
-        search = rolling._Roller._search
+        search = rolling.Roller._search
 
         def counting(self: Any, *given: Any, search: Any = search) -> Any:
             nonlocal searches
@@ -53,7 +53,7 @@ def test_02_few_runs_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
             return search(self, *given)
 
         with monkeypatch.context() as patch:
-            patch.setattr(rolling._Roller, "_search", counting)
+            patch.setattr(rolling.Roller, "_search", counting)
             made = rows(count, 6)
             roll(made.trace, made.reach.marks)
         counted.append(searches)
