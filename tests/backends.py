@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mgjit.codegen.c import emit_c
@@ -23,9 +23,16 @@ Contents = Mapping[Array, Sequence[float]]
 
 
 class FlatMemory:
-    """The memory map of a Program: each array that is not scratch is a region of its space."""
+    """The memory map of a Program: each array that is not scratch is a region of its space.
 
-    def __init__(self, arrays: Sequence[Array]) -> None:
+    Args:
+        arrays: all of them.
+        gradient: the array of the gradients of another one.
+    """
+
+    def __init__(self, arrays: Sequence[Array], gradient: Callable[[Array], Array | None] = lambda one: None) -> None:
+        self.gradient = gradient
+        self.adjoint_reads: dict[tuple[Array, int], Array] = {}
         self.regions: dict[int, list[tuple[int, Array]]] = {kind: [] for kind in _SPACES.values()}
         for one in arrays:
             found = self.regions[_SPACES[one.space]]

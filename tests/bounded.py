@@ -6,13 +6,36 @@ loops.  Indices are inside of arrays in the iterations that are executed, and of
 
 from __future__ import annotations
 
+import math
 import random
+from array import array
+from collections.abc import Sequence
 from typing import Any
 
-from mgjit.ir.domain import extent
-from mgjit.ir.program import Array, Bound, Index, Loop, Program, TableEntry, TargetChoice, statements
+from mgjit.ir.domain import extent, value
+from mgjit.ir.program import (
+    Array,
+    Backward,
+    Bound,
+    Choice,
+    Constant,
+    Index,
+    Load,
+    Loop,
+    Node,
+    Operand,
+    Program,
+    Reference,
+    Register,
+    Statement,
+    TableEntry,
+    TargetChoice,
+    statements,
+    walk,
+)
+from mgjit.passes.substitute import Substitution, copy_nodes
 from tests.handmade import SPECIAL
-from tests.nests import _TABLE, _Writer
+from tests.nests import _TABLE, _ChainWriter, _Writer
 
 #: Numbers of iterations in the tables: from here on, for counts 1, 2, ...
 _LARGEST = 12
@@ -80,6 +103,179 @@ class _BoundedWriter(_Writer):
         return super().index(array, loops)
 
 
+class _BoundedChainWriter(_ChainWriter):
+    """Nests over the same part of a matrix, a triangle for example, which can be fused, or one begin another."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed, plain=True)
+        self.columns = self.draw.choice((4, 5, 8, 9))
+        self.scratch[:2] = [
+            Array(n, "scratch", self.rows * self.columns, shape=(self.rows, self.columns)) for n in "tu"
+        ]
+        #: Iterations of the columns: coefficient of the row, least number.
+        self.growth = [(self.draw.choice((-1, 0, 1, 1)), self.draw.choice((0, 0, 1))) for _ in range(2)]
+
+    def program(self) -> Program:
+        made = super().program()
+        for _, nodes in made.phases:
+            for node in walk(nodes):
+                if isinstance(node, Loop):
+                    self.bounds_inside(node)
+        return made
+
+    def bounds_inside(self, row: Loop) -> None:
+        """A bound for the columns inside of the rows, which are the loops with these counts."""
+        for column in walk(row.body):
+            if row.count != self.rows or not isinstance(column, Loop) or column.bound or column.count != self.columns:
+                continue
+            step, least = self.draw.choice(self.growth)
+            if step and least + self.rows - 1 <= self.columns:
+                column.bound = Bound(least + (self.rows - 1 if step < 0 else 0), ((row, step),))
+
+
+class StepWriter:
+    """Draws Programs as they are before reductions and differentiation, with a backward pass and an update.
+
+    Results are arrays over the loops around their statement.  Each is read in later nests by loops of the same kinds,
+    which are numbered: rows, and for every row a number of columns that grows, shrinks or is in a table.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.rows = self.draw.choice((3, 4, 5, 8))
+        self.tables = array("i", [self.draw.randrange(self.draw.choice((0, 1)), self.rows + 1) for _ in range(8)])
+        self.parameters, self.gradients = Array("p", "parameter", 8), Array("g", "gradient", 8)
+        self.input, self.output = Array("x", "input", 100), Array("y", "output", 1)
+        #: What is known for each row, and for each column of each kind.
+        self.by_row: list[Array] = []
+        self.by_column: dict[int, list[Array]] = {0: [], 1: [], 2: []}
+        #: What is known for all rows.
+        self.before: list[Array] = []
+        self.nodes: list[Node] = []
+
+    def program(self) -> Program:
+        for _ in range(self.draw.choice((3, 4, 6, 8))):
+            self.nodes.append(self.nest())
+        self.nodes.append(self.total(self.draw.choice(self.by_row)) if self.by_row else self.nest())
+        if self.by_row:
+            last = Load(Reference(self.loss, Index(self.rows - 1)))
+            self.nodes.append(Statement("copy", (last,), Reference(self.output, Index(0))))
+            self.nodes.append(Backward(last, 0, frozenset({0})))
+            self.nodes.append(self.update())
+        return Program(self.nodes, tables=self.tables)
+
+    @property
+    def arrays(self) -> list[Array]:
+        """All memory that can be seen."""
+        return [self.parameters, self.gradients, self.input, self.output]
+
+    def gradient(self, one: Array) -> Array | None:
+        """As the memory of a step has them."""
+        return self.gradients if one is self.parameters else None
+
+    # ---- nests --------------------------------------------------------------------------------------
+
+    def nest(self) -> Node:
+        """One loop of rows, and in it what is computed by row and by column."""
+        row = Loop(self.rows, [])
+        self.before = list(self.by_row)
+        for _ in range(self.draw.choice((1, 1, 2, 3))):
+            kind = self.draw.random()
+            if kind < 0.3:
+                self.define(row, (row,), self.by_row)
+            elif kind < 0.4:
+                self.recurrence(row)
+            else:
+                self.columns(row)
+        return row
+
+    def columns(self, row: Loop) -> None:
+        kind = self.draw.choice((0, 0, 1, 2))
+        bound = (Bound(1, ((row, 1),)), Bound(self.rows, ((row, -1),)), Bound(0, (), TableEntry(0, ((row, 1),))))[kind]
+        column = Loop(self.rows, [], bound=bound)
+        row.body.append(column)
+        for _ in range(self.draw.choice((1, 1, 2))):
+            self.define(row, (row, column), self.by_column[kind], kind)
+        if self.draw.random() < 0.6:
+            self.chain(row, column, kind)
+
+    def define(self, row: Loop, loops: tuple[Loop, ...], known: list[Array], kind: int = 0) -> None:
+        """A result for every row, or for every column of every row."""
+        operation, count = self.draw.choice((("multiply", 2), ("add", 2), ("subtract", 2), ("tanh", 1), ("relu", 1)))
+        made = self.array(loops)
+        operands = tuple(self.operand(loops, kind) for _ in range(count))
+        loops[-1].body.append(self.statement(operation, operands, self.at(made, loops)))
+        known.append(made)
+
+    def recurrence(self, row: Loop) -> None:
+        """Each row from the one before."""
+        made, term = self.array((row,)), self.operand((row,), 0)
+        carried = Choice(row, self.operand((), 0), Load(Reference(made, Index(-1, ((row, 1),)))))
+        row.body.append(self.statement("multiply", (carried, term), self.at(made, (row,))))
+        self.by_row.append(made)
+
+    def chain(self, row: Loop, column: Loop, kind: int) -> None:
+        """A sum of columns; what it is in the end is known for each row, if there is one in each row."""
+        loops, made = (row, column), self.array((row, column))
+        begin = self.draw.choice((Constant(0.0), self.operand((row,), 0)))
+        before = Load(Reference(made, Index(-1, ((row, self.rows), (column, 1)))))
+        operation = self.draw.choice(("add", "add", "subtract"))
+        operands = (Choice(column, begin, before), self.operand(loops, kind))
+        column.body.append(self.statement(operation, operands, self.at(made, loops)))
+        if kind < 2:  # by the table, some rows may be empty
+            used = self.array((row,))
+            base, step = ((0, self.rows + 1), (self.rows - 1, self.rows - 1))[kind]
+            last = Load(Reference(made, Index(base, ((row, step),))))
+            operands = (last, self.operand((row,), 0))
+            row.body.append(self.statement("multiply", operands, self.at(used, (row,))))
+            self.by_row.append(used)
+
+    def total(self, of: Array) -> Node:
+        """The sum over all rows."""
+        row = Loop(self.rows, [])
+        self.loss = self.array((row,))
+        before = Load(Reference(self.loss, Index(-1, ((row, 1),))))
+        operands = Choice(row, Constant(0.0), before), Load(self.at(of, (row,)))
+        row.body = [self.statement("add", operands, self.at(self.loss, (row,)))]
+        return row
+
+    def update(self) -> Node:
+        every = Loop(self.parameters.size, [])
+        p, g = (Reference(one, Index(0, ((every, 1),))) for one in (self.parameters, self.gradients))
+        step = Statement("multiply", (Load(g), Constant(0.125)))
+        every.body = [step, Statement("subtract", (Load(p), Register(step)), p)]
+        return every
+
+    # ---- operands -----------------------------------------------------------------------------------
+
+    def array(self, loops: tuple[Loop, ...]) -> Array:
+        shape = tuple(loop.count for loop in loops)
+        self.count = getattr(self, "count", 0) + 1
+        return Array(f"t{self.count}", "scratch", math.prod(shape), shape=shape)
+
+    def at(self, one: Array, loops: tuple[Loop, ...]) -> Reference:
+        steps = (self.rows, 1)[-len(loops) :] if loops else ()
+        return Reference(one, Index(0, tuple(zip(loops, steps))))
+
+    @staticmethod
+    def statement(operation: str, operands: tuple[Operand, ...], target: Reference) -> Statement:
+        return Statement(operation, operands, target, passes=frozenset({0}))
+
+    def operand(self, loops: tuple[Loop, ...], kind: int) -> Operand:
+        """A parameter, an input, or what is known by these rows and columns."""
+        number = self.draw.random()
+        if len(loops) == 2 and self.by_column[kind] and number < 0.4:
+            return Load(self.at(self.draw.choice(self.by_column[kind]), loops))
+        if loops and self.by_row and number < 0.7:
+            if number < 0.55 or not self.before:
+                return Load(self.at(self.draw.choice(self.by_row), loops[:1]))
+            return Load(self.at(self.draw.choice(self.before), loops[-1:]))  # any row of what is complete
+        steps = tuple((loop, self.draw.choice((0, 1))) for loop in loops)
+        terms = tuple((loop, step) for loop, step in steps if step)[:1]
+        source = self.draw.choice((self.parameters, self.input))
+        return Load(Reference(source, Index(0, terms)))
+
+
 def random_bounded(seed: int, plain: bool = False) -> Program:
     """The Program of a seed.
 
@@ -88,6 +284,30 @@ def random_bounded(seed: int, plain: bool = False) -> Program:
         plain: only affine accesses, which most passes can do more with.
     """
     return _BoundedWriter(seed, plain).program()
+
+
+def random_bounded_chain(seed: int) -> Program:
+    """The Program of a seed, whose nests are alike."""
+    return _BoundedChainWriter(seed).program()
+
+
+def random_step(seed: int) -> tuple[Program, StepWriter]:
+    """The Program of a seed before it is differentiated, and its memory map."""
+    writer = StepWriter(seed)
+    return writer.program(), writer
+
+
+def unrolled(nodes: Sequence[Node], tables: Sequence[int]) -> list[Node]:
+    """The nodes without loops."""
+    done: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Loop):
+            count = range(node.count if node.bound is None else value(node.bound, {}, tables))
+            for iteration in reversed(count) if node.reverse else count:
+                done += unrolled(copy_nodes(node.body, Substitution(node, None, 1, iteration)), tables)
+        else:
+            done.append(node)
+    return done
 
 
 def contents(arrays: list[Array], seed: int) -> dict[Array, list[Any]]:

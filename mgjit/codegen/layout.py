@@ -65,7 +65,7 @@ class Layout:
             number_of.append(bases.index(base))
             # Contributions to operands without a gradient go to the last element of scratch, which is never read.
             shifts.append(self.scratch_size - 1 if member is None else self.offset_of[member] if scratch else 0)
-        selectors = self._entries(mixed.selector)
+        selectors = [s if 0 <= s < len(mixed.arrays) else 0 for s in self._entries(mixed.selector)]
         positions = self._entries(mixed.position)
         numbers = [number_of[s] for s in selectors]
         places = [shifts[s] + (p if mixed.arrays[s] is not None else 0) for s, p in zip(selectors, positions)]

@@ -24,6 +24,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from ..ir.program import (
     Array,
     Block,
+    Bound,
     Choice,
     Constant,
     Index,
@@ -74,6 +75,11 @@ def _index_key(index: Index, names: Mapping[object, Hashable]) -> Hashable:
     table = None if index.table is None else _entry_key(index.table, names)
     dynamic = index.dynamic and (operand_key(index.dynamic.operand, names), index.dynamic.stride)
     return index.base, frozenset((names.get(loop, loop), step) for loop, step in index.terms), table, dynamic
+
+
+def bound_key(bound: Bound | None, names: Mapping[object, Hashable] = _NO_NAMES) -> Hashable:
+    """A key that is equal for bounds that are the same, names being given as for `operand_key`."""
+    return bound and _index_key(Index(*bound), names)
 
 
 def _entry_key(entry: TableEntry, names: Mapping[object, Hashable]) -> Hashable:

@@ -197,17 +197,19 @@ class _Pass:
                     self.nodes += self._zero(array, statement, loops)
         self._seed()
         for body, position in reversed(self.path):
-            self.nodes += self._reversed(body[:position], {})
+            self.nodes += self._reversed(body[:position], Substitution())
         return self.nodes
 
     def _zero(self, array: Array, statement: Statement, loops: tuple[Loop, ...]) -> list[Node]:
         """0.0 into every adjoint of `array` that belongs to this iteration of the loops around the pass."""
         assert isinstance(statement.target, Reference)
-        own = [loop for loop in loops if id(loop.body) not in self.enclosing]
-        fresh = {loop: Loop(loop.count, []) for loop in own}
-        index = Substitution(copies=fresh).index(statement.target.index)
+        substitution = Substitution()
+        fresh = [substitution.loop_copy(loop) for loop in loops if id(loop.body) not in self.enclosing]
+        index = substitution.index(statement.target.index)
         target = Reference(self.context.adjoint(array, self.node.number), index)
-        return nested(list(fresh.values()), [Statement("copy", (Constant(0.0),), target)])
+        for loop in fresh:
+            loop.reverse = False
+        return nested(fresh, [Statement("copy", (Constant(0.0),), target)])
 
     def _seed(self) -> None:
         target = self._adjoint_target(self.node.root)
@@ -216,24 +218,24 @@ class _Pass:
 
     # ---- reading the Program backwards ----------------------------------------------------------------
 
-    def _reversed(self, nodes: Sequence[Node], loops: dict[Loop, Loop]) -> list[Node]:
+    def _reversed(self, nodes: Sequence[Node], loops: Substitution) -> list[Node]:
         done: list[Node] = []
         for node in reversed(nodes):
             if isinstance(node, Loop):
-                loop = Loop(node.count, [], reverse=not node.reverse)
-                loop.body = self._reversed(node.body, {**loops, node: loop})
+                loop = loops.loop_copy(node)
+                loop.reverse = not node.reverse
+                loop.body = self._reversed(node.body, loops)
                 if loop.body:
                     done.append(loop)
             elif isinstance(node, Statement) and self.node.number in node.passes:
                 done += self._contributions(node, loops)
         return done
 
-    def _contributions(self, statement: Statement, loops: dict[Loop, Loop]) -> list[Node]:
+    def _contributions(self, statement: Statement, substitution: Substitution) -> list[Node]:
         assert isinstance(statement.target, Reference)
         array = statement.target.array
         if array not in self.context.needed:
             return []
-        substitution = Substitution(copies=loops)
         result = Load(Reference(array, substitution.index(statement.target.index)))
         adjoint = Load(result.reference._replace(array=self.context.adjoint(array, self.node.number)))
         operands = [substitution.operand(operand) for operand in statement.operands]

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Hashable
 from typing import NamedTuple
 
 from ..ir.domain import full_range
@@ -28,6 +29,7 @@ from ..ir.program import (
     Statement,
     arrays_written,
 )
+from .common import bound_key
 from .dependence import injective, parts
 from .rewrite import operand_arrays, with_surroundings
 from .simplify import without
@@ -141,12 +143,15 @@ def _shape(access: _Access, shared: list[Loop]) -> tuple[object, ...] | None:
     """The set of elements an access visits, if it visits each of them once."""
     assert access.place is not None
     steps = dict(access.place.terms)
-    own = sorted((steps.get(loop, 0), loop.count) for loop in access.loops if loop not in shared and loop.count > 1)
-    if not injective(own):
+    loops = [loop for loop in access.loops if loop not in shared and (loop.count > 1 or loop.bound is not None)]
+    own = sorted((steps.get(loop, 0), loop.count) for loop in loops)
+    if not injective(own) or len(set(own)) < len(own):
         return None
+    names: dict[object, Hashable] = {loop: (steps.get(loop, 0), loop.count) for loop in loops}
     return (
         access.place.base,
         tuple(own),
+        frozenset((names[loop], bound_key(loop.bound, names)) for loop in loops if loop.bound is not None),
         tuple(sorted((shared.index(loop), c) for loop, c in steps.items() if loop in shared)),
     )
 

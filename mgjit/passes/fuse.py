@@ -8,8 +8,9 @@
 What one nest writes and the next reads is then loaded once, and sums stay in registers.  Each phase is fused by itself;
 in the Program of a whole step, backward and update are one phase.
 
-1. The free loops of a nest are those of its band whose iterations are independent.  Two nests match if an array that
-   both access shows a one-to-one correspondence between their free loops; other loops of the band move inwards.
+1. The free loops of a nest are those of its band whose iterations are independent, and that have no bound.  Two nests
+   match if an array that both access shows a one-to-one correspondence between their free loops; other loops of the
+   band move inwards.
 2. Corresponding iterations may be executed together if the nests meet only in elements of the same iteration.
 3. Nothing between the two may access what the nest that moves writes, or write what it reads.
 4. The plan of the fused nest must not cost more than those of the two (passes/cost.py).
@@ -122,7 +123,7 @@ class _Member(_Part):
         loops = band(nest)
         if count_statements([nest]) > _MOST_STATEMENTS or any(isinstance(node, Block) for node in walk([nest])):
             return None
-        free = independent_among(loops, [nest])
+        free = independent_among([loop for loop in loops if loop.bound is None], [nest])
         if not free:
             return None
         inside = _nested(loops[-1].body, [loop for loop in loops if loop not in free])
@@ -237,8 +238,9 @@ def _same_iteration_only(one: Sequence[Node], other: Sequence[Node], loops: Sequ
 
 def _nested(nodes: Sequence[Node], loops: Sequence[Loop]) -> list[Node]:
     """A copy of the nodes inside copies of the loops; the nodes if there are none."""
-    copies = {loop: loop.empty_copy() for loop in loops}
-    return nested(list(copies.values()), copy_nodes(nodes, Substitution(copies=copies))) if copies else list(nodes)
+    substitution = Substitution()
+    copies = [substitution.loop_copy(loop) for loop in loops]
+    return nested(copies, copy_nodes(nodes, substitution)) if copies else list(nodes)
 
 
 # ---- 3: what is between -----------------------------------------------------------------------------------

@@ -14,7 +14,8 @@
    registers.py turns elements into registers where possible.
 4. The same slice in front of the same body is computed once.
 
-Loops have at least one iteration, so nothing is computed that was not.
+Nothing is computed that was not: operations leave only loops that always have an iteration.  Loops whose bounds refer
+to others do not leave these.
 
 Source: loop-invariant code motion, A. Aho, M. Lam, R. Sethi, J. Ullman, "Compilers", 2006, section 9.5.
 """
@@ -26,6 +27,7 @@ from typing import NamedTuple
 
 from ..engine.library import FUNCTIONS as LIBRARY
 from ..ir.builders import nested
+from ..ir.domain import bounding, fewest
 from ..ir.program import (
     Array,
     Block,
@@ -44,7 +46,7 @@ from ..ir.program import (
     leaf_operands,
     statements,
 )
-from .common import operand_key
+from .common import bound_key, operand_key
 from .expand import Arrays
 from .nest import executions
 from .rewrite import rewrite_operands, with_surroundings
@@ -65,7 +67,7 @@ def hoist(program: Program) -> None:
     arrays = Arrays("once")
     for _, nodes in program.phases:
         if any(statement.operation in EXPENSIVE for statement in statements(nodes)):
-            nodes[:] = _Body((), arrays, {}).nodes(nodes)
+            nodes[:] = _Body((), arrays, {}, program.tables).nodes(nodes)
 
 
 class _Made(NamedTuple):
@@ -83,10 +85,13 @@ class _Body:
         around: the loops around the body.
         arrays: makes new arrays.
         moved: where the results of moved statements are.
+        tables: the index tables of the Program.
     """
 
-    def __init__(self, around: tuple[Loop, ...], arrays: Arrays, moved: dict[Statement, Reference]) -> None:
-        self.around, self.arrays, self.moved = around, arrays, moved
+    def __init__(
+        self, around: tuple[Loop, ...], arrays: Arrays, moved: dict[Statement, Reference], tables: Sequence[int]
+    ) -> None:
+        self.around, self.arrays, self.moved, self.tables = around, arrays, moved, tables
         self.made: dict[Hashable, _Made] = {}
 
     def nodes(self, nodes: Sequence[Node]) -> list[Node]:
@@ -95,13 +100,17 @@ class _Body:
         for node in nodes:
             if isinstance(node, Loop):
                 done += self.out_of(node)
-                node.body = _Body((*self.around, node), self.arrays, self.moved).nodes(node.body)
+                node.body = self.inside((*self.around, node)).nodes(node.body)
             elif isinstance(node, Block):
-                node.body = _Body(self.around, self.arrays, self.moved).nodes(node.body)
+                node.body = self.inside(self.around).nodes(node.body)
             written = {array for s in statements([node]) for array in arrays_written(s)}
             self.made = {key: made for key, made in self.made.items() if written.isdisjoint(made.read)}
             done.append(node)
         return done
+
+    def inside(self, around: tuple[Loop, ...]) -> _Body:
+        """The body of a loop or a block of this one."""
+        return _Body(around, self.arrays, self.moved, self.tables)
 
     def out_of(self, loop: Loop) -> list[Node]:
         """New loops for everything that can be computed before `loop`."""
@@ -115,8 +124,9 @@ class _Body:
             part = _slice(statement, around)
             if part is None or not written.isdisjoint(_read(part)):
                 continue
-            needed = {one for s in part for operand in s.operands for one in _loops(operand)}
-            over = tuple(one for one in loops if one in needed)
+            over = _with_bounding({one for s in part for operand in s.operands for one in _loops(operand)}, loops)
+            if any(fewest(one, self.tables) < 1 for one in loops if one not in over):
+                continue
             if executions(loops) > executions(over) and executions((*self.around, *over)) <= _MOST_ELEMENTS:
                 done += self.compute(part, over)
                 statement.operation, statement.operands = "copy", (Load(self.moved[statement]),)
@@ -138,12 +148,22 @@ class _Body:
             return []
         place = self.moved[part[-1]] = self.arrays.over((*self.around, *over))
         self.made[key] = _Made(place, over, frozenset(_read(part)))
-        substitution = Substitution(copies={one: one.empty_copy() for one in over})
+        substitution = Substitution()
+        copies = [substitution.loop_copy(one) for one in over]
         nodes = copy_nodes(part, substitution)
         for node in nodes:
             assert isinstance(node, Statement)
             node.target = Reference(place.array, substitution.index(place.index)) if node is nodes[-1] else None
-        return nested([substitution.copies[one] for one in over], nodes)
+        return nested(copies, nodes)
+
+
+def _with_bounding(needed: set[Loop], loops: Sequence[Loop]) -> tuple[Loop, ...]:
+    """Those of `loops` that are needed, and those to which their bounds refer, directly or not."""
+    found = set(needed)
+    for one in reversed(loops):
+        if one in found:
+            found |= bounding([one])
+    return tuple(one for one in loops if one in found)
 
 
 def _slice(statement: Statement, around: Mapping[Statement, object]) -> list[Statement] | None:
@@ -187,6 +207,8 @@ def _loops(operand: Operand) -> Iterator[Loop]:
 
 def _key(part: Sequence[Statement], over: Sequence[Loop]) -> Hashable:
     """A key that is equal for slices that compute the same over loops of the same counts."""
-    names: dict[object, Hashable] = {loop: (number, loop.count) for number, loop in enumerate(over)}
+    names: dict[object, Hashable] = {}
+    for number, loop in enumerate(over):
+        names[loop] = number, loop.count, bound_key(loop.bound, names)
     names.update({statement: number for number, statement in enumerate(part)})
     return tuple([(s.operation, tuple([operand_key(operand, names) for operand in s.operands])) for s in part])

@@ -14,7 +14,7 @@ by how much; this module does it.
 
 1. The loop is split into steps of `factor` iterations and a remainder; both are jammed.
 2. In a step, every node of the body is executed for all iterations before the next node; loops inside are shared
-   and jammed in turn.
+   and jammed in turn.  Their bounds must not refer to the loop.
 
 Source: "unroll-and-jam", D. Callahan, S. Carr, K. Kennedy, "Improving register allocation for subscripted
 variables", PLDI 1990.
@@ -59,7 +59,7 @@ def side_by_side(body: Sequence[Node], iterations: Sequence[Substitution]) -> li
         if isinstance(node, Loop) and not node.lanes:
             done += _each(run, iterations)
             run = []
-            inner = node.empty_copy()
+            inner = iterations[0].loop_copy(node)  # its bound is the same in all of them
             for iteration in iterations:
                 iteration.copies[node] = inner
             inner.body = side_by_side(node.body, iterations)

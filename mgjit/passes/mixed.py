@@ -19,16 +19,18 @@ class Entries(NamedTuple):
 
 
 def entries_of(mixed: Mixed, tables: Sequence[int]) -> Entries:
-    """The array and the element that each iteration reads."""
+    """The array and the element that each iteration reads; any element in iterations that a bound leaves out."""
     loops = tuple(dict.fromkeys(loop for entry in (mixed.selector, mixed.position) for loop, _ in entry.terms))
     selectors, positions = (_read(entry, loops, tables) for entry in (mixed.selector, mixed.position))
-    return Entries(loops, [(mixed.arrays[s], p) for s, p in zip(selectors, positions)])
+    last = len(mixed.arrays) - 1
+    return Entries(loops, [(mixed.arrays[min(max(s, 0), last)], p) for s, p in zip(selectors, positions)])
 
 
 def _read(entry: TableEntry, loops: Sequence[Loop], tables: Sequence[int]) -> list[int]:
     steps = dict(entry.terms)
     ranges = [[steps.get(loop, 0) * i for i in range(loop.count)] for loop in loops]
-    return [tables[entry.offset + sum(iteration)] for iteration in product(*ranges)]
+    places = [entry.offset + sum(iteration) for iteration in product(*ranges)]
+    return [tables[place] if 0 <= place < len(tables) else 0 for place in places]
 
 
 def as_table(numbers: Sequence[int], loops: Sequence[Loop], tables: array[int]) -> TableEntry:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..ir.domain import bounding
 from ..ir.program import (
     Block,
     Choice,
@@ -65,7 +66,8 @@ class Nest:
         band: the loops at the top, outermost first.
         body: the nodes in the last loop of the band.
         uses: every plain access; an update uses its target twice, for reading and for writing.
-        fixed: loops that anything other than an affine index depends on (a choice, a table, a run-time index).
+        fixed: loops that anything other than an affine index depends on (a choice, a table, a run-time index, a
+            bound), and those that have a bound.
         around: the loops of the nest around each statement.
     """
 
@@ -105,7 +107,8 @@ def examine(loop: Loop) -> Nest | None:
     loops = band(loop)
     around = dict(with_surroundings([loop]))
     uses: list[Use] = []
-    fixed: set[Loop] = set()
+    below = [node for node in walk([loop]) if isinstance(node, Loop)]
+    fixed = bounding(below) | {one for one in below if one.bound is not None}
     for statement, inside in around.items():
         fixed |= set(_not_affine(statement))
         if _addresses_by_register(statement):

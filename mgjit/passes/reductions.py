@@ -7,12 +7,14 @@
 
 1. Candidates are statements whose first operand (or second, where the operation commutes) is a Choice of
    their own loop between an initial value and their own result one iteration before.
-2. Nothing else may read a partial result: all other reads are of the last iteration.
+2. Nothing else may read a partial result: all other reads are of the last iteration.  If the loop has a bound, which
+   one that is depends on the loops around: it is looked up for every element that is read.
 3. On a statement that a backward pass reaches, only sums qualify, because their derivative needs no partial
    result: the adjoint of every partial sum equals that of the total (it is never -0.0, so the `0.0 +` of each
    step is an identity).  Nothing in the loop may contribute to the memory of the initial value, because the
    engine adds the contribution of the initial value in the middle of those of the first iteration.
-4. The initial value moves in front of the loop; nothing in the loop may write where it is read from.
+4. The initial value moves in front of the loop; nothing in the loop may write where it is read from, and there must
+   be an iteration.
 
 The order of the operations stays the same, and so does every bit of the result; but the loops around a reduction can
 now be interchanged, and its adjoint is a broadcast.
@@ -22,7 +24,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from ..ir.domain import bounding, fewest, iterations, value
 from ..ir.program import (
     Array,
     Backward,
@@ -38,26 +42,32 @@ from ..ir.program import (
     Statement,
     arrays_written,
     leaf_operands,
+    leaf_targets,
     statements,
     walk,
 )
 from .dependence import ranges_apart
 from .memory import Memory
 from .mixed import as_table, entries_of
+from .nest import executions
 from .rewrite import map_operand, operand_arrays, rewrite_operands
 
 _COMMUTATIVE = ("add", "multiply")
 _SUMS = ("add", "subtract")
 _REDUCTIONS = ("add", "subtract", "multiply", "maximum", "minimum")
 
+#: Nests of more iterations than this are not executed to look for what they read.
+_MOST_ITERATIONS = 1 << 14
+
 
 def find_reductions(program: Program, memory: Memory) -> None:
     """Rewrite the chains of a Program that has not been differentiated yet, in place."""
     nodes = program.forward
     reads = _reads(nodes)
-    parents = _parents(nodes)
+    parents, around = _parents(nodes), dict(_loops_around(nodes))
     pinned = {result for result, _ in memory.adjoint_reads}
     replaced: dict[Array, tuple[Array, int]] = {}
+    rows: dict[Load, Index] = {}
     for loop, statement in list(_in_loops(nodes)):
         chain = _chain(loop, statement)
         if chain is None:
@@ -65,11 +75,14 @@ def find_reductions(program: Program, memory: Memory) -> None:
         initial, term = chain
         assert isinstance(statement.target, Reference)
         result = statement.target.array
-        legal = (
-            result not in pinned
-            and _only_last_is_read(reads[result], loop.count, result, program)
-            and _initial_can_move(loop, statement, initial)
-        )
+        if result in pinned or not _initial_can_move(loop, statement, initial):
+            continue
+        if loop.bound is None:
+            legal = _only_last_is_read(reads[result], loop.count, result, program)
+        else:
+            found = _rows_of_lasts(reads[result], loop, around[loop], statement.target, program)
+            legal = found is not None and fewest(loop, program.tables) > 0
+            rows.update(found or {} if legal else {})
         if legal:
             total = Array(f"r{result.name[1:]}", "scratch", result.size // loop.count, shape=result.shape[:-1])
             replaced[result] = total, loop.count
@@ -81,7 +94,7 @@ def find_reductions(program: Program, memory: Memory) -> None:
             statement.target = Reference(total, index)
             statement.update = True
     if replaced:
-        _replace_reads(program, replaced)
+        _replace_reads(program, replaced, rows)
 
 
 def _in_loops(nodes: Sequence[Node]) -> Iterator[tuple[Loop, Statement]]:
@@ -110,30 +123,68 @@ def _chain(loop: Loop, statement: Statement) -> tuple[Operand, Operand] | None:
     return None
 
 
-def _reads(nodes: Sequence[Node]) -> defaultdict[Array, list[Operand]]:
+class _Read(NamedTuple):
+    """An operand, or a part of one, that reads an array.
+
+    Attributes:
+        operand: a Load or Mixed.
+        loops: the loops around, outermost first.
+        first, rest: loops in whose first iteration, and in the others, it is taken: the Choices around it.
+    """
+
+    operand: Operand
+    loops: tuple[Loop, ...]
+    first: frozenset[Loop]
+    rest: frozenset[Loop]
+
+
+def _reads(nodes: Sequence[Node]) -> defaultdict[Array, list[_Read]]:
     """Every operand part that reads an array, by array."""
-    found: defaultdict[Array, list[Operand]] = defaultdict(list)
-
-    def note(operand: Operand) -> Operand:
-        if isinstance(operand, Load):
-            found[operand.reference.array].append(operand)
-        elif isinstance(operand, Mixed):
-            for array in operand.arrays:
-                found[array].append(operand)
-        return operand
-
-    for node in walk(nodes):
-        if isinstance(node, Statement):
-            rewrite_operands(node, note)
-        elif isinstance(node, Backward):
-            map_operand(node.root, note)
+    found: defaultdict[Array, list[_Read]] = defaultdict(list)
+    for node, loops in _loops_around(nodes):
+        operands: list[Operand] = []
+        if isinstance(node, Backward):
+            operands.append(node.root)
+        elif isinstance(node, Statement):
+            operands += node.operands
+            places = (place for place in leaf_targets(node.target) if isinstance(place, Reference))
+            operands += (place.index.dynamic.operand for place in places if place.index.dynamic is not None)
+        for operand in operands:
+            for read in _parts(_Read(operand, loops, frozenset(), frozenset())):
+                for array in _arrays_of(read.operand):
+                    found[array].append(read)
     return found
 
 
-def _only_last_is_read(reads: Sequence[Operand], count: int, result: Array, program: Program) -> bool:
+def _loops_around(nodes: Sequence[Node], around: tuple[Loop, ...] = ()) -> Iterator[tuple[Node, tuple[Loop, ...]]]:
+    """Every node below, with the loops around it."""
+    for node in nodes:
+        yield node, around
+        if isinstance(node, Loop):
+            yield from _loops_around(node.body, (*around, node))
+
+
+def _parts(read: _Read) -> Iterator[_Read]:
+    operand = read.operand
+    if isinstance(operand, Choice):
+        yield from _parts(read._replace(operand=operand.first, first=read.first | {operand.loop}))
+        yield from _parts(read._replace(operand=operand.rest, rest=read.rest | {operand.loop}))
+    else:
+        yield read
+        if isinstance(operand, Load) and operand.reference.index.dynamic is not None:
+            yield from _parts(read._replace(operand=operand.reference.index.dynamic.operand))
+
+
+def _arrays_of(operand: Operand) -> Sequence[Array]:
+    if isinstance(operand, Mixed):
+        return operand.arrays
+    return (operand.reference.array,) if isinstance(operand, Load) else ()
+
+
+def _only_last_is_read(reads: Sequence[_Read], count: int, result: Array, program: Program) -> bool:
     """Whether all reads but one (the chain's own) are of the last iteration."""
     others = 0
-    for operand in reads:
+    for operand, *_ in reads:
         if isinstance(operand, Mixed):
             places = entries_of(operand, program.tables).places
             if any(array is result and position % count != count - 1 for array, position in places):
@@ -149,6 +200,72 @@ def _only_last_is_read(reads: Sequence[Operand], count: int, result: Array, prog
         )
         others += not last
     return others == 1
+
+
+def _rows_of_lasts(
+    reads: Sequence[_Read], loop: Loop, around: tuple[Loop, ...], target: Reference, program: Program
+) -> dict[Load, Index] | None:
+    """Where the total is that each read needs, if all but one (the chain's own) read results of a last iteration.
+
+    Args:
+        reads: of the results.
+        loop: the loop of the chain, which has a bound.
+        around: the loops around it.
+        target: where each result is written.
+        program: with the index tables.
+    """
+    steps, tables = dict(target.index.terms), program.tables
+    one_row_each = steps.pop(loop, 0) == 1 and not any(n % loop.count for n in (target.index.base, *steps.values()))
+    executed = _iterations(around, {*steps, *bounding([loop])}, tables)
+    if not one_row_each or executed is None:
+        return None
+    assert loop.bound is not None
+    lasts = {
+        target.index.base + sum(step * i[other] for other, step in steps.items()) + value(loop.bound, i, tables) - 1
+        for i in executed
+    }
+    found: dict[Load, Index] = {}
+    others = 0
+    for read in reads:
+        if isinstance(read.operand, Mixed):
+            places = entries_of(read.operand, tables).places
+            if any(array is target.array and position not in lasts for array, position in places):
+                return None
+            continue
+        assert isinstance(read.operand, Load)
+        row = _row(read.operand.reference.index, read, loop.count, lasts, tables)
+        if row is None:
+            others += 1
+        elif found.setdefault(read.operand, row) != row:
+            return None
+    return found if others == 1 else None
+
+
+def _row(index: Index, read: _Read, length: int, lasts: set[int], tables: Sequence[int]) -> Index | None:
+    """The row of an element that is the last one of a row in all iterations; None if it is not."""
+    steps = dict(index.terms)
+    executed = _iterations(read.loops, set(steps), tables)
+    if executed is None or index.table is not None or index.dynamic is not None:
+        return None
+    rows = {other: (2 * step + length) // (2 * length) for other, step in steps.items()}  # rounded
+    bases: set[int] = set()
+    for i in executed:
+        if any(i.get(one, 0) for one in read.first) or not all(i.get(one, 1) for one in read.rest):
+            continue  # something else is chosen here
+        element = index.base + sum(step * i[other] for other, step in steps.items())
+        if element not in lasts:
+            return None
+        bases.add(element // length - sum(step * i[other] for other, step in rows.items()))
+    return Index(bases.pop(), tuple((other, step) for other, step in rows.items() if step)) if len(bases) == 1 else None
+
+
+def _iterations(loops: Sequence[Loop], needed: set[Loop], tables: Sequence[int]) -> Iterator[dict[Loop, int]] | None:
+    """The iterations of the needed loops, as far as bounds say; None if there are too many to look at."""
+    for loop in reversed(loops):
+        if loop in needed:
+            needed = needed | bounding([loop])
+    chosen = [loop for loop in loops if loop in needed]
+    return iterations(chosen, tables) if executions(chosen) <= _MOST_ITERATIONS else None
 
 
 def _initial_can_move(loop: Loop, statement: Statement, initial: Operand) -> bool:
@@ -195,7 +312,7 @@ def _parents(nodes: list[Node]) -> dict[Loop, list[Node]]:
     return {node: body for body in bodies for node in body if isinstance(node, Loop)}
 
 
-def _replace_reads(program: Program, replaced: dict[Array, tuple[Array, int]]) -> None:
+def _replace_reads(program: Program, replaced: dict[Array, tuple[Array, int]], rows: dict[Load, Index]) -> None:
     def total(array: Array, position: int) -> tuple[Array, int]:
         found = replaced.get(array)
         return (array, position) if found is None else (found[0], position // found[1])
@@ -204,9 +321,8 @@ def _replace_reads(program: Program, replaced: dict[Array, tuple[Array, int]]) -
         if isinstance(operand, Load) and operand.reference.array in replaced:
             array, count = replaced[operand.reference.array]
             index = operand.reference.index
-            return Load(
-                Reference(array, Index(index.base // count, tuple((loop, c // count) for loop, c in index.terms)))
-            )
+            row = Index(index.base // count, tuple((loop, c // count) for loop, c in index.terms))
+            return Load(Reference(array, rows.get(operand, row)))
         if isinstance(operand, Mixed) and not replaced.keys().isdisjoint(operand.arrays):
             loops, places = entries_of(operand, program.tables)
             places = [total(*place) for place in places]

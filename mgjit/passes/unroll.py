@@ -29,7 +29,7 @@ def _unroll(nodes: Sequence[Node]) -> list[Node]:
     for node in nodes:
         if isinstance(node, Loop):
             node.body = _unroll(node.body)
-            if node.count <= _MOST_ITERATIONS and _chooses(node):
+            if node.count <= _MOST_ITERATIONS and node.bound is None and _chooses(node):
                 for iteration in reversed(range(node.count)) if node.reverse else range(node.count):
                     done += copy_nodes(node.body, Substitution(node, None, 1, iteration))
                 continue

@@ -104,18 +104,20 @@ class _Scheduler:
         filling: list[Node] = []
         if plan.vector is not None and plan.packed:
             filling = packer.pack([loop], plan.vector, plan.packed)
-        copies = {one: Loop(one.count, [], one.reverse and one is not plan.vector) for one in plan.order}
-        nodes = copy_nodes(nest.body, Substitution(copies=copies))
-        for one in reversed(plan.order):
-            copies[one].body = nodes
-            nodes = [copies[one]]
+        substitution = Substitution()
+        copies = [substitution.loop_copy(one) for one in plan.order]
+        nodes = copy_nodes(nest.body, substitution)
+        for one, copy in zip(reversed(plan.order), reversed(copies)):
+            copy.body = nodes
+            nodes = [copy]
             if one is plan.vector:
+                copy.reverse = False
                 if plan.padded:
                     lanes = self.processor.lanes
-                    copies[one].count = -(-one.count // lanes) * lanes
-                nodes = _in_lanes(copies[one], self.processor.lanes, plan.vectors)
+                    copy.count = -(-one.count // lanes) * lanes
+                nodes = _in_lanes(copy, self.processor.lanes, plan.vectors)
             elif one is plan.rows:
-                nodes = jam(copies[one], plan.row_count)
+                nodes = jam(copy, plan.row_count)
         return filling + nodes
 
     def _keep_crossing(self, loop: Loop, nest: Nest, vector: Loop) -> bool:
