@@ -13,7 +13,7 @@ The same choice among the same candidates is the same object, as it is in Python
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import is_
 from types import FunctionType
 from typing import Any
@@ -51,6 +51,8 @@ class Gatherer:
         self.is_known: Callable[[Any], bool] = lambda thing: False
         self.backward: Callable[[GraphStyle, Any], None] = backward
         self.when_used: Callable[[Callable[[], Any]], Any] = lambda number: number()
+        #: Assigns a number to one of several places, given as lists and positions, if that is a single record.
+        self.put: Callable[[Sequence[tuple[Any, int]], Any, Any], bool] = lambda places, index, content: False
         #: Whether some choice was made by a test, as in `a if test else b`, where no index could be an argument.
         self.chooses_by_test = False
         self._replaced: dict[type, Any] = {}

@@ -45,7 +45,9 @@ class Row(TracedView):
             position._check_index(len(self))
             for k, old in enumerate(self):
                 self[k] = (position == k)._select(position == k, content, old)
-        else:
+        elif not self._gatherer.put(
+            [(row, range(len(self))[position]) for row in self._candidates], self._index, content
+        ):
             for k, candidate in enumerate(self._candidates):
                 test = self._gatherer.test(self._index, k)
                 candidate[position] = test._select(test, _number(content), _number(candidate[position]))

@@ -50,6 +50,7 @@ from ..record.opcodes import (
     NUMBER,
     OPERATIONS,
     PARAMETER,
+    PUT,
     SELECT,
     STORE,
     TAKE,
@@ -174,7 +175,7 @@ class _Lifter:
         statement = Statement("copy" if name in ("store", "take") else name, ())
         statement.passes = self.reach.reached_by(position)
         record = _Record(len(self.records) + 1, position, around, statement, strides, result)
-        if name != "store":
+        if name != "store" and code < PUT:
             statement.target = Reference(result, Index(0, terms))
         self.records.append(record)
         return record
@@ -203,9 +204,15 @@ class _Lifter:
         elif code >= TAKE:
             layout = trace.layouts[code - TAKE]
             place = self._operand(trace.a, position, dimensions, as_place=True)
-            index = self._operand(trace.b, position, dimensions)
+            is_put = trace.op[position] >= PUT
+            index = self._operand(trace.c if is_put and trace.c is not None else trace.b, position, dimensions)
             stride = self._table_stride(position, dimensions, layout)
-            statement.operands = (_with_dynamic(place, Dynamic(index, stride, layout.count)),)
+            element = _with_dynamic(place, Dynamic(index, stride, layout.count))
+            if is_put:
+                statement.target = _as_target(element)
+                statement.operands = (self._operand(trace.b, position, dimensions),)
+            else:
+                statement.operands = (element,)
         elif code in (SELECT, LINK, LINK_DIVIDED):
             assert trace.c is not None
             columns = (trace.c, trace.a, trace.b) if code == SELECT else (trace.a, trace.b, trace.c)

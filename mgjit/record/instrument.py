@@ -147,11 +147,21 @@ def _state(recorder: Recorder, types: TracedTypes) -> dict[str, Callable[..., An
     def element(state: State, index: Any) -> int:
         return recorder.state(state) - state._position(index)  # leaf codes count downwards
 
+    def elements(state: State, index: Any) -> range:
+        index._check_index(len(state))
+        first = recorder.state(state)
+        return range(first, first - len(state), -1)
+
     def get(self: State, index: Any) -> Any:
+        if issubclass(type(index), types.integer):
+            return types.number_at(recorder.take(elements(self, index), types.number_operand(index), False), False)
         return types.leaf_number(element(self, index))
 
     def set_(self: State, index: Any, number: Any) -> None:
-        recorder.store(element(self, index), types.number_operand(number))
+        if issubclass(type(index), types.integer):
+            recorder.put(elements(self, index), types.number_operand(index), types.number_operand(number))
+        else:
+            recorder.store(element(self, index), types.number_operand(number))
 
     return {"state": get, "state =": set_}
 

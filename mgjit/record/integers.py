@@ -130,9 +130,7 @@ class _Bounds:
         recorder = self._recorder
         code = recorder.op[result] & ~ops.NUMBER
         if code >= ops.TAKE:
-            layout = recorder.layouts[code - ops.TAKE]
-            elements = [recorder.a[result] - layout.stride * k for k in range(layout.count)]
-            return self._formula(_largest, *map(self._operand, elements))
+            return self._formula(_largest, *map(self._operand, recorder.elements(recorder.a[result], code)))
         if code in _ROUNDED:
             return self._formula(EXACT)
         a = self._operand(recorder.a[result])

@@ -35,6 +35,9 @@ TAKE = len(OPERATIONS) - 1
 
 #: Added to the opcode of arithmetic on plain numbers (as opposed to Values), through which no gradient flows.
 NUMBER = 1 << 16
+#: Added to the opcode of a look-up, with NUMBER, for an assignment to the element that the look-up would find: the
+#: operands are the first element, the number that is assigned, and as the third one the index.
+PUT = NUMBER << 1
 UNARY = frozenset({NEGATE, ABSOLUTE, RELU, EXP, LOG, TANH, SQRT, COPY, BACKWARD}).union(
     code for name, code in LIBRARY_CODES.items() if LIBRARY[name].arity == 1
 )

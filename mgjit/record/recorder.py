@@ -36,6 +36,7 @@ from .opcodes import (
     NUMBER,
     OUTPUT,
     PARAMETER,
+    PUT,
     SELECT,
     STATE,
     STORE,
@@ -303,9 +304,6 @@ class Recorder:
 
     def take(self, elements: Sequence[int], index: int, engine: bool) -> int:
         """Append the look-up of one of `elements` (leaves) by the run-time number `index`."""
-        first = elements[0]
-        positions = [leaf_index(e) for e in elements]
-        stride = positions[1] - positions[0] if len(positions) > 1 else 1
         if not self.is_table(elements):
             raise TraceError(
                 f"{user_location()}: a look-up by a traced index needs a table of parameters, state or plain numbers "
@@ -313,11 +311,21 @@ class Recorder:
                 "first use). Among Values that are computed in the step, select with a sum of products with "
                 "mgjit.one_hot(index, n), also in the undecorated program, whose last bits may then be others."
             )
-        layout = TableLayout(stride, len(elements))
+        return self.emit(self._look_up(elements) | (0 if engine else NUMBER), elements[0], index)
+
+    def put(self, elements: Sequence[int], index: int, operand: int) -> None:
+        """Append an assignment to one of `elements` (leaves, in a table) by the run-time number `index`."""
+        position = self.emit(self._look_up(elements) | NUMBER | PUT, elements[0], operand)
+        self.third[position] = index
+        self.last_store.update(dict.fromkeys(elements, position))
+
+    def _look_up(self, elements: Sequence[int]) -> int:
+        """The opcode of look-ups in a table."""
+        first, second = leaf_index(elements[0]), leaf_index(elements[min(1, len(elements) - 1)])
+        layout = TableLayout(second - first if len(elements) > 1 else 1, len(elements))
         if layout not in self.layouts:
             self.layouts.append(layout)
-        flag = 0 if engine else NUMBER
-        return self.emit((TAKE + self.layouts.index(layout)) | flag, first, index)
+        return TAKE + self.layouts.index(layout)
 
     def look_up_before(self, record: int, first: int, index: int) -> int | None:
         """The operand of a record that is a look-up by `index` in the table beginning at the leaf `first`, or None."""
@@ -341,12 +349,19 @@ class Recorder:
 
     def looked_up(self) -> set[int]:
         """The leaves of look-up tables."""
-        found: set[int] = set()
         columns = zip(self.a, self.op) if self.layouts else ()
-        for first, code in {(a, code & ~NUMBER) for a, code in columns if code & ~NUMBER >= TAKE}:
-            layout = self.layouts[code - TAKE]
-            found.update(first - layout.stride * k for k in range(layout.count))
-        return found
+        tables = {(a, code & (NUMBER - 1)) for a, code in columns if code & (NUMBER - 1) >= TAKE}
+        return {element for first, code in tables for element in self.elements(first, code)}
+
+    def elements(self, first: int, code: int) -> range:
+        """The leaves of a look-up table.
+
+        Args:
+            first: the leaf of the first element.
+            code: the opcode of look-ups.
+        """
+        stride, count = self.layouts[(code & (NUMBER - 1)) - TAKE]
+        return range(first, first - stride * count, -stride)
 
     def constant_table(self, numbers: Sequence[float]) -> list[int]:
         """Leaves of consecutive constants, as a look-up table."""

@@ -26,6 +26,7 @@ from .opcodes import (
     NO_OPERAND,
     NUMBER,
     PARAMETER,
+    PUT,
     STORE,
     TableLayout,
     leaf,
@@ -47,7 +48,7 @@ LATE = 31
 assert LATE << 26 | INDEX_MASK < 1 << 31
 #: The operands of that kind are this one and those below.
 _FIRST_LATE = leaf(LATE, 0)
-#: Records that change memory.
+#: Records that change memory, apart from assignments by run-time indices.
 _WRITES = frozenset({STORE, BACKWARD})
 #: How many unused indices between parameters are tolerated as holes in the storage.
 _TOLERATED_HOLES = 1000
@@ -248,8 +249,16 @@ class Finishing:
         """For each late read, the first record after it that changes what is read."""
         op, a = self._recorder.op, self._recorder.a
         positions: dict[int, list[int]] = {operand: [] for operand in (BACKWARD, *self._recorder.read_late())}
-        for position in [k for k, code in enumerate(op) if code in _WRITES]:
-            written = a[position] if op[position] == STORE else BACKWARD
+        tables: dict[tuple[int, int], list[int]] = {}  # by first element and opcode: the elements that are read late
+        for position in [k for k, code in enumerate(op) if code in _WRITES or code >= PUT]:
+            code, first = op[position], a[position]
+            if code >= PUT:
+                if (first, code) not in tables:
+                    tables[first, code] = [x for x in self._recorder.elements(first, code) if x in positions]
+                for written in tables[first, code]:
+                    positions[written].append(position)
+                continue
+            written = first if code == STORE else BACKWARD
             if written in positions:
                 positions[written].append(position)
         found = []

@@ -39,9 +39,8 @@ def visible_types(recorder: Recorder, seen: Iterable[int], may_be_integer: Calla
             return [recorder.a[record]]
         if code in _OF_BOTH or code in _OF_EITHER:
             return [recorder.a[record], recorder.b[record]]
-        if code & ~ops.NUMBER >= ops.TAKE:
-            layout = recorder.layouts[(code & ~ops.NUMBER) - ops.TAKE]
-            return [recorder.a[record] - layout.stride * k for k in range(layout.count)]
+        if code & (ops.NUMBER - 1) >= ops.TAKE:
+            return list(recorder.elements(recorder.a[record], code))
         return []
 
     op, a, b, get = recorder.op, recorder.a, recorder.b, known.get

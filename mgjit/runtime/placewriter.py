@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 FEW = 16
 #: Larger integers may not be exact in float64.
 EXACT = 2**53 - 1
+#: The types of nearly all numbers.
+_USUAL = frozenset({float, int})
 #: Exceptions which mean that something is not what the function was made for (an OverflowError is an ArithmeticError).
 _UNFIT = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, struct.error)
 
@@ -293,7 +295,8 @@ def _families(places: Iterable[Any]) -> dict[Any, int]:
 
 def are_plain(numbers: Iterable[Any]) -> bool:
     """Whether these are numbers, or homes of numbers; what can be converted to one may compute in another way."""
-    return all(is_number_type(kind) or kind is bool or kind is Home for kind in set(map(type, numbers)))
+    kinds = set(map(type, numbers))
+    return kinds <= _USUAL or all(is_number_type(kind) or kind is bool or kind is Home for kind in kinds)
 
 
 def _number(offset: int) -> str:

@@ -195,6 +195,8 @@ def assign_element(content: Any, container: Any, index: Any) -> None:
         container[_fixed(container, index)] = content
         return
     index._check_index(len(container))
+    if index._gatherer.put([(container, k) for k in range(len(container))], index, content):
+        return
     for k, old in enumerate(container):
         container[k] = _select(index == k, content, old)
 

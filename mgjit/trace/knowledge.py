@@ -23,6 +23,7 @@ class Knowledge:
         gradients: keys of the fields in which None was, and the step puts numbers.
         used: keys of the places of counters whose value the step uses.
         mixed: keys of the places where ints and floats take turns.
+        indexed: keys of the places of lists to whose elements run-time indices assign.
         fixed: keys of the places whose numbers are used as lengths, indices or keys: they shape the trace.
         fixed_arguments: names of the arguments that are used so.
         needed: those of the fixed ones that are used as lengths, indices or keys, and not only in tests.
@@ -35,6 +36,7 @@ class Knowledge:
     gradients: set[Any] = field(default_factory=set)
     used: set[Any] = field(default_factory=set)
     mixed: set[Any] = field(default_factory=set)
+    indexed: set[Any] = field(default_factory=set)
     fixed: set[Any] = field(default_factory=set)
     fixed_arguments: set[str] = field(default_factory=set)
     needed: set[Any] = field(default_factory=set)

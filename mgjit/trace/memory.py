@@ -47,6 +47,7 @@ from ..world.shapes import content_of
 from ..world.survey import Survey
 from . import number_kinds
 from .aftermath import look_around
+from .indexed import IndexedAssignments
 from .knowledge import Again, HeapPlan, Knowledge
 
 
@@ -134,7 +135,7 @@ class Heap:
                 fields.sort(key=lambda f: (f.name != node.data.name, f.name != node.gradient.name))
             elif many:
                 fields[1:] = sorted(fields[1:], key=lambda f: f not in gradients)
-            pairs = _pairs(things, fields) if many else []
+            pairs = number_kinds.pairs(things, fields) if many else []
             for pair in pairs:
                 are_nodes = pair is pairs[0] and node in self._backward.classes
                 self._enter_parameters(things, pair, tuple(f.name for pair in pairs for f in pair), are_nodes)
@@ -149,6 +150,7 @@ class Heap:
             self._fixed = [(place, place.read()) for place in scalars if place.kind in known]
             scalars = [place for place in scalars if place.kind not in known]
         self._enter_copied(scalars)
+        self.indexed = IndexedAssignments(self._copied, recorder, types, self._knowledge)
         self._iterators.halt()
 
     def _enter_parameters(
@@ -227,7 +229,8 @@ class Heap:
                 start, count = leaf - offset, len(contents)
                 numbers = [self._types.mixed.in_memory(start - k, start - count - k) for k in range(count)]
             else:
-                numbers = [self._types.number_at(leaf - offset - k, isinstance(x, int)) for k, x in enumerate(contents)]
+                number_of = self._types.leaf_number if place.key in self._knowledge.indexed else self._types.number_at
+                numbers = [number_of(leaf - offset - k, isinstance(x, int)) for k, x in enumerate(contents)]
             if place in self._roles.counters and place.key not in self._knowledge.used and not is_mixed:
                 numbers = [self._counted(place, contents[0])]
             if size:
@@ -346,10 +349,16 @@ class Heap:
         copied.replaced = bool(copied.size) and content is not (original := self._roles.identity(copied.place))
         if copied.replaced and (id(original) in self._survey.shared or self._survey.knows(content)):
             raise PlainCall(f"{copied.place.describe()} becomes another list, and the old one has other names")
-        changed = [(k, new) for k, (new, old) in enumerate(zip(now, numbers)) if new is not old]
-        copied.assigned = bool(changed) or copied.replaced
-        if copied.size and not copied.replaced and not copied.mixed and len(changed) < copied.size:
-            copied.positions = tuple(k for k, _ in changed)
+        is_current = self._types.is_current
+        changed = [
+            (k, new)
+            for k, (new, old) in enumerate(zip(now, numbers))
+            if new is not old and not is_current(new, leaf - k)
+        ]
+        assigned = {k for k, _ in changed}.union(leaf - x for x in self.indexed.leaves if 0 <= leaf - x < copied.count)
+        copied.assigned = bool(assigned) or copied.replaced
+        if copied.size and not copied.replaced and not copied.mixed and len(assigned) < copied.size:
+            copied.positions = tuple(sorted(assigned))
         given = {k for k, old in enumerate(contents) if isinstance(old, int)}
         copied.given_integers = frozenset(copied.offset + k for k in given if isinstance(now[k], int))
         if copied.mixed:
@@ -489,15 +498,3 @@ class Heap:
                 copied.place.write(contents[0])
         for place, before in self._fixed:
             place.write(before)
-
-
-def _pairs(things: list[Any], fields: list[Field]) -> list[tuple[Field, ...]]:
-    """Fields that can live in memory, two by two: data and gradient, then others that hold numbers in all objects."""
-    numbers = [f for f in fields[2:] if all(_is_number_or_home(content_of(f, thing)) for thing in things)]
-    fields[2:] = [*numbers, *(f for f in fields[2:] if f not in numbers)]
-    live = [*fields[:2], *numbers]
-    return [tuple(live[k : k + 2]) for k in range(0, len(live), 2)]
-
-
-def _is_number_or_home(content: Any) -> bool:
-    return is_number(content) or type(content) is Home

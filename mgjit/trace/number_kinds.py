@@ -3,9 +3,10 @@
 A kernel's memory holds floats.  That is exact for ints up to a limit, and cannot be told from outside as long as an int
 is given back as an int.  So for each copied number it is found out
 
-1. whether its kind can be seen at all, in a result or in the user's objects (record/visible.py): then the number must
+1. whether it is a number in all objects, so that it can live in memory;
+2. whether its kind can be seen at all, in a result or in the user's objects (record/visible.py): then the number must
    have the same kind in every call, or is one of two kinds at run time (record/mixed.py);
-2. how large an int may be for all that is computed from it to be exact (record/integers.py).
+3. how large an int may be for all that is computed from it to be exact (record/integers.py).
 """
 
 from __future__ import annotations
@@ -21,13 +22,27 @@ from ..record.recorder import Recorder
 from ..record.values import TracedTypes
 from ..record.visible import visible_types
 from ..runtime.copies import Copied
-from ..runtime.live import Field
+from ..runtime.live import Field, Home
+from ..world.numeric import is_number
 from ..world.places import Place
+from ..world.shapes import content_of
 
 #: A field in the kernel's memory: how it is read, its object, what was there, the traced number, and its leaf.
 EnteredField = tuple[Field, Any, Any, Any, int]
 #: A copied number or list: what was there, the traced numbers, and the leaf of the first.
 EnteredCopy = tuple[Copied, list[Any], list[Any], int]
+
+
+def pairs(things: list[Any], fields: list[Field]) -> list[tuple[Field, ...]]:
+    """Fields that can live in memory, two by two: data and gradient, then others that hold numbers in all objects."""
+    numbers = [f for f in fields[2:] if all(_is_number_or_home(content_of(f, thing)) for thing in things)]
+    fields[2:] = [*numbers, *(f for f in fields[2:] if f not in numbers)]
+    live = [*fields[:2], *numbers]
+    return [tuple(live[k : k + 2]) for k in range(0, len(live), 2)]
+
+
+def _is_number_or_home(content: Any) -> bool:
+    return is_number(content) or type(content) is Home
 
 
 def see(
@@ -52,6 +67,7 @@ def see(
         return leaf in kinds
 
     seen = [*recorder.returned, *(types.number_operand(number) for leaf, number in stores if leaf in kinds)]
+    seen += [operand for code, operand in zip(recorder.op, recorder.b) if code >= ops.PUT]
     visible = visible_types(recorder, seen, may_be_integer)
     for copied, contents, _, leaf in copies:
         floats, integers = (

@@ -137,6 +137,7 @@ def trace_call(
         types.gatherer.is_known = heap.knows
         recorder.asked_for = lambda operand, also_arguments=True: heap.asked_for(operand, plan, also_arguments)
         heap.enter(recorder, types, plan)
+        types.gatherer.put = heap.indexed.put
         given = list(map(followed, plan.traced(types.input_number)))
         before = list(map(contents, given))
         try:
