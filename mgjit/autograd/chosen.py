@@ -55,6 +55,8 @@ class Gatherer:
         self.put: Callable[[Sequence[tuple[Any, int]], Any, Any], bool] = lambda places, index, content: False
         #: Whether some choice was made by a test, as in `a if test else b`, where no index could be an argument.
         self.chooses_by_test = False
+        #: The rows among which indices have chosen.
+        self.rows: list[list[Any]] = []
         self._replaced: dict[type, Any] = {}
         self._known: dict[tuple[int, tuple[int, ...]], Any] = {}
         self._attributes: dict[tuple[int, str], tuple[list[Any], Any]] = {}
@@ -107,6 +109,7 @@ class Gatherer:
 
     def _row(self, candidates: list[Any], index: Any) -> Any:
         if isinstance(candidates[0], list):
+            self.rows.append(candidates)
             return Row(self, candidates, index)
         return tuple(self.choose(list(column), index) for column in zip(*candidates))
 
@@ -150,7 +153,7 @@ class Gatherer:
         """Give the user's classes back what was replaced, and let go of all objects."""
         for kind, original in self._replaced.items():
             kind.backward = original  # type: ignore[attr-defined]
-        for kept in (self._known, self._attributes, self._tests, self._kept):
+        for kept in (self._known, self._attributes, self._tests, self._kept, self.rows):
             kept.clear()
 
     def test(self, index: Any, k: int) -> Any:

@@ -60,7 +60,8 @@ class IndexedAssignments:
             return False
         keys = {found[0] for found in known if found is not None}
         if not keys <= self._knowledge.indexed:
-            self._knowledge.indexed |= keys
+            chosen = [self._lists.get(id(row)) for rows in types.gatherer.rows for row in rows]  # perhaps they are next
+            self._knowledge.indexed |= keys.union(found[0] for found in chosen if found is not None)
             raise Again
         for leaf, number in zip(leaves, numbers):
             if not types.is_current(number, leaf):
