@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import mgjit
-from tests.single import single_precision, with_singles
 
 CALLS = 20
 
@@ -132,6 +131,8 @@ def run(make: Factory, calls: int, **options: Any) -> list[Snapshot]:
 
 def run_single(make: Factory, calls: int) -> list[Snapshot]:
     """What the undecorated step of a fresh instance gives when every number rounds itself to float32."""
+    from tests.single import single_precision, with_singles  # imports numpy, which most users of this file do without
+
     with single_precision():
         instance = make()
         for parameter in instance.parameters:

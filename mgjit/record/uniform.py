@@ -253,11 +253,15 @@ class _Loop:
     def _of_parameters(self, things: Sequence[Any], name: str) -> _Memory:
         if name not in _VALUE_FIELDS or Value.__dict__[name] is not _VALUE_FIELDS[name]:
             raise Unusual
-        is_known = self._blocks.are_registered(things)
-        if (not is_known and self._use.roles.count("object") > 1) or not self._blocks.are_parameters(things):
-            raise Unusual  # they would be registered in another order
-        step = self._recorder.gradient_leaf(0) if name == "grad" else 0
-        return self._memory(leaf + step for leaf in self._blocks.leaves(things))
+        if not self._blocks.are_registered(things):
+            if self._use.roles.count("object") > 1 or not self._blocks.are_parameters(things):
+                raise Unusual  # they would be registered in another order
+            self._recorder.parameters(things)
+        leaves = map(_leaf_of, things)
+        if name == "grad":
+            step = self._recorder.gradient_leaf(0)
+            return self._memory([leaf + step for leaf in leaves])
+        return self._memory(leaves)
 
     def _element(self, number: int, is_read: bool, is_written: bool) -> _Memory | _Kept:
         container = self._captured[number]

@@ -17,10 +17,10 @@ in two threads are to move the same parameters, the second finds them moved, and
 from __future__ import annotations
 
 import functools
-import operator
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import repeat
+from operator import attrgetter, is_not, setitem
 from typing import TYPE_CHECKING, Any
 
 from ..engine.precision import FLOAT64, Precision
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..ir.parameters import ParameterLayout
     from ..record.trace import Trace
 
-_is_not = operator.is_not
+_data_of, _grad_of = attrgetter("_data"), attrgetter("_grad")
 
 #: Bytes per cache line; vectors that straddle two lines are slower.
 _LINE = 64
@@ -200,14 +200,13 @@ class Move:
             Moved: another kernel has moved some of them in the meantime.
         """
         buffers = [state._buffer for state in self._states]
-        if any(value._is_bound for value in self._values) or any(map(_is_not, buffers, self._old_buffers)):
+        if any(value._is_bound for value in self._values) or any(map(is_not, buffers, self._old_buffers)):
             raise Moved
         if any(thing.has_moved() for thing, _ in self._objects):
             raise Moved
         data, grad = self.storage.data, self.storage.grad
-        for place, value in zip(self._places, self._values):
-            data[place] = value._data
-            grad[place] = value._grad
+        for numbers, read in ((data, _data_of), (grad, _grad_of)):
+            deque(map(setitem, repeat(numbers), self._places, map(read, self._values)), maxlen=0)
         for thing, place in self._objects:
             thing.copy(self.storage, place)
         for old, new in zip(self._old_buffers, self.state_buffers):
