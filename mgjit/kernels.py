@@ -190,12 +190,12 @@ class Kernels:
             reason = self.last.plan.first_difference(plan)
         elif self._options.code.separate:
             reason = "its phases are run separately"
-        for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
-            self._knowledge.variable.update(kernel.guard.changed_numbers())
         self.plain.require_trace(plan.key)
         self._refuse_too_many(len(self._kernels.keys() | self._pending.keys()) - (known is not None), reason)
         if not patient:
             self.earnings.require(plan.key, self.stats.calls)
+        for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
+            self._knowledge.variable.update(kernel.guard.changed_numbers())
         try:
             self._refuse_arrays(arguments)
             kernel = self._make(plan, arguments, reason, patient)
@@ -385,9 +385,9 @@ class Kernels:
             return False
         upgrade, kernel.upgrade = kernel.upgrade, None
         code = upgrade.code(self._qualname)
-        if code is None or not kernel.replace(code):
+        is_verified = self._options.trial(upgrade.prepared.traced.trace, 0.0) is not None
+        if code is None or not kernel.replace(code, is_verified):
             return False
-        kernel.trial = self._options.trial(upgrade.prepared.traced.trace, upgrade.prepared.plain_seconds())
         self.stats.note_code(code.facts)
         self.stats.swaps.append(f"{kernel.plan.outline()}: {upgrade.told()}")
         return True

@@ -143,7 +143,7 @@ class CompiledStep(Generic[P, R]):
             if is_step and kernel.upgrade is not None and kernels.upgrade(kernel):
                 self._forget_call()
                 continue
-            if is_step and is_worth_it(kernel):
+            if is_step and kernel.predecessor is None and is_worth_it(kernel):
                 self._choose_call(kernel)  # before the call has any effect, because it may fail
             try:
                 if is_step and kernel.trial is not None and kernel.move is None and kernel.trial.is_due():
@@ -154,12 +154,20 @@ class CompiledStep(Generic[P, R]):
                 if kernel.needs_accepting:
                     kernel.accept()
                 kernel.perform(phase, self.stats.counter if is_step else None)
+                self._note_mismatch(kernel)
                 break
             except Moved:
                 kernels.forget(kernel)
         if not is_step:
             self._pending, self._calls_before, self._phase = kernel, self.stats.calls, phase
         return kernel.result(kernel.outputs, given)
+
+    def _note_mismatch(self, kernel: Kernel) -> None:
+        """Warn if better code for a kernel is wrong, which goes on with the code that it had."""
+        mismatch = kernel.mismatch()
+        if mismatch:
+            self.stats.mismatches.append(mismatch)
+            warn_of_mismatch(f"the optimised code of {self.__name__}", mismatch, "runs as before")
 
     def _compare(self, kernel: Kernel, args: Any, kwargs: Any) -> Any:
         """A call that plain Python makes as well, to see whether the kernel leaves the same numbers.
@@ -169,9 +177,10 @@ class CompiledStep(Generic[P, R]):
         """
         verdict = compare(self._function, self._kernels.undecorated, kernel, self._bound(args, kwargs), self.stats)
         self._forget_call()  # the path of calls is another one now
+        self._note_mismatch(kernel)
         if verdict.mismatch:
             self._kernels.distrust(kernel, verdict.mismatch, verdict.parameters)
-            warn_of_mismatch(self.__name__, verdict.mismatch)
+            warn_of_mismatch(f"the kernel of {self.__name__}", verdict.mismatch, "runs as plain Python from now on")
         if verdict.error is not None:
             raise verdict.error
         return verdict.result
@@ -273,6 +282,7 @@ class CompiledStep(Generic[P, R]):
                 if separate:
                     return collect_results(self._run(row, report) for row in table.rows())
                 ahead = 0 if kernel.trial is None else kernel.trial.rows_ahead(kernel.move is None, table.length)
+                ahead = ahead if kernel.predecessor is None else max(1, ahead)
                 results, outputs = [], kernel.outputs[:0]
                 for number in range(ahead):
                     results.append(self._run(table.row(number), report))

@@ -14,9 +14,10 @@ import pytest
 import mgjit
 from mgjit import Value, background
 from mgjit.background import Answer
-from mgjit.errors import BackendWarning, DefectWarning
+from mgjit.errors import BackendWarning, DefectWarning, MismatchWarning
 from mgjit.options import Options
 from mgjit.pending import Earnings, Waiting
+from mgjit.runtime.kernel import Kernel
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="code is built in the background on POSIX only")
 
@@ -86,6 +87,40 @@ def test_01_the_numbers_do_not_depend_on_when_kernels_come(first: int, better: i
     assert stats.calls >= 40 - first
     assert stats.calls + stats.waiting_calls == 40
     assert ["optimised" in swap for swap in stats.swaps] == ([False, True] if quick() else [False])
+
+
+@pytest.mark.skipif(not quick(), reason="there is one tier only")
+def test_01_better_code_that_is_wrong_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is compared with the code that it replaces, which goes on."""
+    original = Kernel.replace
+
+    def replace_by_wrong_code(self: Kernel, *arguments: Any) -> bool:
+        is_replaced = original(self, *arguments)
+        run, (storage, *_) = self.run["step"], self.parameters
+
+        def run_wrongly() -> None:
+            run()
+            storage.data[2] += 1e-9
+
+        self.run["step"] = run_wrongly
+        return is_replaced
+
+    monkeypatch.setattr(Kernel, "replace", replace_by_wrong_code)
+    monkeypatch.setenv("MGJIT_VERIFY", "auto")
+    mine, other = Trainer(), Trainer()
+    mine.rate = other.rate = constant(1900)
+    first, second, *more = rows(19, 6)
+    assert mine.step(*first) == other.plain(*first)
+    assert mine.step(*second) == other.plain(*second)
+    assert mine.step.wait()
+    with pytest.warns(MismatchWarning, match="the optimised code of plain is wrong: number .* runs as before"):
+        results = [mine.step(*row) for row in more]
+    assert results == [other.plain(*row) for row in more]
+    assert mine.numbers() == other.numbers()
+    calls = mine.step.stats.calls
+    mine.step(*rows(19, 1)[0])
+    assert mine.step.stats.calls == calls + 1
+    assert len(mine.step.stats.mismatches) == 1
 
 
 def test_02_what_is_in_the_cache_is_used_at_once() -> None:

@@ -17,7 +17,7 @@ import contextlib
 import operator
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any, TypeVar
 
@@ -36,28 +36,31 @@ def is_attached(thing: Any) -> bool:
 
 
 class _Group:
-    """Objects of one class, and the fields of theirs whose numbers live in memory."""
+    """Objects of one class, and the fields of theirs whose numbers live in memory: those of a field in one array."""
 
-    def __init__(self, kind: type, fields: tuple[Field, ...]) -> None:
-        self._kind, self._fields = kind, fields
+    def __init__(self, kind: type, fields: tuple[Field, ...], memories: Sequence[Any]) -> None:
+        self._kind, self._fields, self._memories = kind, fields, memories
         self._is_value = issubclass(kind, Value)
         self._original: type = kind.__bases__[0] if self._is_value else kind._mgjit_original  # type: ignore[attr-defined]
         self.things: list[Any] = []
         self._homes: list[list[Home]] = [[] for _ in fields]
+        self._places: list[list[int]] = [[] for _ in fields]
         self._has_numbers = self._is_detached = False
 
     def add(self, thing: Any, homes: Iterable[Home]) -> None:
         """Add an object."""
         self.things.append(thing)
-        for column, home in zip(self._homes, homes):
+        for column, places, home in zip(self._homes, self._places, homes):
             column.append(home)
+            places.append(home.index)
 
     def is_attached(self) -> bool:
         """Whether all is as it was when the objects were added."""
         if any(map(operator.is_not, map(type, self.things), repeat(self._kind))):
             return False
         if self._is_value:
-            return all(thing._storage is home.storage for thing, home in zip(self.things, self._homes[0]))
+            storages = map(operator.attrgetter("_storage"), self.things)
+            return not any(map(operator.is_not, storages, repeat(self._homes[0][0].storage)))
         with contextlib.suppress(AttributeError, KeyError):
             columns = zip(self._fields, self._homes)
             return not any(any(map(operator.is_not, field.read_all(self.things), homes)) for field, homes in columns)
@@ -66,8 +69,8 @@ class _Group:
     def detach(self) -> None:
         """Make them ordinary objects."""
         self._is_detached = True
-        for field, homes in zip(self._fields, self._homes):
-            field.write_all(self.things, [home.array[home.index] for home in homes])
+        for field, memory, places in zip(self._fields, self._memories, self._places):
+            field.write_all(self.things, map(memory.__getitem__, places))
         self._has_numbers = True
         deque(map(set_class, self.things, repeat(self._original)), maxlen=0)
 
@@ -76,20 +79,20 @@ class _Group:
         if not self._is_detached:
             return
         if self._has_numbers:
-            for field, homes in zip(self._fields, self._homes):
-                self._copy_back(field, homes)
+            for number in range(len(self._fields)):
+                self._copy_back(number)
         deque(map(set_class, self.things, repeat(self._kind)), maxlen=0)
         if not self._is_value:
             for field, homes in zip(self._fields, self._homes):
                 field.write_all(self.things, homes)
         self._is_detached = self._has_numbers = False
 
-    def _copy_back(self, field: Field, homes: list[Home]) -> None:
+    def _copy_back(self, number: int) -> None:
+        field, memory, places = self._fields[number], self._memories[number], self._places[number]
         try:
-            for home, number in zip(homes, field.read_all(self.things)):
-                home.array[home.index] = number
+            deque(map(operator.setitem, repeat(memory), places, field.read_all(self.things)), maxlen=0)
         except (AttributeError, KeyError, TypeError):  # one is None, was deleted, is back already, or is no number
-            for home, thing in zip(homes, self.things):
+            for home, thing in zip(self._homes[number], self.things):
                 _copy_one(field, home, thing)
 
 
@@ -179,9 +182,9 @@ def _groups(things: Iterable[Any]) -> list[_Group]:
                 names[kind] = [field_of(kind._mgjit_original, name) for name in kind._mgjit_fields]
             held = [(field, content) for field in names[kind] if type(content := field.read(thing)) is Home]
             fields, homes = tuple(field for field, _ in held), [home for _, home in held]
-        key = kind, *(field.name for field in fields)
+        key = kind, *(field.name for field in fields), *(id(home.array) for home in homes)
         group = found.get(key)
         if group is None:
-            group = found[key] = _Group(kind, fields)
+            group = found[key] = _Group(kind, fields, [home.array for home in homes])
         group.add(thing, homes)
     return list(found.values())

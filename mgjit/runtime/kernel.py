@@ -40,6 +40,7 @@ from ..world.guard import Guard
 from . import ffi
 from .buffers import Move, ParameterStorage, aligned_zeros, moving
 from .copies import Copies
+from .predecessor import Predecessor
 
 if TYPE_CHECKING:
     from ..codegen.layout import Layout
@@ -161,6 +162,8 @@ class Kernel:
         self._drawn = drawn
         #: Better code that is being built (pending.py), or None.
         self.upgrade: Any = None
+        #: The code that the present one has replaced, until a call has been made by both; None otherwise.
+        self.predecessor: Predecessor | None = None
         #: The call path of this kernel, or None where there is only the general one; by whether it is short.
         self.fast_calls: dict[bool, Callable[..., Any] | None] = {}
         #: How long a step takes in a loop, as far as it is known.
@@ -170,16 +173,31 @@ class Kernel:
         self._state_buffers = move.state_buffers
         self._install(code)
 
-    def replace(self, code: Code) -> bool:
+    def replace(self, code: Code, compared: bool) -> bool:
         """Go on with other code for the same trace; returns False where it needs another layout of the parameters.
 
         This changes nothing in the memory that the program sees, and is done between two calls.
+
+        Args:
+            compared: whether the next call is made by both, and compared (runtime/predecessor.py).
         """
         if code.parameter_layout != self.code.parameter_layout:
             return False
+        self.predecessor = Predecessor(self.code, self.run["step"]) if compared else None
         self.fast_calls = {}
         self._install(code)
         return True
+
+    def mismatch(self) -> str:
+        """How the code differs from the one before, if a call has been compared; that one is taken again then."""
+        predecessor = self.predecessor
+        if predecessor is None or not predecessor.has_run:
+            return ""
+        self.predecessor = None
+        if predecessor.mismatch:
+            self.fast_calls = {}
+            self._install(predecessor.code)
+        return predecessor.mismatch
 
     def _install(self, code: Code) -> None:
         """Let the code work on the memory of this kernel."""
@@ -285,6 +303,9 @@ class Kernel:
         def work() -> None:
             if self.draw is not None and phase in ("forward", "step"):  # later phases use what forward has drawn
                 self.draw()
+            if self.predecessor is not None and phase == "step":
+                self.predecessor.run_both(run, self.buffers, runs)
+                return
             started = perf_counter()
             runs.extend(starmap(run, _ONCE))  # runs it and records that, in one call into C
             if phase == "step":

@@ -331,11 +331,14 @@ def reason_without_trial(verify: str, precision: Precision, mode: str, lock: boo
     return ""
 
 
-def warn_of_mismatch(name: str, mismatch: str) -> None:
-    """Warn that a kernel is wrong."""
+def warn_of_mismatch(what: str, mismatch: str, then: str) -> None:
+    """Warn that a kernel, or better code for one, is wrong.
+
+    Args:
+        then: what the step does from now on.
+    """
     warnings.warn(
-        f"the kernel of {name} is wrong: {mismatch}. {name} runs as plain Python from now on. This is a defect of "
-        "mgjit: please report it, with the step.",
+        f"{what} is wrong: {mismatch}. The step {then}. This is a defect of mgjit: please report it, with the step.",
         MismatchWarning,
         stacklevel=user_stacklevel(),
     )

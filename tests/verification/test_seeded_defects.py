@@ -137,7 +137,7 @@ def one_iteration_too_few(patch: Patch) -> None:
 
     def shorter(self: Any, name: str, loop: Any) -> None:
         few = loop.count > 4 and not loop.reverse
-        open_loop(self, name, SimpleNamespace(count=loop.count - few, reverse=loop.reverse))
+        open_loop(self, name, Loop(loop.count - few, [], loop.reverse, bound=loop.bound))
 
     patch.setattr(c_code._CEmitter, "open_loop", shorter)
 
@@ -217,7 +217,7 @@ def reordered_sum(patch: Patch) -> None:
     open_loop = c_code._CEmitter.open_loop
 
     def backwards(self: Any, name: str, loop: Any) -> None:
-        open_loop(self, name, SimpleNamespace(count=loop.count, reverse=not loop.reverse))
+        open_loop(self, name, Loop(loop.count, [], not loop.reverse, bound=loop.bound))
 
     patch.setattr(c_code._CEmitter, "open_loop", backwards)
 

@@ -1,0 +1,78 @@
+"""Better code is compared with the code that it replaces: the same numbers, or those of the code before."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mgjit.codegen.slot import Slot
+from mgjit.runtime.kernel import Code
+from mgjit.runtime.predecessor import Predecessor
+
+SLOTS = [Slot("parameter", 0, "d"), Slot("input", 0, "d"), Slot("output", 0, "d"), Slot("scratch", 0, "d")]
+
+
+def memory() -> list[Any]:
+    return [array("d", [1.0, -0.0, math.nan]), array("d", [2.0]), array("d", [0.0]), array("d", [9.0])]
+
+
+def code() -> Code:
+    return Code(SLOTS, 1, array("d"), array("i"), None, "")
+
+
+def step(buffers: list[Any], rate: float) -> Callable[[], None]:
+    """Code that adds to a parameter, and returns what it was."""
+
+    def run() -> None:
+        buffers[2][0] = buffers[0][0]
+        buffers[0][0] += rate * buffers[1][0]
+        buffers[3][0] = rate  # scratch memory, which is nobody else's
+
+    return run
+
+
+def test_code_that_leaves_the_same_numbers_makes_the_call_once() -> None:
+    buffers = memory()
+    predecessor = Predecessor(code(), step(buffers, 0.5))
+    runs: list[Any] = []
+    predecessor.run_both(step(buffers, 0.5), buffers, runs)
+    assert (predecessor.has_run, predecessor.mismatch, len(runs)) == (True, "", 1)
+    assert (buffers[0][0], buffers[2][0]) == (2.0, 1.0)
+
+
+def test_code_that_leaves_other_numbers_is_not_believed() -> None:
+    buffers = memory()
+    predecessor = Predecessor(code(), step(buffers, 0.5))
+    predecessor.run_both(step(buffers, 0.25), buffers, [])
+    assert predecessor.mismatch == "number 0 of the parameter memory is 1.5, and was 2.0"
+    assert (buffers[0][0], buffers[2][0]) == (2.0, 1.0)
+
+
+@pytest.mark.parametrize(("place", "number", "differs"), [(1, 0.0, True), (2, -math.nan, False), (2, 1.0, True)])
+def test_signs_of_zero_are_compared_and_kinds_of_nan_are_not(place: int, number: float, differs: bool) -> None:
+    buffers = memory()
+    predecessor = Predecessor(code(), lambda: None)
+    predecessor.run_both(lambda: buffers[0].__setitem__(place, number), buffers, [])
+    assert bool(predecessor.mismatch) == differs
+
+
+@pytest.mark.parametrize("interrupted", ["before", "better"])
+def test_an_interruption_leaves_what_was_there(interrupted: str) -> None:
+    buffers = memory()
+
+    def stop() -> None:
+        buffers[0][0] = 77.0
+        raise KeyboardInterrupt
+
+    good = step(buffers, 0.5)
+    predecessor = Predecessor(code(), stop if interrupted == "before" else good)
+    runs: list[Any] = []
+    with pytest.raises(KeyboardInterrupt):
+        predecessor.run_both(stop if interrupted == "better" else good, buffers, runs)
+    assert not runs
+    assert not predecessor.has_run
+    assert (buffers[0][0], buffers[2][0]) == (1.0, 0.0)
