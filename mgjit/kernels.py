@@ -288,6 +288,7 @@ class Kernels:
         if not patient:
             prepare()
         started = perf_counter()
+        self._knowledge.is_for_later = not patient
         self._knowledge.is_settled = self._is_settled and not patient
         traced, guard = self._trace(plan, slots)
         if traced.heap.valid_once and not (patient or self._is_settled):

@@ -6,7 +6,7 @@ Python that it replaces:
 1. The first structure of a step is traced at once, so that what cannot be compiled is found early.
 2. Another structure (such as the next length of a sequence) is traced when its plain calls have taken as long as the
    last trace did; when it has to be traced again, as long as all its traces together.  Besides, the traces of further
-   structures take at most a twentieth of the time of plain calls, plus what compiled calls have saved (`Earnings`).
+   structures take at most a tenth of the time of plain calls, plus what compiled calls have saved (`Earnings`).
 3. Code that exists already, in this process or in the disk cache, is used at once.  Otherwise it is built in the
    background (`background.py`), and the trace waits for it (`Pending`).  There are two tiers, where there is a compiler
    that does not optimise: code without a schedule, which takes a tenth of the time, and when that runs, better code,
@@ -44,7 +44,7 @@ _FAIR_SHARE = 0.25
 #: A plain call that takes longer than so many seconds waits for its kernel, at most as long as it would take itself.
 _LONG = 1.0
 #: The part of the time of plain calls that the traces of further structures may take.
-_SHARE_OF_TRACES = 0.05
+_SHARE_OF_TRACES = 0.1
 
 
 class Waiting(PlainCall):

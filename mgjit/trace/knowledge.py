@@ -30,6 +30,7 @@ class Knowledge:
         changing: keys of the places that tests ask for, but which the step assigns.
         no_flow: why `backward()` is recorded operation by operation; empty when it is not.
         is_settled: whether fields that hold None or ints are traced as the floats that a kernel leaves in them.
+        is_for_later: whether the call that is traced runs as plain Python, and its kernel makes later ones.
     """
 
     variable: set[Any] = field(default_factory=set)
@@ -43,6 +44,7 @@ class Knowledge:
     changing: set[Any] = field(default_factory=set)
     no_flow: str = ""
     is_settled: bool = False
+    is_for_later: bool = False
 
 
 @dataclass

@@ -180,9 +180,10 @@ class Heap:
 
     def _put(self, f: Field, thing: Any, content: Any, leaf: int, of_node: bool, whole: bool = False) -> None:
         self._contents.append((f, thing, content))
-        if self._knowledge.is_settled and (content is None or isinstance(content, int)):
-            content = float(content or 0)
         may_be_reached = of_node and ops.leaf_kind(leaf) == ops.GRADIENT
+        is_empty = may_be_reached and not content  # a gradient that was reset to 0 or None
+        if self._knowledge.is_settled or (is_empty and self._knowledge.is_for_later):
+            content = float(content or 0) if content is None or isinstance(content, int) else content
         number_of = self._types.leaf_number if may_be_reached else self._types.number_at
         number = None if content is None else number_of(leaf, whole or isinstance(content, int))
         f.write(thing, number)

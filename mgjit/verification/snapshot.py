@@ -18,7 +18,7 @@ import functools
 import random
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from types import BuiltinMethodType, CellType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
@@ -70,7 +70,7 @@ class _Form(NamedTuple):
     members: dict[str, Any]
 
 
-Found = Iterator[tuple[Any, Any]]
+Found = Iterable[tuple[Any, Any]]
 
 
 class Snapshot:
@@ -105,7 +105,8 @@ class Snapshot:
             seen.add(id(thing))
             self._kept.append(thing)
             inside = list(self._reader(kind)(self, thing, path))
-            pending += [(part, (path, label)) for part, label in reversed(inside) if type(part) not in ATOMS]
+            if inside:
+                pending += [(part, (path, label)) for part, label in reversed(inside) if type(part) not in ATOMS]
 
     def add_memory(self, things: Iterable[Any]) -> None:
         """Add buffers and storages, which are restored, and compared as far as the walk has found them."""
@@ -236,15 +237,17 @@ class Snapshot:
                 yield from self._held(Names(base, (None, base.__name__), members))
 
     def _object(self, thing: Any, path: Path) -> Found:
+        # This runs for every parameter, which is why it makes lists.
         kind = type(thing)
         form = self._forms.get(kind)
+        found: list[tuple[Any, Any]] = []
         if form is None:
             form = self._forms[kind] = self._form(kind)
+            found.append((kind, ""))
         if form.is_step:  # that this one calls
-            yield thing._function, ""
+            found.append((thing._function, ""))
         if not form.is_known:
-            return
-        yield kind, ""
+            return [] if not form.is_step else found[-1:]
         if form.is_attached:
             self.parameters.append(thing)
         if form.is_bound:
@@ -252,17 +255,22 @@ class Snapshot:
             known[thing._index, False] = (path, ".data")
             known[thing._index, True] = (path, ".grad")
         if form.has_dict and vars(thing):
-            yield from self._found_in_object(Attributes(vars(thing), path), path)
+            self._find_in_object(Attributes(vars(thing), path), path, found)
         if form.members:
-            yield from self._found_in_object(Slots(thing, path, form.members), path)
+            self._find_in_object(Slots(thing, path, form.members), path, found)
+        return found
 
-    def _found_in_object(self, holder: Holder, path: Path) -> Found:
-        for content, label in self._held(holder):
+    def _find_in_object(self, holder: Holder, path: Path, found: list[tuple[Any, Any]]) -> None:
+        self.holders.append(holder)
+        contents = holder.read()
+        if ATOMS.issuperset(map(type, contents.values() if type(contents) is dict else contents)):
+            return
+        for name, content in holder.entries(contents).items():
             if type(content) is Home:
                 storage = self._storage(content.storage, path)
-                storage.known[content.index, content.array is content.storage.grad] = (path, label)
-            else:
-                yield content, label
+                storage.known[content.index, content.array is content.storage.grad] = (path, holder.label(name))
+            elif type(content) not in ATOMS:
+                found.append((content, holder.label(name)))
 
     def _form(self, kind: Any) -> _Form:
         """How the objects of a class keep what they have; of a Value, its numbers count."""
