@@ -381,12 +381,12 @@ def test_23_lengths_run_plain_until_they_have_earned_a_trace(monkeypatch: pytest
     assert step.stats.traces == 1  # type: ignore[attr-defined]
 
 
-def test_24_traces_that_have_not_paid_off_take_a_twentieth() -> None:
+def test_24_traces_that_have_not_paid_off_take_a_tenth() -> None:
     """Of the time of plain calls, whatever each structure has earned."""
     earnings = Earnings()
     earnings.note_trace("first", 1.0)
     traced: list[str] = []
-    for number in range(64):
+    for number in range(32):
         key = f"length {number % 4}"
         earnings.note_plain(key, 1.0)
         if key not in traced and earned(earnings, key):
