@@ -330,6 +330,15 @@ def reads(statement: Statement) -> Iterator[tuple[Array, Index | None]]:
                 yield from ((a, None) for a in part.arrays)
 
 
+def writes(statement: Statement) -> Iterator[tuple[Array, Index | None]]:
+    """Every element that the statement may write; None stands for any element."""
+    for place in leaf_targets(statement.target):
+        if isinstance(place, Reference):
+            yield place
+        else:
+            yield from ((a, None) for a in place.arrays if a is not None)
+
+
 def arrays_read(statement: Statement) -> Iterator[Array]:
     """Every array that the statement may read, including the target of an update."""
     return (array for array, _ in reads(statement))
@@ -337,11 +346,7 @@ def arrays_read(statement: Statement) -> Iterator[Array]:
 
 def arrays_written(statement: Statement) -> Iterator[Array]:
     """Every array that the statement may write."""
-    for place in leaf_targets(statement.target):
-        if isinstance(place, Reference):
-            yield place.array
-        else:
-            yield from (a for a in place.arrays if a is not None)
+    return (array for array, _ in writes(statement))
 
 
 def count_statements(nodes: Sequence[Node]) -> int:

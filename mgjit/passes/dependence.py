@@ -25,11 +25,11 @@ from ..ir.program import (
     Operand,
     Reference,
     Statement,
-    arrays_written,
     leaf_operands,
     reads,
     statements,
     walk,
+    writes,
 )
 
 
@@ -112,12 +112,9 @@ def accesses_by_array(nodes: Sequence[Node]) -> dict[Array, Accesses]:
     """How each array is accessed in nodes."""
     found: defaultdict[Array, Accesses] = defaultdict(Accesses)
     for statement in statements(nodes):
-        target = statement.target
-        if isinstance(target, Reference):
-            found[target.array].writes.add(ranged(target.index))
-        else:
-            for array in arrays_written(statement):
-                found[array].writes.add(None)
+        chosen = not isinstance(statement.target, Reference)
+        for array, index in writes(statement):
+            found[array].writes.add(None if chosen else ranged(index))
         for array, index in reads(statement):
             found[array].reads.add(ranged(index))
     return found

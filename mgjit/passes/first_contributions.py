@@ -28,9 +28,10 @@ from ..ir.program import (
     Reference,
     Statement,
     arrays_written,
+    writes,
 )
 from .common import bound_key
-from .dependence import injective, parts
+from .dependence import injective, parts, plain
 from .rewrite import operand_arrays, with_surroundings
 from .simplify import without
 
@@ -82,18 +83,12 @@ def _places(statement: Statement) -> dict[Array, set[Index | None]]:
     """The indices by which a statement accesses each array; None for an access that is not plain and affine."""
     places: defaultdict[Array, set[Index | None]] = defaultdict(set)
 
-    def note(reference: Reference) -> None:
-        index = reference.index
-        places[reference.array].add(index if index.table is None and index.dynamic is None else None)
-
-    if isinstance(statement.target, Reference):
-        note(statement.target)
-    else:
-        for array in arrays_written(statement):
-            places[array].add(None)
+    chosen = not isinstance(statement.target, Reference)
+    for array, index in writes(statement):
+        places[array].add(None if chosen else plain(index))
     for part in parts(statement):
         if isinstance(part, Load):
-            note(part.reference)
+            places[part.reference.array].add(plain(part.reference.index))
         else:
             for array in operand_arrays(part):
                 places[array].add(None)

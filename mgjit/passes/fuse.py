@@ -32,12 +32,12 @@ from ..ir.program import (
     Loop,
     Node,
     Program,
-    Reference,
     Statement,
     count_statements,
     reads,
     statements,
     walk,
+    writes,
 )
 from .cost import Processor, best_plan
 from .dependence import Accesses, accesses_by_array, accesses_may_meet, independent_among, ranged, separable
@@ -139,9 +139,7 @@ class _Member(_Part):
         """The elements that it accesses by plain indices, in the order of the statements."""
         found: list[tuple[Array, Index | None]] = []
         for statement in statements([self.node]):
-            found += ((array, ranged(index)) for array, index in reads(statement))
-            if isinstance(statement.target, Reference):
-                found.append((statement.target.array, ranged(statement.target.index)))
+            found += ((array, ranged(index)) for array, index in (*reads(statement), *writes(statement)))
         return list(dict.fromkeys((array, index) for array, index in found if index is not None))
 
 

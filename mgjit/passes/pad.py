@@ -24,9 +24,9 @@ from ..ir.program import (
     Statement,
     Target,
     TargetChoice,
-    leaf_targets,
     reads,
     statements,
+    writes,
 )
 from .dependence import plain
 from .rewrite import rewrite_operands
@@ -37,7 +37,8 @@ def pad(program: Program, lanes: int) -> None:
     indices: defaultdict[Array, set[Index | None]] = defaultdict(set)
     found = [s for _, nodes in program.phases for s in statements(nodes)]
     for statement in found:
-        _note(statement, indices)
+        for array, index in (*reads(statement), *writes(statement)):
+            indices[array].add(plain(index))
     pitch: dict[Array, int] = {}
     for array, places in indices.items():
         length = array.shape[-1] if array.space == "scratch" and array.shape else 0
@@ -52,18 +53,6 @@ def pad(program: Program, lanes: int) -> None:
             length, rows = array.shape[-1], array.size // array.shape[-1]
             array.size = rows * longer
             array.padded_rows = (PaddedRows(0, length, longer, rows),)
-
-
-def _note(statement: Statement, indices: defaultdict[Array, set[Index | None]]) -> None:
-    for array, index in reads(statement):
-        indices[array].add(plain(index))
-    for target in leaf_targets(statement.target):
-        if isinstance(target, Reference):
-            indices[target.array].add(plain(target.index))
-        else:
-            for member in target.arrays:
-                if member is not None:
-                    indices[member].add(None)
 
 
 def _row_of(index: Index, length: int) -> int | None:
