@@ -67,7 +67,10 @@ def see(
         return leaf in kinds
 
     seen = [*recorder.returned, *(types.number_operand(number) for leaf, number in stores if leaf in kinds)]
-    seen += [operand for code, operand in zip(recorder.op, recorder.b) if code >= ops.PUT]
+    puts = [k for k, code in enumerate(recorder.op) if code >= ops.PUT]  # afterwards, what was there, or what was put
+    seen += [recorder.b[k] for k in puts]
+    for first, code in {(recorder.a[k], recorder.op[k]) for k in puts}:
+        seen += recorder.elements(first, code)
     visible = visible_types(recorder, seen, may_be_integer)
     for copied, contents, _, leaf in copies:
         floats, integers = (

@@ -161,6 +161,21 @@ def test_04_tables_of_other_kinds(body: str, change: Callable[[Tables], Any]) ->
         assert theirs.contents() == mine.contents()
 
 
+@pytest.mark.parametrize("body", ["flat[i] = x", "rows[i][1] = x", "flat[i] += x", "return flat[i] * x"])
+def test_04_an_int_that_comes_later(body: str) -> None:
+    """It stays an int where it is not assigned."""
+    mine, theirs = Tables(), Tables()
+    plain, compiled = step_of(body, mine), mgjit.compile(step_of(body, theirs), background=False, backend="python")
+    for number, arguments in enumerate([(2, 1, 1.5), (3, 1, 0.5), (0, 1, 2.0), (4, 4, 0.25), (5, 1, 1.0), (6, 0, 1.0)]):
+        if number == 3:
+            for tables in (mine, theirs):
+                tables.flat[4], tables.flat[1], tables.rows[5][1], tables.rows[1][0] = 4, 2, 3, 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert repr(compiled(*arguments)) == repr(plain(*arguments))
+        assert theirs.contents() == mine.contents()
+
+
 @pytest.mark.parametrize("body", ["flat[i] = x", "rows[i][1] = x", "state[i] = x", "return state[i] * x"])
 @pytest.mark.parametrize("index", [7, 100, -1])
 def test_05_out_of_range(body: str, index: int) -> None:
