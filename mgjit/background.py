@@ -1,7 +1,7 @@
 """Code that is built in another process, while the program goes on.
 
 1. `start` hands a trace to a process, which builds the code and publishes it in the disk cache.  There are at most
-   `_most_processes()` that build at a time (builder.py); other jobs wait in line.
+   `_most_processes()` that build at a time (builder.py), and as many that do it quickly; other jobs wait in line.
 2. A process that has answered is kept for the next job.  `prepare` starts one early, while the trace is being made.
 3. A process that was killed is replaced once for each job.  After that, the step stays plain Python.
 4. In the child of a fork, the jobs of the parent are started anew; whichever is done first, both find the entry.
@@ -250,10 +250,11 @@ def _advance() -> None:
     for job in _jobs.copy():
         job._look()
     _ending[:] = [process for process in _ending if process.poll() is None]
+    most = _most_processes()
     for job in _jobs.copy():
-        if sum(other.is_running() for other in _jobs) >= _most_processes():
-            break
-        if not job.is_running():
+        # What is built quickly does not wait for what is not.
+        before = sum(other.is_running() and (other.is_quick or not job.is_quick) for other in _jobs)
+        if not job.is_running() and before < most:
             job._run()
 
 

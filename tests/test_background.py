@@ -210,6 +210,19 @@ def test_07_jobs_wait_in_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert background._jobs == []
 
 
+def test_07_what_is_built_quickly_does_not_wait_for_what_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But only so many of each kind are built at a time."""
+    monkeypatch.setattr(background, "_most_processes", lambda: 1)
+    monkeypatch.setattr(background, "_jobs", [])
+    monkeypatch.setattr(Job, "_look", lambda job: None)
+    monkeypatch.setattr(Job, "_run", lambda job: setattr(job, "builder", job))
+    jobs = [Job(b"", is_quick=quick) for quick in (False, False, True, True)]
+    for number, job in enumerate(jobs, 1):
+        background._jobs.append(job)
+        background._advance()
+        assert [each.is_running() for each in jobs] == [number >= 1, False, number >= 3, False]
+
+
 def test_08_waiting_has_an_end(tmp_path: Path) -> None:
     """Of so many seconds."""
     printed = Slow(tmp_path, 600.0).run("step(1.0); print(step.wait(0.2), step.wait(0.0)); step.clear()")
