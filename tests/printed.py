@@ -196,10 +196,27 @@ def scattered() -> Example:
     return Example(scattered, numbers(5))
 
 
+def prefixes() -> Example:
+    """Each number with those before it."""
+    weights = values(8)
+
+    def prefixes(x: Any) -> Any:
+        y = [w * element for w, element in zip(weights, x)]
+        sums = []
+        for i, a in enumerate(y):
+            powers = [mgjit.exp(a * b) for b in y[: i + 1]]
+            sums.append(sum(powers))
+        return sums
+
+    return Example(prefixes, numbers(8))
+
+
 STEPS: dict[str, Callable[[], Example]] = {
     make.__name__: cache(make)
-    for make in (neuron, layer, deep, features, fit, distances, batch, samples, softmax, odd, lookup, scattered)
-}
+    for make in (
+        neuron, layer, deep, features, fit, distances, batch, samples, softmax, odd, lookup, scattered, prefixes
+    )
+}  # fmt: skip
 
 
 def triangle() -> Program:
@@ -222,7 +239,8 @@ def program(step: str, stage: str) -> Program:
     laid_out = step == "layer" and STAGES.index(stage) >= STAGES.index("layout")
     size, blocks.BLOCK_SIZE = blocks.BLOCK_SIZE, BLOCK_SIZE if step == "odd" else blocks.BLOCK_SIZE
     try:
-        return made.lower(stage, laid_out=laid_out, processor=PROCESSOR, grads=stage != "gradients")
+        growing = step == "prefixes"
+        return made.lower(stage, True, laid_out, processor=PROCESSOR, grads=stage != "gradients", growing=growing)
     finally:
         blocks.BLOCK_SIZE = size
 

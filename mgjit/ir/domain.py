@@ -10,9 +10,11 @@ part of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from .program import Bound, Index, Loop, TableEntry, Term
+
+_NOTHING: Mapping[Loop, int] = {}
 
 
 def loops_of_bound(bound: Bound) -> set[Loop]:
@@ -78,9 +80,61 @@ def extent(base: int, terms: Sequence[Term], loops: Sequence[Loop], tables: Sequ
     return found
 
 
-def iterations(loops: Sequence[Loop], tables: Sequence[int]) -> Iterator[dict[Loop, int]]:
-    """Every iteration of nested loops, given outermost first; the same dictionary each time."""
-    variables: dict[Loop, int] = {}
+def elements(index: Index, loops: Sequence[Loop], tables: Sequence[int], known: Mapping[Loop, int] = _NOTHING) -> int:
+    """The elements that a plain access visits, a bit for each.
+
+    Those before the array are left out: they are alternatives that are not taken.
+
+    Args:
+        index: of the access.
+        loops: the loops around it, outermost first; others are executed whatever these do.
+        tables: the index tables of the Program.
+        known: the iterations of loops that are executed only once.
+    """
+    bounds = bounding(loops)
+    matter = [loop for loop in loops if loop.bound is not None or loop in bounds]
+    steps = dict(index.terms)
+    base = index.base + sum(step * known[loop] for loop, step in steps.items() if loop in known)
+    others = [(step, loop.count) for loop, step in steps.items() if loop not in matter and loop not in known]
+    found = 0
+    for variables in iterations(matter[:-1], tables, known):
+        runs = list(others)
+        if matter:
+            last = matter[-1]
+            runs.append(
+                (steps.get(last, 0), last.count if last.bound is None else value(last.bound, variables, tables))
+            )
+        first = base + sum(steps.get(loop, 0) * variables[loop] for loop in matter[:-1])
+        first += sum(min(0, step * (count - 1)) for step, count in runs)
+        if all(count > 0 for _, count in runs):
+            bits = 1
+            for step, count in runs:
+                bits = _repeated(bits, abs(step), count)
+            found |= bits << first if first >= 0 else bits >> -first
+    return found
+
+
+def _repeated(bits: int, step: int, count: int) -> int:
+    """The bits `count` times, `step` apart."""
+    done = 1
+    while done < count and step:
+        more = min(done, count - done)
+        bits |= bits << step * more
+        done += more
+    return bits
+
+
+def iterations(
+    loops: Sequence[Loop], tables: Sequence[int], known: Mapping[Loop, int] = _NOTHING
+) -> Iterator[dict[Loop, int]]:
+    """Every iteration of nested loops, given outermost first; the same dictionary each time.
+
+    Args:
+        loops: what is executed.
+        tables: the index tables of the Program.
+        known: the iterations of loops around them.
+    """
+    variables = dict(known)
 
     def execute(depth: int) -> Iterator[dict[Loop, int]]:
         if depth == len(loops):

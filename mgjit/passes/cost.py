@@ -22,7 +22,7 @@ from functools import lru_cache
 from ..engine.library import FUNCTIONS as LIBRARY
 from ..ir.program import Loop, Reference, Register, Statement
 from .dependence import independent_among, plain
-from .nest import Nest, Use, examine, executions, loops_of
+from .nest import Nest, Use, examine, loops_of, work
 from .pack import can_be_packed, pattern
 
 
@@ -45,7 +45,7 @@ class Processor:
 _EXPENSIVE = {"divide": 4.0, "sqrt": 5.0, "exp": 12.0, "log": 12.0, "tanh": 25.0, "power": 25.0}
 _EXPENSIVE.update(dict.fromkeys(LIBRARY, 25.0))
 #: Operations that may be slow on unused lanes, whose numbers are arbitrary, such as zeros.
-_SPECIAL = frozenset({"log", "power"})
+SPECIAL = frozenset({"log", "power"})
 _LOAD, _UNALIGNED, _STRIDED, _CONVERSION = 0.5, 0.75, 1.0, 1.0
 #: Operations that could be executed between two dependent additions.
 _LATENCY = 8.0
@@ -131,7 +131,7 @@ def _cost_of_insides(loop: Loop, processor: Processor, sharing: Sharing) -> floa
             total += best_plan(node, processor, sharing)[0]
         elif isinstance(node, Statement):
             total += _operation(node) + 2 * _LOAD
-    return total * loop.count
+    return total * work([loop])
 
 
 def _operation(statement: Statement) -> float:
@@ -155,7 +155,7 @@ def _plan(nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Proc
             vector is not None
             and vector.count % processor.lanes > 0
             and all(use.reference in plan.packed or _has_room(use, vector, processor.lanes) for use in nest.uses)
-            and not any(statement.operation in _SPECIAL for statement in nest.around)
+            and not any(statement.operation in SPECIAL for statement in nest.around)
         )
         plan.cost = _cost(nest, plan, processor, sharing)
         _side_by_side(nest, plan, processor)
@@ -232,14 +232,14 @@ def _vector_access(reference: Reference, plan: Plan, processor: Processor) -> fl
 def _copying(use: Use, plan: Plan, processor: Processor, sharing: Sharing) -> float:
     """This nest's share of the cost of packing what an access reads."""
     steps, depends = dict(use.reference.index.terms), loops_of(use.reference.index)
-    elements = executions([loop for loop in use.loops if loop in depends])
+    elements = work([loop for loop in use.loops if loop in depends])
     each = _PACKING / processor.lanes if plan.vector and steps.get(plan.vector) == 1 else _PACKING
     return elements * each / max(1, sharing.get(pattern(use.reference), 1))
 
 
 def _cost(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> float:
     share = _share(plan, processor)
-    total = sum(executions(loops) * share * _operation(s) for s, loops in nest.around.items())
+    total = sum(work(loops) * share * _operation(s) for s, loops in nest.around.items())
     for use in nest.uses:
         times = _times(use, plan)
         conversion = _CONVERSION if use.reference.array.format not in "df" else 0.0
@@ -253,13 +253,13 @@ def _cost(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> flo
     return total
 
 
-def _times(use: Use, plan: Plan) -> int:
+def _times(use: Use, plan: Plan) -> float:
     """How often an access is executed, if it is moved out of the innermost loops that it does not depend on."""
     depends = loops_of(use.reference.index)
     loops = [*plan.order, *(loop for loop in use.loops if loop not in plan.order)]
     while loops and loops[-1] not in depends and loops[-1] is not plan.vector:
         loops.pop()
-    return executions(loops)
+    return work(loops)
 
 
 # ---- 4: side by side ------------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def _side_by_side(nest: Nest, plan: Plan, processor: Processor) -> None:
             if total < best * 0.999:
                 best, plan.vectors, plan.row_count = total, vectors, row_count
     # The rest of the nest keeps its cost; the innermost loop now costs what the block costs.
-    iterations = executions([loop for loop in _around(nest, inner) if loop not in (plan.rows, plan.vector)])
+    iterations = work([loop for loop in _around(nest, inner) if loop not in (plan.rows, plan.vector)])
     plan.cost = max(0.0, plan.cost - block.counted * rows * groups * iterations) + best * iterations
     if plan.row_count == 1:
         plan.rows = None
@@ -303,14 +303,14 @@ def _around(nest: Nest, inner: Loop) -> tuple[Loop, ...]:
 
 def _innermost_sum(nest: Nest, plan: Plan) -> Loop | None:
     """The innermost loop with the most iterations that accumulates into something that does not depend on it."""
-    found: dict[Loop, int] = {}
+    found: dict[Loop, float] = {}
     for use in nest.uses:
         if not (use.writes and use.statement.update):
             continue
         loops = [*plan.order, *(loop for loop in use.loops if loop not in plan.order)]
         last = loops[-1]
         if last not in (plan.vector, plan.rows) and last not in dict(use.reference.index.terms):
-            found[last] = executions(use.loops)
+            found[last] = work(use.loops)
     return max(found, key=lambda loop: found[loop]) if found else None
 
 

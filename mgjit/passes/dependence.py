@@ -120,7 +120,7 @@ def accesses_by_array(nodes: Sequence[Node]) -> dict[Array, Accesses]:
     return found
 
 
-class _Anywhere(Loop):
+class Anywhere(Loop):
     """Stands for the run-time part of an index: a loop that may be in a different iteration for every access."""
 
     def __init__(self, count: int) -> None:
@@ -131,7 +131,7 @@ def ranged(index: Index | None) -> Index | None:
     """The index with its run-time part as an additional loop; None for an index with a table."""
     if index is None or index.table is not None or index.dynamic is None:
         return plain(index)
-    return Index(index.base, (*index.terms, (_Anywhere(index.dynamic.count), index.dynamic.stride)))
+    return Index(index.base, (*index.terms, (Anywhere(index.dynamic.count), index.dynamic.stride)))
 
 
 def plain(index: Index | None) -> Index | None:
@@ -163,7 +163,7 @@ def _signature(index: Index, loop: Loop, inside: set[Loop]) -> _Signature:
 
 
 def _is_free(loop: Loop, free: set[Loop]) -> bool:
-    return loop in free or isinstance(loop, _Anywhere)
+    return loop in free or isinstance(loop, Anywhere)
 
 
 def _pair_separate(a: Index, b: Index, loop: Loop, inside: set[Loop]) -> bool:

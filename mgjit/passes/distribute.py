@@ -10,8 +10,8 @@
    loops; in a loop of statements only, those that share neither a register nor an array that one of them writes
    (what is cheap to compute is computed once for each of them).
 2. Two parts may be executed one after the other, each for all iterations, when no element of an array connects
-   different iterations of the two (passes/dependence.py).  Parts that may not, or that depend on each other in a
-   circle, stay together.
+   different iterations of the two (passes/dependence.py); or, where loops have bounds, no iteration of the first with
+   an earlier one of the second.  Parts that may not, or that depend on each other in a circle, stay together.
 3. A part is worth a loop of its own when it has independent iterations inside; neighbours that have none stay
    together: `r = b; for i: r = r + ...; t = relu(r)` is one part.
 4. Registers that cross from one part to another become array elements (passes/expand.py).
@@ -40,6 +40,7 @@ from ..ir.program import (
 )
 from .dependence import independent, may_meet, separable
 from .expand import Arrays, crossing_registers, expand_registers
+from .precedence import has_bounds, may_follow
 from .rewrite import registers_used, rewrite_operands
 from .substitute import Substitution, copy_nodes
 
@@ -55,31 +56,31 @@ def distribute(program: Program) -> None:
     """Split the loops of every phase, in place."""
     arrays = Arrays("held")
     for _, nodes in program.phases:
-        nodes[:] = _distribute(nodes, (), arrays)
+        nodes[:] = _distribute(nodes, (), arrays, program.tables)
 
 
-def _distribute(nodes: Sequence[Node], around: tuple[Loop, ...], arrays: Arrays) -> list[Node]:
+def _distribute(nodes: Sequence[Node], around: tuple[Loop, ...], arrays: Arrays, tables: Sequence[int]) -> list[Node]:
     done: list[Node] = []
     for node in nodes:
         if isinstance(node, Block):
-            node.body = _distribute(node.body, around, arrays)
+            node.body = _distribute(node.body, around, arrays, tables)
             done.append(node)
         elif isinstance(node, Loop):
-            node.body = _distribute(node.body, (*around, node), arrays)
-            done += _split(node, around, arrays)
+            node.body = _distribute(node.body, (*around, node), arrays, tables)
+            done += _split(node, around, arrays, tables)
         else:
             done.append(node)
     return done
 
 
-def _split(loop: Loop, around: tuple[Loop, ...], arrays: Arrays) -> list[Node]:
+def _split(loop: Loop, around: tuple[Loop, ...], arrays: Arrays, tables: Sequence[int]) -> list[Node]:
     """The loop as one loop for each part of its body, or as it is."""
     if len(loop.body) > _MOST_NODES or any(isinstance(node, Block) for node in walk(loop.body)):
         return [loop]
     flat = all(isinstance(node, Statement) for node in loop.body)
     if flat:
         _repeat_cheap_ones(loop)
-    parts = _in_order(_connected(loop.body) if flat else _stretches(loop.body), loop)
+    parts = _in_order(_connected(loop.body) if flat else _stretches(loop.body), loop, tables)
     if not flat:
         parts = _poor_ones_together(parts)
     if len(parts) < 2:
@@ -89,7 +90,7 @@ def _split(loop: Loop, around: tuple[Loop, ...], arrays: Arrays) -> list[Node]:
     if crossing:
         if not expand_registers(loop.body, (*around, loop), part_of, crossing, arrays):
             return [loop]
-        return _split(loop, around, arrays)
+        return _split(loop, around, arrays, tables)
     done: list[Node] = []
     for part in parts:
         copy = loop.empty_copy()
@@ -194,14 +195,17 @@ def _conflict(one: Sequence[Node], other: Sequence[Node]) -> bool:
 # ---- 2 and 3: what stays together -----------------------------------------------------------------------------
 
 
-def _in_order(parts: list[list[Node]], loop: Loop) -> list[list[Node]]:
+def _in_order(parts: list[list[Node]], loop: Loop, tables: Sequence[int]) -> list[list[Node]]:
     """The parts in an order in which they may run one after the other; parts for which there is none are joined."""
     count = len(parts)
     after = [0] * count  # bit b of after[a]: b must not come before a
     for first, later in _connected_pairs(parts):
         if _uses(parts[first], parts[later]) or may_meet(parts[first], parts[later]):
             after[first] |= 1 << later
-            if not separable(parts[first], parts[later], loop):
+            one, other = parts[first], parts[later]
+            if not separable(one, other, loop) and not (
+                has_bounds([*one, *other]) and may_follow(one, other, loop, tables)
+            ):
                 after[later] |= 1 << first
     for middle in range(count):
         bit, beyond = 1 << middle, after[middle]

@@ -180,6 +180,25 @@ def loops_of(index: Index) -> set[Loop]:
     return {loop for loop, _ in index.terms} | set(_of_index(index))
 
 
+def work(loops: Sequence[Loop]) -> float:
+    """How often the body of these loops is executed, about: loops with bounds as often as they are on the average."""
+    product: float = 1
+    for loop in loops:
+        product *= loop.count if loop.bound is None else _usually(loop)
+    return product
+
+
+def _usually(loop: Loop) -> float:
+    """The iterations of a loop in the middle of those around it; half of the most, if a table tells."""
+    assert loop.bound is not None
+    base, terms, table = loop.bound
+    if table is not None:
+        return loop.count / 2
+    return base + sum(
+        step * ((other.count if other.bound is None else _usually(other)) - 1) / 2 for other, step in terms
+    )
+
+
 def executions(loops: Sequence[Loop]) -> int:
     """How often the body of these loops is executed."""
     product = 1

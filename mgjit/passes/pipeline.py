@@ -28,6 +28,7 @@ from ..record.opcodes import PARAMETER
 from ..record.trace import InputRegion, Trace
 from . import growing
 from .blocks import cut_blocks
+from .boxes import fill_boxes
 from .common import share
 from .cost import Processor
 from .differentiate import DifferentiateError, differentiate
@@ -157,6 +158,11 @@ def _lay_out(work: Work) -> None:
             one.run(work)
 
 
+def _fill_boxes(work: Work) -> None:
+    if work.processor is not None:
+        fill_boxes(work.program, work.processor)
+
+
 def _fuse(work: Work) -> None:
     fuse(work.program, work.processor or Processor(lanes=1))
 
@@ -206,6 +212,7 @@ PASSES = (
     # More of them are by themselves in their loops now.
     Pass("more first contributions", lambda work: merge_first_contributions(work.program), "schedule"),
     *_tidy("after"),
+    Pass("boxes", _fill_boxes, "schedule"),
     Pass("fuse", _fuse, "schedule"),
     Pass("hoist", lambda work: hoist(work.program), "schedule"),
     Pass("dead statements", lambda work: delete_dead_statements(work.program), "schedule"),

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from mgjit.ir.domain import bounding, extent, fewest, full_range, iterations, loops_of_bound
+from mgjit.ir.domain import bounding, elements, extent, fewest, full_range, iterations, loops_of_bound
 from mgjit.ir.program import Bound, Index, Loop, TableEntry
 
 TABLES = [3, 0, 2, 1, 4, 2]
@@ -85,3 +85,19 @@ def test_04_the_least_and_greatest_value(seed: int) -> None:
     assert found == by_executing(7, steps, loops)
     low, high = full_range(Index(7, terms))
     assert found is None or (low <= found[0] and found[1] <= high)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_05_elements(seed: int) -> None:
+    """A bit for each; those before the array are left out."""
+    draw = random.Random(seed)
+    loops = nest(draw)
+    steps = [draw.choice((-3, -1, 0, 1, 2)) for _ in loops]
+    index = Index(draw.choice((0, 2, 20)), tuple((loop, step) for loop, step in zip(loops, steps) if step))
+    known = {loops[0]: loops[0].count - 1} if draw.random() < 0.3 else {}
+    inside = loops[len(known) :]
+    places = {
+        index.base + sum(step * variables[loop] for loop, step in zip(loops, steps))
+        for variables in iterations(inside, TABLES, known)
+    }
+    assert elements(index, inside, TABLES, known) == sum(1 << place for place in places if place >= 0)

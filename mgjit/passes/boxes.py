@@ -1,0 +1,166 @@
+"""Execute the whole box of a nest where nobody sees the difference, and that is faster.
+
+    for i: for j in 0 .. i:                        for i: for j in 0 .. 15:
+        t[16 i + j] = exp(s[16 i + j])     ->          t[16 i + j] = exp(s[16 i + j])
+
+A loop that grows runs neither in lanes nor side by side with others.  Without its bound it computes more, from whatever
+is in memory there, and stores it where no other operation looks.
+
+1. List the elements that the operations of the Program access, as the bits of a number.  All others are spare.
+2. A bound may go if all that is written in the additional iterations is spare, nothing is written that can be seen
+   after the step, and everything that is read exists.  What is computed from spare elements is then only ever stored in
+   spare elements.
+3. It goes if the plan of the nest then costs less (passes/cost.py).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from ..engine.library import FUNCTIONS as LIBRARY
+from ..ir.domain import bounding, elements, full_range, iterations, loops_of_bound, value
+from ..ir.program import (
+    Array,
+    Constant,
+    Index,
+    Load,
+    Loop,
+    Node,
+    Operand,
+    Program,
+    Reference,
+    Statement,
+    arrays_written,
+    reads,
+    walk,
+)
+from .cost import SPECIAL, Processor, best_plan
+from .dependence import plain, ranged
+from .nest import executions
+from .precedence import has_bounds
+from .rewrite import with_surroundings
+
+#: Nests of more iterations than this, of loops that matter, are not looked at.
+_MOST_ITERATIONS = 1 << 12
+#: Nor are larger arrays.
+_MOST_ELEMENTS = 1 << 16
+
+
+def fill_boxes(program: Program, processor: Processor) -> None:
+    """Remove bounds from the loops of a Program, in place.
+
+    Args:
+        program: changed in place.
+        processor: the processor for which nests are costed.
+    """
+    if processor.lanes == 1 or not any(has_bounds(nodes) for _, nodes in program.phases):
+        return
+    used = _Used(program)
+    for _, nodes in program.phases:
+        for node in nodes:
+            if isinstance(node, Loop):
+                for loop, around in list(_with_bounds([node], ())):
+                    if used.leaves_spare(loop, around):
+                        _try_without(loop, node, processor)
+
+
+def _with_bounds(nodes: Sequence[Node], around: tuple[Loop, ...]) -> Iterator[tuple[Loop, tuple[Loop, ...]]]:
+    """The loops that have bounds, and those around each."""
+    for node in nodes:
+        if isinstance(node, Loop):
+            if node.bound is not None:
+                yield node, around
+            yield from _with_bounds(node.body, (*around, node))
+
+
+def _try_without(loop: Loop, nest: Loop, processor: Processor) -> None:
+    """Remove the bound of a loop if its nest costs less without it."""
+    bound, before = loop.bound, best_plan(nest, processor)[0]
+    loop.bound = None
+    if best_plan(nest, processor)[0] >= before:
+        loop.bound = bound
+
+
+class _Used:
+    """The elements that the operations of a Program access, as it was."""
+
+    def __init__(self, program: Program) -> None:
+        self._tables = program.tables
+        self._accesses: defaultdict[Array, dict[tuple[Index | None, tuple[Loop, ...]], None]] = defaultdict(dict)
+        for _, nodes in program.phases:
+            for statement, loops in with_surroundings(nodes):
+                for array, index in (*reads(statement), *_writes(statement)):
+                    self._accesses[array][ranged(index), loops] = None
+        bounded = {loop for _, nodes in program.phases for loop in walk(nodes) if isinstance(loop, Loop) and loop.bound}
+        written = {a for loop in bounded for s, _ in with_surroundings(loop.body) for a in arrays_written(s)}
+        self._elements = {array: self._listed(array) for array in written}
+
+    def _listed(self, array: Array) -> int | None:
+        """The elements of an array that are used; None if they cannot be known."""
+        found = 0
+        for index, loops in self._accesses[array]:
+            matter = [loop for loop in loops if loop.bound is not None or loop in bounding(loops)]
+            if index is None or array.size > _MOST_ELEMENTS or executions(matter) > _MOST_ITERATIONS:
+                return None
+            found |= elements(index, loops, self._tables)
+        return found
+
+    def leaves_spare(self, loop: Loop, around: tuple[Loop, ...]) -> bool:
+        """Whether the iterations beyond the bound of a loop write nothing but spare elements."""
+        inside = list(with_surroundings([loop]))
+        if not all(_is_harmless(statement, loop) for statement, _ in inside):
+            return False
+        below = [node for node in walk(loop.body) if isinstance(node, Loop)]
+        if any(other.bound is not None and loop in loops_of_bound(other.bound) for other in below):
+            return False
+        places = {(s.target, loops[1:]) for s, loops in inside if isinstance(s.target, Reference)}
+        return all(
+            not (elements(target.index, loops, self._tables, known) & (self._elements[target.array] or 0))
+            for known in self._beyond(loop, around, below)
+            for target, loops in places
+        ) and all(self._elements[target.array] is not None for target, _ in places)
+
+    def _beyond(self, loop: Loop, around: tuple[Loop, ...], below: Sequence[Loop]) -> Iterator[dict[Loop, int]]:
+        """The iterations beyond the bound of a loop."""
+        assert loop.bound is not None
+        bounds = bounding([*around, loop, *below])
+        outer = [one for one in around if one.bound is not None or one in bounds]
+        for variables in iterations(outer, self._tables):
+            for iteration in range(value(loop.bound, variables, self._tables), loop.count):
+                yield {**variables, loop: iteration}
+
+
+def _writes(statement: Statement) -> list[tuple[Array, Index | None]]:
+    if isinstance(statement.target, Reference):
+        return [statement.target]
+    return [(array, None) for array in arrays_written(statement)]
+
+
+def _is_harmless(statement: Statement, loop: Loop) -> bool:
+    """Whether a statement may be executed beyond a bound, as far as can be said without looking at elements."""
+    target = statement.target
+    slow = statement.operation in SPECIAL or statement.operation in LIBRARY
+    if slow and any(_may_vary(operand, loop) for operand in statement.operands):
+        return False  # on arbitrary numbers
+    if target is not None:
+        if not isinstance(target, Reference) or target.array.space != "scratch" or plain(target.index) is None:
+            return False
+        if loop not in dict(target.index.terms):
+            return False  # it is the element of other iterations
+    return all(_exists(array, index) for array, index in (*reads(statement), *_writes(statement)))
+
+
+def _may_vary(operand: Operand, loop: Loop) -> bool:
+    """Whether an operand may be another number in other iterations of a loop."""
+    if isinstance(operand, Load):
+        return plain(operand.reference.index) is None or loop in dict(operand.reference.index.terms)
+    return not isinstance(operand, Constant)
+
+
+def _exists(array: Array, index: Index | None) -> bool:
+    """Whether there is such an element, whatever the loops do."""
+    if index is None or plain(index) is None:
+        return False
+    low, high = full_range(index)
+    return low >= 0 and high < array.size
