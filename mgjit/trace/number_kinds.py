@@ -71,6 +71,8 @@ def see(
     seen += [recorder.b[k] for k in puts]
     for first, code in {(recorder.a[k], recorder.op[k]) for k in puts}:
         seen += recorder.elements(first, code)
+    if puts:  # there may be stores in front of them
+        seen += [b for code, a, b in zip(recorder.op, recorder.a, recorder.b) if code == ops.STORE and a in kinds]
     visible = visible_types(recorder, seen, may_be_integer)
     for copied, contents, _, leaf in copies:
         floats, integers = (

@@ -246,3 +246,24 @@ def test_08_random_steps(seed: int) -> None:
     calls = [(draw.randrange(ROWS), draw.randrange(ROWS), draw.uniform(-1.0, 1.0)) for _ in range(4)]
     calls += [(1, 1, 0.5), (4, 1, -0.5)]
     compare(random_body(draw), calls, backend="python")
+
+
+@pytest.mark.parametrize("seed", [*range(40), 58])
+def test_09_ints_that_come_later(seed: int) -> None:
+    """Random steps whose tables get ints between calls: every number has the type that it has in Python."""
+    draw = random.Random(seed)
+    body = random_body(draw)
+    mine, theirs = Tables(), Tables()
+    plain, compiled = step_of(body, mine), mgjit.compile(step_of(body, theirs), background=False, backend="python")
+    for number in range(9):
+        arguments = draw.randrange(ROWS), draw.randrange(ROWS), draw.uniform(-1.0, 1.0)
+        if number > 4:
+            k, c, integer = draw.randrange(ROWS), draw.randrange(WIDTH), draw.randrange(-3, 4)
+            for tables in (mine, theirs):
+                line = tables.flat if number % 2 else tables.rows[k]
+                line[k if number % 2 else c] = integer
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected, found = plain(*arguments), compiled(*arguments)
+        assert repr(list(found)) == repr(expected), (body, arguments)
+        assert theirs.contents() == mine.contents(), (body, arguments)
