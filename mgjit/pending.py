@@ -3,7 +3,8 @@
 Until a kernel is there, calls are plain Python, which has the same numbers.  So a step is never much slower than the
 Python that it replaces:
 
-1. The first structure of a step is traced at once, so that what cannot be compiled is found early.
+1. The first structure of a step is traced at once, so that what cannot be compiled is found early; on PyPy, which has
+   to translate the tracer first, after two seconds of plain calls.
 2. Another structure (such as the next length of a sequence) is traced when its plain calls have taken as long as the
    last trace did; when it has to be traced again, as long as all its traces together.  Besides, the traces of further
    structures take at most a tenth of the time of plain calls, plus what compiled calls have saved (`Earnings`).
@@ -19,6 +20,7 @@ Python that it replaces:
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -45,6 +47,8 @@ _FAIR_SHARE = 0.25
 _LONG = 1.0
 #: The part of the time of plain calls that the traces of further structures may take.
 _SHARE_OF_TRACES = 0.1
+#: So many seconds of plain calls come before the first trace of a step: about as long as PyPy takes for it.
+_BEFORE_FIRST = 2.0 if sys.implementation.name == "pypy" else 0.0
 
 
 class Waiting(PlainCall):
@@ -119,6 +123,8 @@ class Earnings:
         Raises:
             Waiting: it has not.
         """
+        if not self._trace_seconds and self._plain_seconds < _BEFORE_FIRST:
+            raise Waiting(key)
         account = self._accounts.get(key, _Account())
         if account.plain < self._trace_seconds * max(1, account.traces):
             raise Waiting(key)

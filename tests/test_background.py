@@ -26,7 +26,8 @@ SCRIPT = """
 import os, sys, signal, time
 os.environ["MGJIT_BACKGROUND"] = "1"
 import mgjit
-from mgjit import Value, background
+from mgjit import Value, background, pending
+pending._BEFORE_FIRST = 0.0
 w = Value({weight!r})
 step = mgjit.compile(lambda x: w * x * {weight!r} + 1.0)
 def begun():

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit import Value, background
+from mgjit import Value, background, pending
 from mgjit.background import Answer
 from mgjit.errors import BackendWarning, DefectWarning, MismatchWarning
 from mgjit.options import Options
@@ -393,6 +393,16 @@ def test_24_traces_that_have_not_paid_off_take_a_tenth() -> None:
             earnings.note_trace(key, 1.0)
             traced.append(key)
     assert len(traced) == 3
+
+
+def test_24_the_first_trace_may_have_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a trace takes long, as on PyPy."""
+    monkeypatch.setattr(pending, "_BEFORE_FIRST", 2.0)
+    earnings = Earnings()
+    earnings.note_plain("first", 1.5)
+    assert not earned(earnings, "first")
+    earnings.note_plain("second", 0.5)
+    assert earned(earnings, "first")
 
 
 def test_25_the_first_kernel_comes_when_it_is_worth_it() -> None:
