@@ -4,7 +4,7 @@ Until a kernel is there, calls are plain Python, which has the same numbers.  So
 Python that it replaces:
 
 1. The first structure of a step is traced at once, so that what cannot be compiled is found early; on PyPy, which has
-   to translate the tracer first, after two seconds of plain calls.
+   to translate the tracer first, after five seconds of plain calls.
 2. Another structure (such as the next length of a sequence) is traced when its plain calls have taken as long as the
    last trace did; when it has to be traced again, as long as all its traces together.  Besides, the traces of further
    structures take at most a tenth of the time of plain calls, plus what compiled calls have saved (`Earnings`).
@@ -48,7 +48,7 @@ _LONG = 1.0
 #: The part of the time of plain calls that the traces of further structures may take.
 _SHARE_OF_TRACES = 0.1
 #: So many seconds of plain calls come before the first trace of a step: about as long as PyPy takes for it.
-_BEFORE_FIRST = 2.0 if sys.implementation.name == "pypy" else 0.0
+_BEFORE_FIRST = 5.0 if sys.implementation.name == "pypy" else 0.0
 
 
 class Waiting(PlainCall):
