@@ -143,6 +143,7 @@ class _Search:
                 inner += [_Place(begin + shift, end + shift, tree) for begin, end, tree in found]
         places: list[_Place] = []
         done = 0
+        failed: dict[int, int] = {}  # by period: up to which item there is no loop
         erased = "".join(map(self._erased, shapes))
         loops = [k for k, shape in enumerate(shapes) if shape in self._folds]
         for number, k in enumerate(loops):
@@ -150,12 +151,13 @@ class _Search:
                 continue
             later = [q for q in loops[number + 1 :] if erased[q] == erased[k]][:_CANDIDATES]
             for q in later:
-                if shapes[q] == shapes[k]:
+                period = q - k
+                if shapes[q] == shapes[k] or any(q < end and period % one == 0 for one, end in failed.items()):
                     continue
-                low, high = self._run_around(erased, k, q - k, done)
+                low, high = self._run_around(erased, k, period, done)
                 lowest = starts[done]
-                while high - low >= 2 * (q - k):
-                    place = self._place(shapes, starts, low, high, q - k, lowest)
+                while high - low >= 2 * period:
+                    place = self._place(shapes, starts, low, high, period, lowest)
                     if place is None:
                         break
                     if not any(place.start < other.end and other.start < place.end for other in inner):
@@ -164,6 +166,7 @@ class _Search:
                     low, lowest = max(low, done), starts[done]
                 if k < done:
                     break
+                failed[period] = high
         return [*places, *inner]
 
     @staticmethod
@@ -389,10 +392,11 @@ class _Regularity:
             rest = domain_of([*dimensions[:k], d._replace(low=1), *dimensions[k + 1 :]])
             if rest.is_empty() or rest.affine(column, base, frozenset()) is not None:
                 return True
-        entries = [column[position] for position in domain.positions(base)]
-        if min(entries) >= 0 and max(entries) < self._places[self._start]:
-            return True
-        if not self._is_ragged and max(entries) >= 0:
-            return False
-        steps, _ = separate(domain.points, entries)
-        return None not in steps[1:]
+        for domain in (domain, domain_of([dimensions[0]._replace(low=1), *dimensions[1:]])):
+            entries = [column[position] for position in domain.positions(base)]
+            if min(entries) >= 0 and max(entries) < self._places[self._start]:
+                return True
+            steps, _ = separate(domain.points, entries)
+            if steps[0] is not None or (None not in steps[1:] and (self._is_ragged or max(entries) < 0)):
+                return True
+        return False
