@@ -392,11 +392,11 @@ class _Regularity:
             rest = domain_of([*dimensions[:k], d._replace(low=1), *dimensions[k + 1 :]])
             if rest.is_empty() or rest.affine(column, base, frozenset()) is not None:
                 return True
-        for domain in (domain, domain_of([dimensions[0]._replace(low=1), *dimensions[1:]])):
-            entries = [column[position] for position in domain.positions(base)]
+        for part in (domain, domain_of([dimensions[0]._replace(low=1), *dimensions[1:]])):
+            entries = [column[position] for position in part.positions(base)]
             if min(entries) >= 0 and max(entries) < self._places[self._start]:
                 return True
-            steps, _ = separate(domain.points, entries)
+            steps, _ = separate(part.points, entries)
             if steps[0] is not None or (None not in steps[1:] and (self._is_ragged or max(entries) < 0)):
                 return True
         return False
