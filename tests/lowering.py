@@ -77,7 +77,7 @@ class Example:
         processor: Processor | None = WIDE,
         grads: bool = True,
         separate: bool = False,
-        growing: bool = False,
+        growing: bool = True,
     ) -> Program:
         """The Program after the pass `until`, or after all of them.
 
