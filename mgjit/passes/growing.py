@@ -399,4 +399,16 @@ class _Regularity:
             steps, _ = separate(part.points, entries)
             if steps[0] is not None or (None not in steps[1:] and (self._is_ragged or max(entries) < 0)):
                 return True
-        return False
+        return max(entries) >= 0 and self._are_alike(part.points, entries)
+
+    def _are_alike(self, points: Sequence[tuple[int, ...]], entries: Sequence[int]) -> bool:
+        """Whether each operand is outside in all iterations, or inside and affine in the iteration."""
+        start = self._places[self._start]
+        lines: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+        for (iteration, *inner), entry in zip(points, entries):
+            lines.setdefault(tuple(inner), []).append((iteration, entry))
+        return all(
+            all(entry < start for _, entry in line)
+            or separate([(i,) for i, _ in line], [e for _, e in line])[0][0] is not None
+            for line in lines.values()
+        )
