@@ -5,9 +5,7 @@
 2. Cut the run where its counts stop growing by the same number.  Counts that follow no progression stay together.
 3. Of the places where its iterations may start, take the one that the fewest operands reach across.
 4. Add iterations before and behind that look as theirs would with other counts (passes/growth.py).
-5. It is a loop if all operands are regular: affine, with a different first iteration perhaps.  What an iteration reads
-   from memory, or from a sequence that has a length of its own, may begin anywhere; and what was computed before the
-   loop may be anything, since it may be part of another loop that grows and has not been found yet.
+5. It is a loop if its operands are regular (passes/regular.py).
 6. Pad the trace (passes/holes.py), where the loop is as regular as any other, and begin again: there may be growing
    loops around this one.
 
@@ -16,22 +14,18 @@ A trace of which nothing grows is rolled once, and only loops that are equal but
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..ir.program import Loop
-from ..record.opcodes import ADJOINT, BACKWARD, leaf_kind
 from ..record.trace import Trace
-from .columns import Dimension
 from .forest import Item, count_at
 from .growth import Growth
-from .holes import Grown, Padded, Placed, offsets, size_of
-from .iterations import Bounded, Box, domain_of, separate
+from .holes import Grown, Padded, Placed, size_of
 from .reach import Reach
+from .regular import Operands
 from .roll import Roller
 
 #: Whether growing loops are looked for.
@@ -75,6 +69,15 @@ class _Place(NamedTuple):
     start: int
     end: int
     tree: Grown
+
+
+class _Candidate(NamedTuple):
+    """The records `start .. end-1`, which may be a loop; `is_ragged` if its counts follow no progression."""
+
+    start: int
+    end: int
+    tree: Grown
+    is_ragged: bool
 
 
 class _Search:
@@ -186,6 +189,7 @@ class _Search:
     ) -> _Place | None:
         """The growing loop at the beginning of a run of items; the first place that may belong to it is `lowest`."""
         padded = self._padded
+        candidates: list[_Candidate] = []
         for rotation in self._rotations(starts, low, high, period):
             first = low + rotation
             count = (high - first) // period
@@ -193,12 +197,14 @@ class _Search:
                 continue
             iterations = [shapes[k : k + period] for k in range(first, first + count * period, period)]
             growth = Growth(iterations, starts[first], self._folds, self._roller.records)
-            if not growth.grows:
-                continue
-            edges = [padded.record_at(start) for start in starts[first : first + count * period + 1 : period]]
-            found = self._loop(growth, edges, padded.record_at(lowest), padded.record_at(starts[-1]))
-            if found is not None:
-                return found
+            if growth.grows:
+                edges = [padded.record_at(start) for start in starts[first : first + count * period + 1 : period]]
+                candidates += self._candidates(growth, edges, padded.record_at(lowest), padded.record_at(starts[-1]))
+        operands = [Operands(self._trace, padded.places, *candidate) for candidate in candidates]
+        for are_regular in (Operands.are_affine, Operands.are_alike):
+            for candidate, found in zip(candidates, operands):
+                if are_regular(found):
+                    return _Place(padded.places[candidate.start], padded.places[candidate.end - 1] + 1, candidate.tree)
         return None
 
     def _rotations(self, starts: Sequence[int], low: int, high: int, period: int) -> list[int]:
@@ -218,8 +224,8 @@ class _Search:
 
     # ---- 4: iterations of other sizes -----------------------------------------------------------------
 
-    def _loop(self, growth: Growth, edges: Sequence[int], lowest: int, highest: int) -> _Place | None:
-        """The loop of these iterations, and of those around them; or its first part that is one.
+    def _candidates(self, growth: Growth, edges: Sequence[int], lowest: int, highest: int) -> Iterator[_Candidate]:
+        """What may be a loop: these iterations, with those around them; or a part of them.
 
         Args:
             growth: the iterations.
@@ -227,26 +233,16 @@ class _Search:
             lowest, highest: the records that may belong to the loop.
         """
         record = self._padded.sources.__getitem__
-        if not growth.is_predictable:
-            ((first, end, is_ragged), *others) = _stretches(growth.changes)
-            enough = not others and end - first >= _FEWEST
-            return self._place_of(growth.tree(None, record), edges[0], edges[-1], is_ragged) if enough else None
-        sizes, edges = self._extended(growth, edges, lowest, highest)
-        for first, end, is_ragged in _stretches([(size,) for size in sizes]):
-            for begin in range(first, min(first + _FIRST_ITERATIONS, end - _FEWEST + 1)):
-                found = self._place_of(growth.tree(sizes[begin:end], record), edges[begin], edges[end], is_ragged)
-                if found is not None:
-                    return found
-        return None
-
-    def _place_of(self, tree: Grown, start: int, end: int, is_ragged: bool) -> _Place | None:
-        """A loop in these records, if it may be one."""
-        padded = self._padded
-        if size_of(tree) > _MOST_HOLES * (end - start):
-            return None
-        if not _Regularity(self._trace, padded, start, end, tree, is_ragged).holds():
-            return None
-        return _Place(padded.places[start], padded.places[end - 1] + 1, tree)
+        if growth.is_predictable:
+            sizes, edges = self._extended(growth, edges, lowest, highest)
+            parts = _stretches([(size,) for size in sizes])
+        else:
+            sizes, parts = None, [part for part in _stretches(growth.changes) if part[1] - part[0] + 1 == len(edges)]
+        for first, end, is_ragged in parts:
+            for begin in range(first, min(first + _FIRST_ITERATIONS if sizes else 1, end - _FEWEST + 1)):
+                tree = growth.tree(sizes and sizes[begin:end], record)
+                if size_of(tree) <= _MOST_HOLES * (edges[end] - edges[begin]):
+                    yield _Candidate(edges[begin], edges[end], tree, is_ragged)
 
     def _extended(self, growth: Growth, edges: Sequence[int], lowest: int, highest: int) -> tuple[list[int], list[int]]:
         """The sizes and edges of iterations, and of those before and behind that may be among them."""
@@ -324,91 +320,3 @@ def _stretches(changes: Sequence[tuple[int, ...]]) -> list[tuple[int, int, bool]
     if len(found) == 1 or len(changes) >= _FEWEST_IN_PROGRESSION * len(found):
         return [(k, end, False) for k, end, _ in found if end - k < 2 or any(steps[k])]
     return [(0, len(changes), True)]
-
-
-# ---- 5: operands ------------------------------------------------------------------------------------
-
-
-class _Regularity:
-    """Whether the operands of a growing loop are regular.
-
-    Args:
-        trace: without holes.
-        padded: what is known already.
-        start, end: the records of the loop.
-        tree: the loop.
-        is_ragged: whether its counts follow no progression.
-    """
-
-    def __init__(self, trace: Trace, padded: Padded, start: int, end: int, tree: Grown, is_ragged: bool) -> None:
-        self._trace, self._tree, self._is_ragged = trace, tree, is_ragged
-        self._start, self._end, self._places = start, end, padded.places
-        self._offsets = offsets(tree)
-        self._has_right_size = len(self._offsets) == end - start
-
-    def holds(self) -> bool:
-        """Look at all operands."""
-        trace, start, end = self._trace, self._start, self._end
-        if not self._has_right_size or BACKWARD in trace.op[start:end]:
-            return False
-        columns = []
-        for column in (trace.a, trace.b, trace.c):
-            if column is not None:
-                operands = column[start:end]
-                if any(leaf_kind(operand) == ADJOINT for operand in set(operands) if operand < 0):
-                    return False
-                columns.append(self._padded(operands))
-        dimension = Dimension(Loop(0, []), 0, self._tree.count, self._tree.size, None, True)
-        return self._all_regular(self._tree, 0, (dimension,), columns)
-
-    def _padded(self, operands: array[int]) -> array[int]:
-        """Operands at the places of the box, with the places of what they refer to."""
-        found = array("i", bytes(4 * size_of(self._tree)))
-        start, places = self._start, self._places
-        base = places[start]
-        for offset, x in zip(self._offsets, operands):
-            found[offset] = x if x < 0 else places[x] if x < start else base + self._offsets[x - start]
-        return found
-
-    def _all_regular(
-        self, tree: Grown, base: int, dimensions: tuple[Dimension, ...], columns: Sequence[array[int]]
-    ) -> bool:
-        domain = domain_of(dimensions)
-        for part in tree.body:
-            if isinstance(part, Grown):
-                inner = Dimension(Loop(0, []), 0, part.count, part.size, part.counts, part.grows)
-                if not self._all_regular(part, base, (*dimensions, inner), columns):
-                    return False
-            elif not all(self._is_regular(column, base, domain) for column in columns):
-                return False
-            base += size_of(part)
-        return True
-
-    def _is_regular(self, column: array[int], base: int, domain: Box | Bounded) -> bool:
-        if domain.is_empty() or domain.affine(column, base, frozenset()) is not None:
-            return True
-        dimensions = domain.dimensions
-        for k, d in enumerate(dimensions):
-            rest = domain_of([*dimensions[:k], d._replace(low=1), *dimensions[k + 1 :]])
-            if rest.is_empty() or rest.affine(column, base, frozenset()) is not None:
-                return True
-        for part in (domain, domain_of([dimensions[0]._replace(low=1), *dimensions[1:]])):
-            entries = [column[position] for position in part.positions(base)]
-            if min(entries) >= 0 and max(entries) < self._places[self._start]:
-                return True
-            steps, _ = separate(part.points, entries)
-            if steps[0] is not None or (None not in steps[1:] and (self._is_ragged or max(entries) < 0)):
-                return True
-        return max(entries) >= 0 and self._are_alike(part.points, entries)
-
-    def _are_alike(self, points: Sequence[tuple[int, ...]], entries: Sequence[int]) -> bool:
-        """Whether each operand is outside in all iterations, or inside and affine in the iteration."""
-        start = self._places[self._start]
-        lines: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-        for (iteration, *inner), entry in zip(points, entries):
-            lines.setdefault(tuple(inner), []).append((iteration, entry))
-        return all(
-            all(entry < start for _, entry in line)
-            or separate([(i,) for i, _ in line], [e for _, e in line])[0][0] is not None
-            for line in lines.values()
-        )
