@@ -4,10 +4,12 @@
     python tests/fuzz/hunt.py --foreign --ways tcc,python-recorded,python-loop
     python tests/fuzz/hunt.py --sequences --ways gcc,clang,tcc,lanes8
     python tests/fuzz/hunt.py --growing --ways gcc,tcc,python,lanes8
+    python tests/fuzz/hunt.py --lengths --ways tcc,swapped
 
 The second one is about programs with autograd classes of their own (foreign.py), the third about sequences, attention
-and matrices that are chosen at run time (sequences.py), the fourth about loops that grow (growing.py).  Prints a line
-for each defect and writes the shortened program to DIRECTORY.  It is not collected by pytest.
+and matrices that are chosen at run time (sequences.py), the fourth about loops that grow (growing.py), the last one
+about steps that look at lengths (lengths.py).  Prints a line for each defect and writes the shortened program to
+DIRECTORY.  It is not collected by pytest.
 """
 
 from __future__ import annotations
@@ -24,11 +26,13 @@ from pathlib import Path
 
 sys.path.insert(0, os.environ.get("MGJIT_HUNT_ROOT", str(Path(__file__).resolve().parents[2])))
 os.environ.setdefault("MGJIT_VERIFY", "never")  # a kernel that is found out and replaced would hide its defect
+os.environ.setdefault("MGJIT_BACKGROUND", "0")  # nothing is found in calls that wait for their kernel
 
 from mgjit.errors import DefectWarning
 from tests.fuzz import foreign, oracle
 from tests.fuzz.foreign_steps import foreign_program
 from tests.fuzz.growing import growing_program
+from tests.fuzz.lengths import lengths_program
 from tests.fuzz.programs import random_program
 from tests.fuzz.sequences import sequence_program
 
@@ -101,11 +105,17 @@ def main() -> int:
     parser.add_argument("--foreign", action="store_true")
     parser.add_argument("--sequences", action="store_true")
     parser.add_argument("--growing", action="store_true")
+    parser.add_argument("--lengths", action="store_true")
     options = parser.parse_args()
     os.environ.setdefault("MGJIT_CHECK", "1")
     os.environ.setdefault("MGJIT_VERIFY", "never")  # which would hide what is hunted
     warnings.simplefilter("error", DefectWarning)
-    kinds = {"foreign": foreign_program, "sequences": sequence_program, "growing": growing_program}
+    kinds = {
+        "foreign": foreign_program,
+        "sequences": sequence_program,
+        "growing": growing_program,
+        "lengths": lengths_program,
+    }
     program_of = next((program for name, program in kinds.items() if getattr(options, name)), random_program)
     seen: Counter[str] = Counter()
     discarded = finite = failed = 0

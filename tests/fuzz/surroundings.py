@@ -211,7 +211,7 @@ def fails(seed: int, **options: Any) -> str:
         exec(compile(source, filename, "exec"), namespace)  # noqa: S102 - our own text
         spaces.append(namespace)
     plain, compiled = spaces
-    step = mgjit.compile(compiled["step"], **options)
+    step = mgjit.compile(compiled["step"], background=False, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for number, statements in enumerate(calls):
