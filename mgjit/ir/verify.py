@@ -32,6 +32,7 @@ from .program import (
     TableEntry,
     Target,
     TargetChoice,
+    leaf_operands,
 )
 
 
@@ -88,9 +89,11 @@ class _Checker:
             self.reference(operand.reference, loops, known)
         elif isinstance(operand, Choice):
             self.require(operand.loop in loops, "a choice by a loop that is not around it")
-            # Alternatives are in bounds only where they are taken; their own registers are checked.
-            for part in (operand.first, operand.rest):
-                if isinstance(part, Register):
+            # Alternatives are in bounds only where they are taken; their own registers and loops are checked.
+            for part in leaf_operands(operand):
+                if isinstance(part, Load):
+                    self.loops(part.reference.index, loops)
+                else:
                     self.operand(part, loops, known)
         elif isinstance(operand, Mixed):
             self.entry(operand.selector, loops)
@@ -107,12 +110,10 @@ class _Checker:
 
     def reference(self, reference: Reference, loops: tuple[Loop, ...], known: set[Statement]) -> None:
         index: Index = reference.index
-        for loop, _ in index.terms:
-            self.require(loop in loops, "an index uses a loop that is not around it")
+        self.loops(index, loops)
         if index.dynamic is not None:
             self.operand(index.dynamic.operand, loops, known)
         if index.table is not None:
-            self.entry(index.table, loops)
             return
         low, high = self.widened(index, full_range(index))
         if low < 0 or high >= reference.array.size:  # perhaps only in iterations that are not executed
@@ -121,6 +122,13 @@ class _Checker:
                 low, high = self.widened(index, found)
                 inside = low >= 0 and high < reference.array.size
                 self.require(inside, f"elements {low} .. {high} of {reference.array} are accessed")
+
+    def loops(self, index: Index, loops: tuple[Loop, ...]) -> None:
+        """An index depends only on loops around it."""
+        for loop, _ in index.terms:
+            self.require(loop in loops, "an index uses a loop that is not around it")
+        if index.table is not None:
+            self.entry(index.table, loops)
 
     @staticmethod
     def widened(index: Index, found: tuple[int, int]) -> tuple[int, int]:

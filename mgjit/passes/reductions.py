@@ -13,8 +13,8 @@
    result: the adjoint of every partial sum equals that of the total (it is never -0.0, so the `0.0 +` of each
    step is an identity).  Nothing in the loop may contribute to the memory of the initial value, because the
    engine adds the contribution of the initial value in the middle of those of the first iteration.
-4. The initial value moves in front of the loop; nothing in the loop may write where it is read from, and there must
-   be an iteration.
+4. The initial value moves in front of the loop, as it is in the first iteration; nothing in the loop may write where
+   it is read from, and there must be an iteration.
 
 The order of the operations stays the same, and so does every bit of the result; but the loops around a reduction can
 now be interchanged, and its adjoint is a broadcast.
@@ -51,6 +51,7 @@ from .memory import Memory
 from .mixed import as_table, entries_of
 from .nest import executions
 from .rewrite import map_operand, operand_arrays, rewrite_operands
+from .substitute import Substitution
 
 _COMMUTATIVE = ("add", "multiply")
 _SUMS = ("add", "subtract")
@@ -63,6 +64,8 @@ _MOST_ITERATIONS = 1 << 14
 def find_reductions(program: Program, memory: Memory) -> None:
     """Rewrite the chains of a Program that has not been differentiated yet, in place."""
     nodes = program.forward
+    for statement in statements(nodes):
+        statement.operands = tuple([_with_known_firsts(operand) for operand in statement.operands])
     reads = _reads(nodes)
     parents, around = _parents(nodes), dict(_loops_around(nodes))
     pinned = {result for result, _ in memory.adjoint_reads}
@@ -103,6 +106,14 @@ def _in_loops(nodes: Sequence[Node]) -> Iterator[tuple[Loop, Statement]]:
             for child in node.body:
                 if isinstance(child, Statement):
                     yield node, child
+
+
+def _with_known_firsts(operand: Operand) -> Operand:
+    """The operand, whose alternatives for the first iteration of a loop do not depend on the loop."""
+    if not isinstance(operand, Choice):
+        return operand
+    first = Substitution(operand.loop, None, 1, 0).operand(_with_known_firsts(operand.first))
+    return Choice(operand.loop, first, _with_known_firsts(operand.rest))
 
 
 def _chain(loop: Loop, statement: Statement) -> tuple[Operand, Operand] | None:

@@ -92,6 +92,8 @@ def test_02_loops_around() -> None:
         (lambda: [copy(at(0, (LOOP, 1)))], "not around"),
         (lambda: [Statement("copy", (Choice(LOOP, Constant(1.0), Constant(2.0)),))], "choice"),
         (lambda: [Statement("copy", (Constant(1.0),), TargetChoice(LOOP, at(0), at(1)))], "choice"),
+        (lambda: in_loop(Statement("copy", (Choice(LOOP, Load(at(0, (OTHER, 1))), Constant(2.0)),))), "not around"),
+        (lambda: in_loop(Statement("copy", (Choice(LOOP, Mixed((T,), ENTRY, ENTRY), Constant(2.0)),))), "table"),
         (lambda: [Statement("negate", (Register(FIRST),)), FIRST], "register"),
         (lambda: [FIRST, Block([Statement("negate", (Register(FIRST),))])], "register"),
         (lambda: [*in_loop(FIRST), Statement("negate", (Register(FIRST),))], "register"),

@@ -12,6 +12,7 @@ from mgjit.ir.program import (
     Constant,
     Load,
     Loop,
+    Mixed,
     Node,
     Program,
     Reference,
@@ -120,6 +121,22 @@ def test_04_the_last_of_a_triangle_that_shrinks() -> None:
     text = reduced(Program([i]))
     assert "r[i] = copy(w[i])" in text
     assert "y[i] = copy(r[i])" in text
+
+
+@pytest.mark.parametrize("start", ["plain", "mixed"])
+def test_15_an_initial_value_by_the_same_loop(start: str) -> None:
+    """It is read in the first iteration only, so it is the one of the first iteration."""
+    t = Array("t", "scratch", N * N, shape=(N, N))
+    i = Loop(N, [])
+    j = growing(i)
+    before = load(t, (i, N), (j, 1), base=-1)
+    entry = TableEntry(0, ((i, 2), (j, 3)))
+    first = Mixed((W, X), entry, entry) if start == "mixed" else load(W, (i, 1), (j, 3))
+    around(j, define(at(t, (i, N), (j, 1)), "add", Choice(j, first, before), load(X, (j, 1))))
+    around(i, j, define(at(Y, (i, 1)), "copy", load(t, (i, N + 1))))
+    program = Program([i])
+    program.tables.extend(k % 2 for k in range(40))
+    assert "r[i] = add(r[i], x[j])" in reduced(program)
 
 
 # ---- unroll, first contributions, hoist -----------------------------------------------------------------------
