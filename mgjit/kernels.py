@@ -422,8 +422,9 @@ class Kernels:
         move = without_garbage_collection(lambda: Move.of_trace(trace, code.parameter_layout))
         new = [move.storage] if trace.new_parameters else []
         parameters = new + [storage for _, storage in trace.bound_storages]
-        copies = Copies(traced.heap.state, traced.heap.copied, self.stats.counter) if traced.heap.copied else None
-        if copies is not None:
+        heap, copies = traced.heap, None
+        if heap.copied:
+            copies = Copies(heap.state, heap.copied, self.stats.counter, heap.tables)
             guard.ask(copies.difference)
         kernel = Kernel(
             code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, prepared.slots, copies,

@@ -27,7 +27,8 @@ from ..record.leaks import PlainCall
 from ..record.mixed import TYPES
 from .buffers import Moved
 from .live import Home
-from .placewriter import EXACT, are_plain, copying_functions, lists_on_their_own
+from .placewriter import EXACT, are_plain, copying_functions, indices_of, lists_on_their_own
+from .tables import Table
 
 
 @dataclass
@@ -107,21 +108,40 @@ class Copies:
     """Everything that a kernel copies.
 
     Attributes:
-        fill: copies into the State and returns True, or returns False if something does not fit.
+        fill: copies into the State and returns True, or returns False if something does not fit.  With indices, in
+            the order of `inputs`, only those rows of tables are copied that they choose.
         show: copies back what was assigned.
+        inputs: the places of these indices among the packed numbers of a call; empty without tables.
         owed: one number: the counter before a call that is under way, or -1.
     """
 
-    def __init__(self, state: Any, parts: Sequence[Copied], counter: array[int]) -> None:
+    def __init__(self, state: Any, parts: Sequence[Copied], counter: array[int], tables: Sequence[Table] = ()) -> None:
         self._buffer: array[float] = state._buffer
         self._parts, self._counter = parts, counter
         self._kept: list[bytes] = []
         self.owed = [-1]
+        self.inputs = indices_of(tables)
         self.fill, self.show = copying_functions(self._buffer, parts, self._kept)
+        if tables:
+            self._fill_all, self._show_all = self.fill, self.show
+            self._fill_chosen, self._show_chosen = copying_functions(self._buffer, parts, [], tables)
+            self.fill, self.show = self._fill_in_either_way, self._show_in_the_same_way
+            self._has_chosen = False
         recover_after_fork(self)
 
-    def copy_in(self) -> None:
+    def _fill_in_either_way(self, indices: Sequence[float] | None = None) -> bool:
+        """Copy in everything, or of tables the rows that these indices choose."""
+        self._has_chosen = indices is not None
+        return self._fill_all() if indices is None else self._fill_chosen(indices)
+
+    def _show_in_the_same_way(self) -> None:
+        (self._show_chosen if self._has_chosen else self._show_all)()
+
+    def copy_in(self, packed: Sequence[float] | None = None) -> None:
         """Fill the State.
+
+        Args:
+            packed: the numbers of a call that is a whole step; of tables, only what it needs is copied.
 
         Raises:
             ArgumentError: something there is not a number any more; nothing was changed.
@@ -129,6 +149,8 @@ class Copies:
             PlainCall: an int is too large for the step to be exact.
         """
         self.recover()
+        if packed is not None and self.inputs and self.fill([packed[place] for place in self.inputs]):
+            return
         if not self.fill():
             self._fill_slowly()
 

@@ -27,6 +27,7 @@ import sys
 from array import array
 from collections.abc import Callable, Collection, Sequence
 from inspect import Parameter, Signature
+from operator import itemgetter
 from textwrap import indent
 from types import CellType, FunctionType
 from typing import Any
@@ -226,7 +227,19 @@ class _Writer(ConditionWriter):
         recovering = [f"    {self.name_of(copies.recover)}()", "    raise"]
         for _ in range(2):
             lines = [*_inside("try:", lines), f"except {self.name_of(BaseException)}:", *recovering]
-        return _inside(f"if {owed}[0] < 0 and {self.name_of(copies.fill)}():", [*draws, *lines, f"return {result}"])
+        indices = self._indices(copies.inputs) if copies.inputs else ""
+        fill = f"{self.name_of(copies.fill)}({indices})"
+        return _inside(f"if {owed}[0] < 0 and {fill}:", [*draws, *lines, f"return {result}"])
+
+    def _indices(self, inputs: Sequence[int]) -> str:
+        """Some of the packed numbers of the call."""
+        packed, precision = self.own("packed"), self.kernel.plan.precision
+        if PYPY:
+            return f"{self.name_of(itemgetter(*inputs, inputs[0]))}({packed})"
+        ends = [8, *(8 + (place + 1) * precision.size for place in inputs)]  # the address of the block comes first
+        gaps = [8 + place * precision.size - end for place, end in zip(inputs, ends)]
+        form = struct.Struct("=8x" + "".join(f"{gap}x{precision.format}" for gap in gaps))
+        return f"{self.name_of(form.unpack_from)}({packed})"
 
     def _head(self, parameters: Sequence[Parameter]) -> str:
         parts = []

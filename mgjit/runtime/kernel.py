@@ -358,12 +358,16 @@ class Kernel:
             self._check(check)
         for number, buffer in zip(self._buffer_slots, self.frame.buffers):
             self.put_buffer(number, buffer)
-        self.copy_in()
+        self.copy_in(None if self.code.separate else self.frame.packed)
 
-    def copy_in(self) -> None:
-        """Copy the Values among the arguments, and numbers of the user's objects, into the kernel's memory."""
+    def copy_in(self, packed: Sequence[float] | None = None) -> None:
+        """Copy the Values among the arguments, and numbers of the user's objects, into the kernel's memory.
+
+        Args:
+            packed: the numbers of a call that is a whole step.
+        """
         if self.copies is not None:
-            self.copies.copy_in()
+            self.copies.copy_in(packed)
         if self.objects is not None:
             self.objects.copy_in(self.frame)
         if self.values is not None:

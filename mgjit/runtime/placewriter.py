@@ -7,7 +7,8 @@ It is straight-line code, because it runs at every call:
 3. Longer lists are packed one by one, in the way that is fastest on this interpreter.
 4. `fill` checks types before it writes anything, and returns False for anything that it was not made for.  It keeps
    the bytes of long lists, so that `show` can leave a list alone of which no bit has changed.
-5. Where ints and floats take turns, the code of the type of each number is copied as well.
+5. Of tables, the rows may be copied that the indices of a call choose (tables.py).
+6. Where ints and floats take turns, the code of the type of each number is copied as well.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ..record.mixed import TYPES
 from ..world.numeric import is_number_type
 from .ffi import PYPY
 from .live import Home
+from .tables import Table, copiers
 
 if TYPE_CHECKING:
     from .copies import Copied
@@ -40,7 +42,7 @@ _UNFIT = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, s
 _FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<generated copies>")
 
 _HEAD = """\
-def fill():
+def fill({arguments}):
     try:
         {fill}
     except unfit:
@@ -53,23 +55,33 @@ def show():
 
 
 def copying_functions(
-    buffer: array[float], parts: Sequence[Copied], kept: list[bytes]
-) -> tuple[Callable[[], bool], Callable[[], None]]:
+    buffer: array[float], parts: Sequence[Copied], kept: list[bytes], tables: Sequence[Table] = ()
+) -> tuple[Callable[..., bool], Callable[[], None]]:
     """The functions `fill`, which copies into the buffer and returns whether it did, and `show`, which copies back.
 
     Args:
         kept: gets an entry for each list whose bytes are kept.
+        tables: of which the rows are copied that the argument of `fill` chooses: the indices of all tables.
     """
+    chosen = {id(row) for table in tables for row in table.rows}
+    parts = [part for part in parts if id(part) not in chosen]
     writer = _Writer(buffer, parts, kept)
     writer.distinct(lists_on_their_own(parts))
     short = [part for part in parts if part.size <= FEW and not part.mixed]
-    writer.short(short)
+    writer.short(short)  # which leaves zeros between them
+    for table in tables:
+        writer.table(table, indices_of(tables))
     for part in parts:
         if part.mixed:
             writer.mixed(part)
         elif part.size > FEW:
             writer.long(part)
-    return writer.functions()
+    return writer.functions("indices" if tables else "")
+
+
+def indices_of(tables: Sequence[Table]) -> list[int]:
+    """The places of the indices of tables among the packed numbers of a call."""
+    return sorted({place for table in tables for place in table.inputs})
 
 
 def lists_on_their_own(parts: Sequence[Copied]) -> list[Copied]:
@@ -99,9 +111,10 @@ class _Writer:
         self.objects[name] = thing  # which keeps it alive
         return name
 
-    def functions(self) -> tuple[Callable[[], bool], Callable[[], None]]:
+    def functions(self, arguments: str) -> tuple[Callable[..., bool], Callable[[], None]]:
         """The functions."""
-        text = _HEAD.format(fill="\n        ".join(self._fill.lines), show="\n    ".join(self._show.lines or ["pass"]))
+        fill, show = "\n        ".join(self._fill.lines), "\n    ".join(self._show.lines or ["pass"])
+        text = _HEAD.format(arguments=arguments, fill=fill, show=show)
         exec(compile(text, _FILE, "exec"), self.objects)  # noqa: S102 - names of objects, and nothing of the user's
         return self.objects["fill"], self.objects["show"]
 
@@ -205,7 +218,20 @@ class _Writer:
         self._fill.lines.append(f"{kept} = now")
         self._show.lines += [f"if now.tobytes() != {kept}:", *(f"    {line}" for line in lines)]
 
-    # ---- 5: numbers that are ints or floats ---------------------------------------------------------
+    # ---- 5: rows that are chosen ----------------------------------------------------------------------
+
+    def table(self, table: Table, indices: Sequence[int]) -> None:
+        """Copy those rows of a table that indices choose."""
+        take, put = copiers(self._memory, table, [indices.index(place) for place in table.inputs])
+        row = table.rows[0]
+        single = len(table.rows) == 1
+        rows = [body.expression(row.place) if single else body.holder(row.place) for body in (self._fill, self._show)]
+        given = self._fill.checked(rows[0], list) if single else rows[0]
+        self._fill.require(f"{self.name_of(take)}({given}, indices)")
+        if row.assigned:
+            self._show.lines.append(f"{self.name_of(put)}({rows[1]})")
+
+    # ---- 6: numbers that are ints or floats ---------------------------------------------------------
 
     def mixed(self, part: Copied) -> None:
         """One list, or one number."""
@@ -243,9 +269,14 @@ class _Body:
 
     def expression(self, place: Any) -> str:
         """The expression that reads a place."""
-        holder = place.container
-        if holder is None:
+        if place.container is None:
             return str(place.expression(self._name_of))
+        name = self.holder(place)
+        return f"{name}_{place.name}" if self._families.get(place.container.key) else f"{name}[{place.name}]"
+
+    def holder(self, place: Any) -> str:
+        """The name of the list of which a place is an element."""
+        holder = place.container
         siblings = self._families.get(holder.key)
         if holder.key not in self._taken:
             self._taken[holder.key] = name = self._new()
@@ -255,8 +286,7 @@ class _Body:
             if siblings:
                 names = "".join(f"{name}_{k}, " for k in range(siblings))
                 self.lines.append(f"{names}= {name}")
-        name = self._taken[holder.key]
-        return f"{name}_{place.name}" if siblings else f"{name}[{place.name}]"
+        return self._taken[holder.key]
 
     def assign(self, place: Any, content: str) -> None:
         """Emit the assignment of a place."""

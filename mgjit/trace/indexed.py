@@ -1,4 +1,4 @@
-"""Assignments by run-time indices to lists of the user's: `table[i] = x`, `table[i][k] = x`.
+"""Lists of the user's that run-time indices read and assign: `table[i] = x`, `table[i][k] = x`.
 
 Elements of lists are traced numbers that replace one another, so such an assignment is a selection for each element:
 the new number in one of them, the old ones in all others.  Where the elements are floats at equal distances in memory,
@@ -8,6 +8,9 @@ it can be a single record (`Recorder.put`) instead:
 2. The record assigns one of them, whichever it is.
 3. All elements are read anew.  Who has read one before, has its old number: elements of these lists know when they were
    read (`LeafNumber`).  They are known from the start of a trace, which is made again for that.
+
+A table of which every access is by an index that is an argument need not be copied before and after each call: the rows
+are enough that the call chooses (runtime/tables.py).
 """
 
 from __future__ import annotations
@@ -15,13 +18,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..record import opcodes as ops
 from ..record.recorder import Recorder
 from ..record.values import TracedTypes
+from ..runtime.copies import Copied
+from ..runtime.tables import Table
 from .knowledge import Again, Knowledge
 from .number_kinds import EnteredCopy
 
 #: Of fewer elements one is selected.
 _FEWEST = 5
+#: So many rows for each index are copied one by one; of shorter tables all are.
+_FEWEST_FOR_EACH = 2
 
 
 class IndexedAssignments:
@@ -76,3 +84,73 @@ class IndexedAssignments:
         kind, types = type(number), self._types
         is_one = issubclass(kind, types.number) and not issubclass(kind, types.integer)
         return kind is float or (is_one and not hasattr(kind, "_kind"))
+
+
+# ---- tables of which only some rows are needed ------------------------------------------------------------------
+
+
+def tables_of(recorder: Recorder, copies: Sequence[Copied], start: int, inputs: int) -> list[Table]:
+    """The tables of which a call needs only the rows that its arguments choose.
+
+    Args:
+        copies: what is copied.
+        start: the leaf of the first number that is.
+        inputs: how many packed numbers a call has.
+    """
+    used: set[int] = {operand for operand, _ in recorder.late}
+    indices: dict[tuple[int, int], set[int]] = {}  # by first element and layout
+    for k, (code, a, b) in enumerate(zip(recorder.op, recorder.a, recorder.b)):
+        layout = (code & (ops.NUMBER - 1)) - ops.TAKE
+        if layout < 0 or ops.leaf_kind(a) != ops.STATE:
+            used.update((a, b))
+            continue
+        index = recorder.third[k] if code >= ops.PUT else b
+        if code >= ops.PUT:
+            used.add(b)
+        if ops.leaf_kind(index) == ops.INPUT and ops.leaf_index(index) < inputs:
+            indices.setdefault((a, layout), set()).add(ops.leaf_index(index))
+        else:
+            used.update(recorder.elements(a, code))
+    used.update(operand for k, operand in recorder.third.items() if recorder.op[k] < ops.PUT)
+    part_of = {offset: part for part in copies for offset in part.offsets}
+    tables: dict[int, Table] = {}  # by offset of the first row
+    owners: dict[int, set[int]] = {}  # by offset of a list: the tables that it belongs to
+    for (first, number), places in indices.items():
+        pitch, count = recorder.layouts[number]
+        parts = [part_of.get(start - first + pitch * k) for k in range(count)]
+        rows = list({part.offset: part for part in parts if part is not None}.values())
+        table = Table(rows, count, pitch, tuple(sorted(places)))
+        if None in parts or not _is_regular(table):
+            used.update(range(first, first - pitch * count, -pitch))
+            continue
+        known = tables.setdefault(rows[0].offset, table)
+        known.inputs = tuple(sorted({*known.inputs, *places}))
+        for row in rows:
+            owners.setdefault(row.offset, set()).add(id(table) if known.rows != rows else id(known))
+    return [
+        table
+        for table in tables.values()
+        if _FEWEST_FOR_EACH * len(table.inputs) <= table.count
+        and all(len(owners[row.offset]) == 1 for row in table.rows)
+        and used.isdisjoint(start - offset for row in table.rows for offset in row.offsets)
+    ]
+
+
+def _is_regular(table: Table) -> bool:
+    """Whether rows are alike, and lie in their list as they do in the State."""
+    first, *others = table.rows
+    if any(row.mixed or row.replaced or row.integers or row.given_integers or not row.size for row in table.rows):
+        return False
+    if not others:
+        return table.pitch == 1 and first.size == table.count
+    holder = first.place.container
+    return (
+        len(table.rows) == table.count
+        and holder is not None
+        and first.place.siblings == table.count
+        and all(
+            (row.size, row.offset, row.assigned, row.positions, row.place.key)
+            == (first.size, first.offset + table.pitch * k, first.assigned, first.positions, (first.place.key[0], k))
+            for k, row in enumerate(table.rows)
+        )
+    )

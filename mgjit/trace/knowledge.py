@@ -7,6 +7,7 @@ from typing import Any
 
 from ..engine.state import State
 from ..runtime.copies import Copied
+from ..runtime.tables import Table
 from ..world.places import Place
 
 
@@ -54,6 +55,7 @@ class HeapPlan:
     Attributes:
         state: where copied numbers are; None when there are none.
         copied: what is copied before and after each call.
+        tables: lists among them of which a call needs only what its indices choose.
         valid_once: whether places that held None or ints hold floats from the first call on, and the step can tell.
         fixed: places whose numbers have shaped the trace, and the numbers: guards must watch them.
         backward: how the backward passes of other people's classes were taken, for people; empty where there are none.
@@ -64,6 +66,7 @@ class HeapPlan:
 
     state: State | None = None
     copied: list[Copied] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
     valid_once: bool = False
     fixed: list[tuple[Place, Any]] = field(default_factory=list)
     backward: str = ""

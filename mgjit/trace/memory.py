@@ -47,7 +47,7 @@ from ..world.shapes import content_of
 from ..world.survey import Survey
 from . import number_kinds
 from .aftermath import look_around
-from .indexed import IndexedAssignments
+from .indexed import IndexedAssignments, tables_of
 from .knowledge import Again, HeapPlan, Knowledge
 
 
@@ -461,6 +461,8 @@ class Heap:
             for copied, _, numbers, leaf in self._copied
             if copied.assigned or any(leaf - k in used for k in range(len(numbers)))
         ]
+        if recorder.layouts and self._state is not None:
+            plan.tables = tables_of(recorder, plan.copied, self._state._leaf, self._plan.packed_size)
 
     def _put_back_draws(self) -> None:
         for place, bound, instead in self._draws:
