@@ -1,6 +1,6 @@
 """The Programs in docs/ir.md and docs/passes.md: made by the real passes and the real printer.
 
-1. `STEPS` has small steps; a step is traced, and lowered for `PROCESSOR`.  `HAND_MADE` are Programs.
+1. `STEPS` has small steps; a step is traced, and lowered for `PROCESSOR`.
 2. A document says what its blocks are: `<!-- fit after phases: backward -->` stands in front of the backward phase of
    the step `fit` after the pass `phases`, `<!-- fit -->` in front of its source.
 3. `filled(text)` is a document with all such blocks made afresh.
@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import mgjit
-from mgjit.ir.builders import nested
 from mgjit.ir.printer import print_program
-from mgjit.ir.program import Array, Bound, Constant, Index, Load, Loop, Program, Reference, Statement
+from mgjit.ir.program import Program
 from mgjit.passes import blocks
 from mgjit.passes.cost import Processor
 from tests.lowering import STAGES, Example, numbers
@@ -219,28 +218,13 @@ STEPS: dict[str, Callable[[], Example]] = {
 }  # fmt: skip
 
 
-def triangle() -> Program:
-    """Sums of more and more numbers."""
-    x, y = Array("x0", "input", 5), Array("y", "output", 5)
-    i = Loop(5, [])
-    j = Loop(5, [], bound=Bound(1, ((i, 1),)))
-    total = Reference(y, Index(0, ((i, 1),)))
-    add = Statement("add", (Load(Reference(x, Index(0, ((j, 1),)))),), total, update=True)
-    nested([i], [Statement("copy", (Constant(0.0),), total), *nested([j], [add])])
-    return Program([i])
-
-
-HAND_MADE = {"triangle": triangle}
-
-
 def program(step: str, stage: str) -> Program:
     """The Program of a step after a pass; from `layout` on with this layout, if the step has one that is better."""
     made = STEPS[step]()
     laid_out = step == "layer" and STAGES.index(stage) >= STAGES.index("layout")
     size, blocks.BLOCK_SIZE = blocks.BLOCK_SIZE, BLOCK_SIZE if step == "odd" else blocks.BLOCK_SIZE
     try:
-        growing = step == "prefixes"
-        return made.lower(stage, True, laid_out, processor=PROCESSOR, grads=stage != "gradients", growing=growing)
+        return made.lower(stage, laid_out=laid_out, processor=PROCESSOR, grads=stage != "gradients")
     finally:
         blocks.BLOCK_SIZE = size
 
@@ -248,8 +232,6 @@ def program(step: str, stage: str) -> Program:
 def block(what: str) -> str:
     """What is in front of a block says what is in it."""
     found = _PROGRAM.fullmatch(what)
-    if what in HAND_MADE:
-        return f"```text\n{print_program(HAND_MADE[what]())}```\n"
     if found is None:
         source = textwrap.dedent(inspect.getsource(STEPS[what]().function))
         return f"```python\n{source.replace(': Any', '').replace(' -> Any', '')}```\n"
