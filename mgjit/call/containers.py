@@ -17,7 +17,8 @@ class SequenceNode(Node):
 
     def __init__(self, kind: type, parts: list[Node]) -> None:
         self.kind, self.parts = kind, parts
-        self.key = kind.__name__, tuple(part.key for part in parts)
+        self.key = kind.__name__, tuple([part.key for part in parts])
+        self.identified = sum([part.identified for part in parts])
 
     def pack(self, argument: Any, frame: Frame) -> bool:
         elements: Any = argument
@@ -49,6 +50,7 @@ class MappingNode(Node):
         self.keys = exact_keys(parts)
         self._has_names = set(map(type, parts)) <= {str}
         self.key = "dict", tuple(zip(self.keys, (part.key for part in parts.values())))
+        self.identified = sum(part.identified for part in parts.values())
 
     def pack(self, argument: Any, frame: Frame) -> bool:
         if type(argument) is not dict or not self._has_keys(argument):
@@ -82,6 +84,7 @@ class DataclassNode(Node):
         self.kind, self.parts = type(example), parts
         self.example = example
         self.key = self.kind, tuple((name, part.key) for name, part in parts.items())
+        self.identified = sum(part.identified for part in parts.values())
 
     def pack(self, argument: Any, frame: Frame) -> bool:
         if type(argument) is not self.kind or attributes_of_dataclass(argument) != list(self.parts):

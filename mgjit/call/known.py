@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ class ValueNode(Node):
     def __init__(self, value: Value, slot: int | None, again: bool = False) -> None:
         self.value, self.slot, self.again = value, slot, again
         self.key = ("value", id(value)) if slot is None else ("value slot", slot)
+        self.identified = 1 if slot is None else -math.inf
 
     def pack(self, argument: Any, frame: Frame) -> bool:
         if self.slot is None:
@@ -47,7 +49,7 @@ class KnownNode(Node):
 
     def __init__(self, container: Any, inner: SequenceNode | MappingNode | DataclassNode) -> None:
         self.container, self.inner = container, inner
-        self.key = inner.key
+        self.key, self.identified = inner.key, inner.identified
         self._parts = list(
             container.values() if isinstance(container, dict) else container if _is_row(container) else ()
         )
@@ -87,6 +89,7 @@ class StaticNode(Node):
         # What may be a node of a graph is told from others as Values are: another one may be a slot, like them.
         tag = "value" if callable(getattr(type(argument), "backward", None)) else "object"
         self.key = ("static", self.exact) if self.by_value else (tag, id(argument))
+        self.identified = 0 if self.by_value else 1
 
     def pack(self, argument: Any, frame: Frame) -> bool:
         return argument is self.argument or (self.by_value and exact_key(argument) == self.exact)

@@ -6,6 +6,7 @@ containers.py those of lists, dicts and dataclasses, known.py those of what is c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Callable
@@ -42,9 +43,14 @@ NO_FRAME = Frame(0, 0, 0)
 
 
 class Node:
-    """One argument, or one part of an argument."""
+    """One argument, or one part of an argument.
+
+    Attributes:
+        identified: how many Values and other objects known by identity it has; minus infinity if it has inputs.
+    """
 
     key: Hashable
+    identified: float = -math.inf
 
     def pack(self, argument: Any, frame: Frame) -> bool:
         """Write `argument` into the frame; returns False if it does not have this node's structure."""

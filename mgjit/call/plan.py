@@ -14,7 +14,6 @@ value, or by identity where they are objects of the user: they shape the trace a
 from __future__ import annotations
 
 import dataclasses
-import math
 import numbers
 from array import array
 from bisect import bisect_right
@@ -226,17 +225,6 @@ def bind(signature: Signature, given: Sequence[Any], named: Mapping[str, Any], n
         raise ArgumentError(f"{user_location()}: {name}{signature}: {reason}.") from None
 
 
-def _known_objects(node: Node) -> float:
-    """How many Values and other objects known by identity there are in a node; minus infinity if there are inputs."""
-    if isinstance(node, ValueNode):
-        return 1 if node.slot is None else -math.inf
-    if isinstance(node, StaticNode):
-        return 0 if node.by_value else 1
-    if isinstance(node, (SequenceNode, MappingNode, DataclassNode, KnownNode)):
-        return sum(_known_objects(part) for _, part in node.children())
-    return -math.inf
-
-
 class _Planner:
     def __init__(self, static: Collection[str], is_slot: Callable[[Any], bool] | None, precision: Precision) -> None:
         self.static, self.precision = static, precision
@@ -250,6 +238,8 @@ class _Planner:
         kind = type(argument)
         if path in self.static or kind is bool or argument is None or kind is str or _is_numpy_bool(argument):
             return StaticNode(argument)
+        if kind is list or kind is tuple:
+            return self.sequence(argument, path)
         if is_traced(argument):
             leaked()
         if isinstance(argument, Value):
@@ -270,7 +260,7 @@ class _Planner:
             return NumberNode(self.packed - 1, path, isinstance(argument, numbers.Integral))
         if kind in (bytes, bytearray, array, memoryview) or is_numpy_array(argument):
             return self.buffer(argument, path)
-        if isinstance(argument, (list, tuple)):
+        if isinstance(argument, (list, tuple)):  # of a derived class
             return self.sequence(argument, path)
         if kind is dict:
             parts = {key: self.node(part, f"{path}[{key!r}]") for key, part in argument.items()}
@@ -317,8 +307,7 @@ class _Planner:
 
     def container(self, argument: Any, node: SequenceNode | MappingNode | DataclassNode) -> Node:
         """A container; one of many Values or other objects and no inputs is known by its identity."""
-        known = sum(_known_objects(part) for _, part in node.children())
-        return KnownNode(argument, node) if known >= _MANY else node
+        return KnownNode(argument, node) if node.identified >= _MANY else node
 
 
 def plan_arguments(
