@@ -233,7 +233,8 @@ class CompiledStep(Generic[P, R]):
         A list, tuple, range, bytes, array, memoryview, numpy array or other sequence is a column: item k is what
         call k would get.  Everything else (a number, a Value, a string, a dict) is the same for every step, and so
         are defaults and the arguments that `static=` names.  All columns must have the same length.  All rows are
-        checked before the first step runs.  Rows of a buffer of two or more dimensions are not copied.
+        checked before the first step runs.  Rows of a buffer of two or more dimensions are not copied.  Rows may differ
+        in length, such as sentences: they are then separate calls of the step, whose indices are checked one by one.
 
         Other Python threads run meanwhile.  Ctrl-C ends the loop within 0.2 s (or one step); with compiled code
         the parameters then hold the state after a whole number of steps, which `.stats.calls` counts.
@@ -247,7 +248,7 @@ class CompiledStep(Generic[P, R]):
             are not numbers are those of one step.  Without rows: an empty array for each number.
 
         Raises:
-            ColumnError: the columns differ in length, or a row in structure from row 0.
+            ColumnError: the columns differ in length, or a row in structure from row 0, other than in lengths.
             IndexRangeError: a run-time index of some row is out of range.
         """
         self._refuse_in_trace("loop")
@@ -268,7 +269,8 @@ class CompiledStep(Generic[P, R]):
                     self._kernels.upgrade(kernel)
                     self._forget_call()
                 rows = pack_rows(kernel.plan, kernel.frame, table)
-                kernel.check_rows(rows)
+                if not rows.ragged:  # those are checked one by one
+                    kernel.check_rows(rows)
                 # Rows may be one buffer, or need another kernel, or none.
                 separate = (
                     rows.separate

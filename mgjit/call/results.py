@@ -278,6 +278,8 @@ def _columns_of(results: Sequence[Any]) -> Any:
     if found is None:
         return first
     rows = [(_taken_apart(result) or found)[1] for result in results]
+    if any(len(row) != len(rows[0]) for row in rows):
+        return list(results)
     return found[0]([_columns_of(column) for column in zip(*rows)])
 
 

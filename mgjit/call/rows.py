@@ -8,7 +8,7 @@
 
 If Values among the arguments differ from row to row, the rows are checked and packed all the same, but must be separate
 calls, because a Value may occur in several rows, or be captured by the step.  So must rows of which some have a list of
-ints where others have floats.
+ints where others have floats, and rows of other lengths than the first one.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from .columns import Column, Columns, NumbersColumn, StackedColumn
 from .containers import DataclassNode, MappingNode, SequenceNode
 from .inputs import BufferNode, NumberNode, NumbersNode, is_exact, is_not_all_ints
 from .known import KnownNode, ValueNode
+from .lengths import differ_in_lengths
 from .node import NO_FRAME, Frame, Node
 from .objects import ObjectNode
 from .plan import ArgumentPlan, plan_arguments
@@ -46,6 +47,7 @@ class Rows:
         packed: the packed numbers of all rows. packed_stride: bytes from one row to the next; 0 if all are the same.
         buffers: one for each buffer of the plan.
         separate: whether Values, or the types of numbers in lists, differ, so that each row must be a separate call.
+        ragged: whether rows differ in lengths: they are separate as well, and not packed.
     """
 
     def __init__(self, plan: ArgumentPlan, frame: Frame, count: int) -> None:
@@ -53,7 +55,7 @@ class Rows:
         self.packed = frame.packed[:]
         self.packed_stride = 0
         self.buffers = [MovingBuffer(buffer, 0) for buffer in frame.buffers]
-        self.separate = False
+        self.separate = self.ragged = False
 
     def spread(self) -> None:
         """Give every row its own packed numbers."""
@@ -235,12 +237,14 @@ def _pack_one_by_one(plan: ArgumentPlan, columns: Columns) -> Rows:
     frame = plan.frame()
     packed = frame.packed[:0]
     buffers: list[list[Any]] = [[] for _ in plan.buffers]
-    separate, values = False, None
+    separate, ragged, values = False, False, None
     for number, arguments in enumerate(columns.rows()):
         try:
             if not plan.pack(arguments, frame):
                 separate = True
-                frame = _pack_other_values(plan, columns, arguments)
+                other = _pack_other_values(plan, columns, arguments)
+                ragged = ragged or other is None
+                frame = other or frame
         except MgjitError as error:
             raise type(error)(f"{error} (Row {number} of .loop; nothing was computed.)") from None
         packed.extend(frame.packed)
@@ -249,6 +253,9 @@ def _pack_one_by_one(plan: ArgumentPlan, columns: Columns) -> Rows:
         values = values or list(map(id, frame.values))
         separate = separate or list(map(id, frame.values)) != values
     rows = Rows(plan, frame, columns.length)
+    if ragged:
+        rows.separate = rows.ragged = True
+        return rows
     rows.packed, rows.packed_stride, rows.separate = packed, plan.precision.size * plan.packed_size, separate
     rows.buffers = [MovingBuffer(_joined(found), _bytes(node)) for node, found in zip(plan.buffers, buffers)]
     return rows
@@ -268,14 +275,16 @@ def _joined(buffers: list[Any]) -> bytes:
     return b"".join([memoryview(buffer).tobytes() for buffer in buffers])
 
 
-def _pack_other_values(plan: ArgumentPlan, columns: Columns, arguments: Sequence[Any]) -> Frame:
-    """Pack a row that fits the plan but for its Values, or the types of numbers in lists."""
+def _pack_other_values(plan: ArgumentPlan, columns: Columns, arguments: Sequence[Any]) -> Frame | None:
+    """Pack a row that fits the plan but for its Values, or the types of numbers in lists; None if lengths differ."""
     other = plan_arguments(columns.names, arguments, plan.fixed | columns.static, precision=plan.precision)
     frame = other.frame()
+    if not other.resembles(plan) and all(map(differ_in_lengths, other.nodes, plan.nodes)):
+        return None
     if not other.resembles(plan) or not other.pack(arguments, frame):
         raise ColumnError(
             f"{user_location()}: a row of .loop has another structure than row 0: {plan.first_difference(other)}. Make "
-            "the rows alike (one length, one kind of number), or call the step for each of them."
+            "the rows alike (one kind of number; lengths may differ), or call the step for each of them."
             + _about_fixed(sorted(plan.fixed - columns.static))
         )
     return frame

@@ -122,9 +122,9 @@ def test_03_contiguous_buffers_stay_where_they_are() -> None:
 @pytest.mark.parametrize(
     "column",
     [
-        [0.5, 1], [1, 0.5], [1, True], [1.0, "a"], [1.0, [1.0]], [[1.0], 1.0], [[1.0], (1.0,)], [[1.0], [1.0, 2.0]],
-        [[[1.0]], [[1.0, 2.0]]], [[[1.0]], [1.0]], [b"a", b"ab"], [b"a", bytearray(b"a")], [b"a", "a"],
-        [array("d", [1.0]), array("f", [1.0])], [(1.0, b"a"), (1.0, b"ab")], [(1.0, b"a"), (1.0, b"a", 1.0)],
+        [0.5, 1], [1, 0.5], [1, True], [1.0, "a"], [1.0, [1.0]], [[1.0], 1.0], [[1.0], (1.0,)],
+        [[[1.0]], [1.0]], [b"a", bytearray(b"a")], [b"a", "a"],
+        [array("d", [1.0]), array("f", [1.0])], [(1.0, b"a"), (1.0, b"a", 1.0)],
         [{"a": 1.0}, {"b": 1.0}], [{"a": 1.0, "b": 1.0}, {"b": 1.0, "a": 1.0}], [Pair(1, 2), (1, 2)],
         [Sample(1, 2), Pair(1, 2)], ["a", "b"], [None, 1.0], [True, False], [1.0, Value(1.0)], [Value(1.0), 1.0],
         [[1.0, 2.0], [1.0, "x"]], [object(), object()],
@@ -135,6 +135,33 @@ def test_06_rows_of_another_structure(column: list[Any]) -> None:
     columns = read(column)
     plan, frame = planned(columns)
     with pytest.raises(ColumnError, match=r"test_rows\.py:\d+: .*another structure than row 0.*Row 1 "):
+        pack_rows(plan, frame, columns)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [[1.0], [1.0, 2.0]], [[[1.0]], [[1.0, 2.0]]], [[[1.0]], [[1.0], [2.0, 3.0]], [[]]], [[], [1.0]], [b"a", b"ab"],
+        [(1.0, b"a"), (1.0, b"ab")], [{"a": [1.0]}, {"a": []}], [Sample(1.0, [2, 3]), Sample(2.0, [4])],
+        [[1, 2], [0.5]], [[Value(1.0)], [Value(2.0), Value(3.0)]], [["a", "a"], ["a"]],
+    ],
+)  # fmt: skip
+def test_06_rows_of_other_lengths_are_separate_calls(column: list[Any]) -> None:
+    """Whatever contains what is longer."""
+    columns = read(column)
+    plan, frame = planned(columns)
+    rows = pack_rows(plan, frame, columns)
+    assert (rows.ragged, rows.separate) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "column", [[[1.0], [1.0, 2.0], ["a"]], [[1.0, 2.0], [], [[1.0]]], [Pair(1, [2]), Pair([1], 2)]]
+)
+def test_06_a_row_that_differs_in_more_than_its_length(column: list[Any]) -> None:
+    """Is refused, before and behind one that does not."""
+    columns = read(column)
+    plan, frame = planned(columns)
+    with pytest.raises(ColumnError, match="another structure than row 0"):
         pack_rows(plan, frame, columns)
 
 

@@ -49,28 +49,28 @@ LOOP = [
         'product.loop([1.0, "2"])',
         "ColumnError",
         "user.py:1: a row of .loop has another structure than row 0: x was number, is '2'. Make the rows "
-        "alike (one length, one kind of number), or call the step for each of them. (Row 1 of .loop; "
+        "alike (one kind of number; lengths may differ), or call the step for each of them. (Row 1 of .loop; "
         "nothing was computed.)",
     ),
     Case(
         "product.loop([1.0, None])",
         "ColumnError",
         "user.py:1: a row of .loop has another structure than row 0: x was number, is None. Make the "
-        "rows alike (one length, one kind of number), or call the step for each of them. (Row 1 of "
+        "rows alike (one kind of number; lengths may differ), or call the step for each of them. (Row 1 of "
         ".loop; nothing was computed.)",
     ),
     Case(
         "product.loop([1.0, [2.0]])",
         "ColumnError",
         "user.py:1: a row of .loop has another structure than row 0: x was number, is 1 numbers. Make "
-        "the rows alike (one length, one kind of number), or call the step for each of them. (Row 1 of "
+        "the rows alike (one kind of number; lengths may differ), or call the step for each of them. (Row 1 of "
         ".loop; nothing was computed.)",
     ),
     Case(
         "product.loop([1.0, 2])",
         "ColumnError",
         "user.py:1: a row of .loop has another structure than row 0: x was number, is integer. Make the "
-        "rows alike (one length, one kind of number), or call the step for each of them. (Row 1 of "
+        "rows alike (one kind of number; lengths may differ), or call the step for each of them. (Row 1 of "
         ".loop; nothing was computed.)",
     ),
     Case(
@@ -83,7 +83,7 @@ LOOP = [
         "product.loop([1.0, 2**60])",
         "ColumnError",
         "user.py:1: a row of .loop has another structure than row 0: x was number, is integer. Make the "
-        "rows alike (one length, one kind of number), or call the step for each of them. (Row 1 of "
+        "rows alike (one kind of number; lengths may differ), or call the step for each of them. (Row 1 of "
         ".loop; nothing was computed.)",
     ),
     Case(
@@ -120,17 +120,10 @@ LOOP = [
         "steps.",
     ),
     Case(
-        "total.loop([[1.0], [1.0, 2.0]])",
-        "ColumnError",
-        "user.py:1: a row of .loop has another structure than row 0: xs was 1 numbers, is 2 numbers. "
-        "Make the rows alike (one length, one kind of number), or call the step for each of them. (Row 1 "
-        "of .loop; nothing was computed.)",
-    ),
-    Case(
         "total.loop([[1.0], None])",
         "ColumnError",
         "user.py:1: a row of .loop has another structure than row 0: xs was 1 numbers, is None. Make the "
-        "rows alike (one length, one kind of number), or call the step for each of them. (Row 1 of "
+        "rows alike (one kind of number; lengths may differ), or call the step for each of them. (Row 1 of "
         ".loop; nothing was computed.)",
     ),
     Case(

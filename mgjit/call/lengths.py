@@ -1,0 +1,72 @@
+"""Whether two arguments differ only in the lengths of what they contain, such as two sentences.
+
+1. The form of a node is its structure without lengths: a list of things of one form is `list of form`, whatever their
+   number; one of several forms is a row, which has a form for each.
+2. Forms match if they are equal, where what an empty list would contain may be anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+from .containers import DataclassNode, MappingNode, SequenceNode
+from .inputs import BufferNode, NumbersNode
+from .known import KnownNode, ValueNode
+from .node import Node
+
+
+class _Many(NamedTuple):
+    """A sequence of a class, of any length, whose elements have one form; None where it has none."""
+
+    kind: str
+    form: Any
+
+
+class _Row(NamedTuple):
+    """A container of a class with a form for each of its parts."""
+
+    kind: Hashable
+    forms: tuple[Any, ...]
+
+
+def differ_in_lengths(one: Node, other: Node) -> bool:
+    """Whether two nodes are alike but for lengths."""
+    return _match(_form(one), _form(other))
+
+
+def _form(node: Node) -> Any:
+    if isinstance(node, KnownNode):
+        return _form(node.inner)
+    if isinstance(node, NumbersNode):
+        form: Any = "number"
+        for kind in reversed(node.kinds):
+            form = _Many(kind.__name__, form)
+        return form
+    if isinstance(node, BufferNode):
+        return "buffer", node.type, node.format, len(node.shape)
+    if isinstance(node, SequenceNode):
+        forms = [_form(part) for part in node.parts]
+        if all(_match(forms[0], form) for form in forms[1:]) and not hasattr(node.kind, "_fields"):
+            return _Many(node.kind.__name__, _fullest(forms))
+        return _Row(node.kind, tuple(forms))
+    if isinstance(node, MappingNode):
+        return _Row(tuple(node.keys), tuple(map(_form, node.parts.values())))
+    if isinstance(node, DataclassNode):
+        return _Row((node.kind, *node.parts), tuple(map(_form, node.parts.values())))
+    return "value" if isinstance(node, ValueNode) else node.key
+
+
+def _match(one: Any, other: Any) -> bool:
+    if isinstance(one, _Many) and isinstance(other, _Many):
+        is_empty = one.form is None or other.form is None
+        return one.kind == other.kind and (is_empty or _match(one.form, other.form))
+    if isinstance(one, _Row) and isinstance(other, _Row):
+        are_alike = one.kind == other.kind and len(one.forms) == len(other.forms)
+        return are_alike and all(map(_match, one.forms, other.forms))
+    return bool(one == other)
+
+
+def _fullest(forms: list[Any]) -> Any:
+    """Of forms that match, one that says what is inside, if there is one; None if there are none."""
+    return next((form for form in forms if not (isinstance(form, _Many) and form.form is None)), (forms or [None])[0])
