@@ -9,6 +9,7 @@ loop over positions, such as that of attention over all earlier ones, then reads
 2. Each group becomes one array, with its members in the order in which they are written.
 3. Operands that read one of several arrays now read one; where the element numbers are affine in the loops, the
    operand becomes a plain load.
+4. Loops over positions that read another array in their first iteration read one as well (passes/successors.py).
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from ..ir.program import (
 from .memory import Memory
 from .mixed import as_index, entries_of
 from .rewrite import map_operand, rewrite_operands
+from .successors import follow_each_other
 
 
 def merge(program: Program, memory: Memory) -> None:
@@ -55,6 +57,8 @@ def merge(program: Program, memory: Memory) -> None:
             start += array.size
     if place:
         _rewrite(program, place)
+    mixed = {array for operand in _mixed_operands(nodes) for array in operand.arrays}
+    follow_each_other(program, kept | mixed, lambda places: _rewrite(program, places))
 
 
 def _groups(nodes: Sequence[Node]) -> list[list[Array]]:
