@@ -12,19 +12,14 @@ found and made in the same way, by a `Kernels` of their own (`separate`), when `
 from __future__ import annotations
 
 import contextlib
-import inspect
 import warnings
 from array import array
-from collections.abc import Callable, Hashable, Sequence
-from contextvars import copy_context
-from dataclasses import replace
+from collections.abc import Hashable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from .background import Job, prepare, start
-from .build import build, find
-from .call.columns import bound_arguments
-from .call.plan import ArgumentPlan, plan_arguments
+from .call.plan import ArgumentPlan
 from .call.whole_arrays import array_engine
 from .engine.value import Value
 from .errors import (
@@ -34,28 +29,18 @@ from .errors import (
     user_location,
     user_stacklevel,
 )
-from .garbage import without_garbage_collection
-from .options import Options, StepOptions
-from .pending import Earnings, Found, Pending, Prepared, Upgrade, Waiting
+from .making import Maker, changed_by
+from .pending import Earnings, Found, Pending, Upgrade, Waiting
 from .plain import PlainCalls
 from .record.leaks import PlainCall
-from .record.trace import InputRegion, Trace
-from .runtime.buffers import Move, ParameterStorage, storage_of
-from .runtime.copies import Copies
+from .runtime.buffers import storage_of
 from .runtime.detached import Detached
-from .runtime.kernel import Code, Kernel
-from .runtime.live import Parameter
+from .runtime.kernel import Kernel
 from .stats import Stats
-from .trace.hints import power_hints
-from .trace.knowledge import Again, Knowledge
-from .trace.memory import Heap
-from .trace.tracer import TracedCall, between_traces, trace_call
-from .verification.trial import plain_seconds
-from .world.guard import Guard
-from .world.survey import Survey
+from .trace.knowledge import Again
 
 if TYPE_CHECKING:
-    from .lowering import Lowering
+    pass
 
 #: A step that was called this often, on average, for each structure of arguments (such as lengths of sequences) is
 #: reusing its kernels, so that the number of structures is no reason for a warning.
@@ -70,9 +55,9 @@ class Kernels:
     """The kernels of a step.
 
     Args:
-        function: the step, undecorated.
+        maker: makes them.
         name, qualname: of the step.
-        like: the kernels of the same step whose stats and knowledge these share; they differ in their options.
+        like: the kernels of the same step whose stats these share; they differ in their options.
 
     Attributes:
         last: the kernel of the last call.
@@ -80,31 +65,20 @@ class Kernels:
         plain: which calls run as plain Python.
     """
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        signature: inspect.Signature,
-        options: StepOptions,
-        name: str,
-        qualname: str,
-        like: Kernels | None = None,
-    ) -> None:
-        self._function, self._signature, self._options = function, signature, options
+    def __init__(self, maker: Maker, name: str, qualname: str, stats: Stats, like: Kernels | None = None) -> None:
+        self.maker, self._options = maker, maker.options
         self._name, self._qualname = name, qualname
-        self.stats: Stats = Stats() if like is None else like.stats
+        self.stats = stats
         self.last: Kernel | None = None
         self._family: dict[Hashable, Kernel] = {}
         self._kernels: dict[Hashable, Kernel] = {}
         self._slot_structures: set[Hashable] = set()
-        self._knowledge: Knowledge = Knowledge() if like is None else like._knowledge
         self._has_warned = False
-        self.plain: PlainCalls = PlainCalls(name, self.stats) if like is None else like.plain
+        self.plain: PlainCalls = PlainCalls(name, stats) if like is None else like.plain
         self._separate: Kernels | None = None
         self.earnings = Earnings()
         self._pending: dict[Hashable, Pending] = {}
-        self._is_settled = False  # whether traces are made as after the first compiled call (trace/knowledge.py)
         self._detached: tuple[list[Kernel], Detached] | None = None
-        self._token = object()  # stands for this step in memory that it may share with others
 
     def __len__(self) -> int:
         return len(self._kernels) + (0 if self._separate is None else len(self._separate))
@@ -113,9 +87,7 @@ class Kernels:
     def separate(self) -> Kernels:
         """The kernels that run the phases of this step separately."""
         if self._separate is None:
-            # They are not compared with plain Python, which has no phases.
-            options = replace(self._options, code=replace(self._options.code, separate=True), verify="never")
-            self._separate = Kernels(self._function, self._signature, options, self._name, self._qualname, self)
+            self._separate = Kernels(self.maker.separate(), self._name, self._qualname, self.stats, self)
         return self._separate
 
     def member(self, arguments: Sequence[Any]) -> Kernel | None:
@@ -169,14 +141,14 @@ class Kernels:
                 shared |= found.names
 
     def _look_up_planned(self, arguments: Sequence[Any], shared: frozenset[str], reason: str, patient: bool) -> Kernel:
-        plan = self._plan(arguments, shared)
+        plan = self.maker.plan(arguments, shared)
         anonymous = plan.structure
         if anonymous in self._slot_structures:
-            plan = self._plan(arguments, shared, self._is_slot)
+            plan = self.maker.plan(arguments, shared, self._is_slot)
         elif any(k.plan.structure == anonymous and key != plan.key for key, k in self._kernels.items()):
             # Other Values, or nodes of the user's classes: from now on they are copied in and out.
             self._slot_structures.add(anonymous)
-            plan = self._plan(arguments, shared, self._is_slot)
+            plan = self.maker.plan(arguments, shared, self._is_slot)
         if not (patient or self._kernels):
             self.earnings.note_call(plan.key)
         self._collect(plan, arguments, patient)
@@ -195,7 +167,7 @@ class Kernels:
         if not patient:
             self.earnings.require(plan.key, self.stats.calls)
         for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
-            self._knowledge.variable.update(kernel.guard.changed_numbers())
+            self.maker.knowledge.variable.update(kernel.guard.changed_numbers())
         try:
             self._refuse_arrays(arguments)
             kernel = self._make(plan, arguments, reason, patient)
@@ -234,16 +206,6 @@ class Kernels:
         self.stats.mismatches.append(reason)
         self.plain.distrust(kernel.plan.key, reason, parameters)
 
-    def _plan(
-        self,
-        arguments: Sequence[Any],
-        shared: frozenset[str] = frozenset(),
-        is_slot: Callable[[Any], bool] | None = None,
-    ) -> ArgumentPlan:
-        names = list(self._signature.parameters)
-        static = self._options.static | self._knowledge.fixed_arguments | shared
-        return plan_arguments(names, arguments, static, is_slot, self._options.precision)
-
     def _is_slot(self, value: Value) -> bool:
         """Whether an argument Value may be copied in and out: not when the step may reach it by another way."""
         return not self._is_captured([value])
@@ -256,7 +218,7 @@ class Kernels:
         )
 
     def _refuse_arrays(self, arguments: Sequence[Any]) -> None:
-        reason = "" if self.stats.traces else array_engine(self._function, arguments)
+        reason = "" if self.stats.traces else array_engine(self.maker.function, arguments)
         if reason:
             raise PlainCall(reason)
 
@@ -284,46 +246,26 @@ class Kernels:
         Raises:
             Waiting: its code is being built.
         """
-        slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
         if not patient:
             prepare()
-        started = perf_counter()
-        self._knowledge.is_for_later = not patient
-        self._knowledge.is_settled = self._is_settled and not patient
-        traced, guard = self._trace(plan, slots)
-        if traced.heap.valid_once and not (patient or self._is_settled):
-            # Plain calls leave such numbers again and again, so that no trace would ever hold for another call.
-            self._is_settled = self._knowledge.is_settled = True
-            traced, guard = self._trace(plan, slots)
-        seconds = perf_counter() - started
-        self.earnings.note_trace(plan.key, seconds)
-        _refuse_shared(plan, arguments, _changed(plan, traced))
-        guard.watch(traced.heap.fixed)
-        prepared = Prepared(plan, traced, guard, slots, seconds, reason)
+        prepared = self.maker.prepared(plan, reason, patient)
+        traced = prepared.traced
+        self.earnings.note_trace(plan.key, prepared.seconds)
+        _refuse_shared(plan, arguments, changed_by(plan, traced))
         inputs = plan.regions(traced.draws.size)
         if not patient:
             if traced.heap.valid_once:
                 raise Waiting(plan.key)
-            found = self._found_or_started(traced.trace, inputs)
+            found = self.maker.found_or_started(traced.trace, inputs)
             if found is not None:
-                pending = Pending(prepared, inputs, *found, perf_counter())
+                options, job = found
+                pending = Pending(prepared, inputs, options, job, perf_counter())
                 self._pending[plan.key] = pending
                 is_there = isinstance(pending.job, Found) or pending.comes_first()
                 if not (is_there and self._is_time()):
                     raise Waiting(plan.key)
                 return self._taken(pending)
-        return self._bound(build(traced.trace, inputs, self._options.code, self._qualname), prepared)
-
-    def _found_or_started(self, trace: Trace, inputs: Sequence[InputRegion]) -> tuple[Options, Job | Found] | None:
-        """The best code that is there, or the job that builds what is there first; None if there can be no job."""
-        best = self._options.code
-        tiers = [tier for tier in (best, best.quickly()) if tier is not None]
-        for options in tiers:
-            code = find(trace, inputs, options)
-            if code is not None:
-                return options, Found(code)
-        job = start(trace, inputs, tiers[-1], self._qualname)
-        return None if job is None else (tiers[-1], job)
+        return self.maker.built(prepared, inputs)
 
     def _collect(self, plan: ArgumentPlan, arguments: Sequence[Any], patient: bool) -> None:
         """If a kernel for these arguments is being built, put it among the others once its code is there.
@@ -339,11 +281,11 @@ class Kernels:
         pending.calls += 1
         has_ended = pending.comes_first() or pending.job.has_ended()
         guard = pending.prepared.guard
-        _refuse_shared(plan, arguments, _changed(pending.prepared.plan, pending.prepared.traced))
+        _refuse_shared(plan, arguments, changed_by(pending.prepared.plan, pending.prepared.traced))
         if has_ended:
             guard.look_at_everything()
         if guard.difference():
-            self._knowledge.variable.update(guard.changed_numbers())
+            self.maker.knowledge.variable.update(guard.changed_numbers())
             del self._pending[plan.key]
             pending.job.cancel()
         elif has_ended and (patient or self._is_time()):
@@ -372,7 +314,7 @@ class Kernels:
         """The kernel of a trace whose code is there; better code is begun, if there is any."""
         prepared, best = pending.prepared, self._options.code
         del self._pending[prepared.plan.key]
-        kernel = self._bound(pending.code(self._qualname), prepared)
+        kernel = self.maker.bound(pending.code(self._qualname), prepared)
         if isinstance(pending.job, Job):
             self.stats.swaps.append(f"{prepared.plan.outline()}: {pending.told()}")
         if pending.options.quick:
@@ -414,88 +356,6 @@ class Kernels:
         for waiting in (*self._pending.values(), *upgrades):
             waiting.job.cancel()
         self._pending = {}
-
-    def _bound(self, code: Code, prepared: Prepared) -> Kernel:
-        """A kernel: code, and the memory of this step that it works on."""
-        plan, traced, guard, trace = prepared.plan, prepared.traced, prepared.guard, prepared.traced.trace
-        guard.expired = traced.heap.valid_once
-        move = without_garbage_collection(lambda: Move.of_trace(trace, code.parameter_layout))
-        new = [move.storage] if trace.new_parameters else []
-        parameters = new + [storage for _, storage in trace.bound_storages]
-        heap, copies = traced.heap, None
-        if heap.copied:
-            copies = Copies(heap.state, heap.copied, self.stats.counter, heap.tables)
-            guard.ask(copies.difference)
-        kernel = Kernel(
-            code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, prepared.slots, copies,
-            traced.draws, traced.writes, _changed(plan, traced), traced.integers, traced.objects,
-        )  # fmt: skip
-        for storage in parameters:
-            storage.note_user(self._token)
-        kernel.moved = [p.owner if isinstance(p, Parameter) else p for _, p in trace.new_parameters]
-        kernel.trial = self._options.trial(trace, prepared.plain_seconds())
-        self.stats.note_kernel(code.facts, prepared.seconds, plan.outline(), prepared.reason)
-        return kernel
-
-    def _trace(self, plan: ArgumentPlan, slots: Any) -> tuple[TracedCall, Guard]:
-        """Trace the step, again when that has shown which numbers it changes; returns what has to stay as it is, too.
-
-        Raises:
-            Again: it has shown which arguments shape the trace.
-            PlainCall: the call is to run as plain Python.
-        """
-        code_object = getattr(self._function, "__code__", None)
-        location = f"{code_object.co_filename}:{code_object.co_firstlineno}" if code_object else repr(self._function)
-        given = [("an argument", thing) for thing in plan.static_objects()]
-
-        def traced() -> tuple[TracedCall, Guard]:
-            survey = Survey(self._function, given)
-            heap = Heap(survey, self._knowledge, location)
-            call = trace_call(self.undecorated, plan, slots, heap, survey, location)
-            return call, Guard(survey, call.heap.looked_after)
-
-        def between() -> tuple[TracedCall, Guard]:
-            return between_traces(lambda: without_garbage_collection(traced))
-
-        while True:
-            try:
-                return copy_context().run(between)  # what it sets of context variables is forgotten
-            except Again:
-                if not self._knowledge.fixed_arguments <= plan.fixed:
-                    raise
-
-    def undecorated(self, arguments: Sequence[Any]) -> Any:
-        bound = bound_arguments(self._signature, arguments)
-        return self._function(*bound.args, **bound.kwargs)
-
-    def lower(self, arguments: Sequence[Any]) -> Lowering:
-        """Trace and lower the step for these arguments without building or running it."""
-        while True:
-            with contextlib.suppress(Again):
-                return self._lower(arguments)
-
-    def _lower(self, arguments: Sequence[Any]) -> Lowering:
-        from .lowering import Lowering
-        from .passes.cost import Processor
-        from .passes.pipeline import lower
-
-        plan = self._plan(arguments)
-        slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
-        started = perf_counter()
-        traced, _ = self._trace(plan, slots)
-        seconds = perf_counter() - started
-        processor = Processor(64 // plan.precision.size)
-        inputs = plan.regions(traced.draws.size)
-        lowered = lower(traced.trace, inputs, processor, self._options.code.grads, name=self._qualname)
-        return Lowering(
-            lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe(), traced.heap.backward,
-            self._options.reason_without_trial(plain_seconds(seconds, len(traced.trace), traced.trace.in_blocks())),
-        )  # fmt: skip
-
-
-def _changed(plan: ArgumentPlan, traced: TracedCall) -> frozenset[int]:
-    """The identities of lists, dicts and objects in which the step assigns numbers."""
-    return traced.heap.changed() | (traced.known if plan.objects else frozenset())
 
 
 class _Shared(Exception):

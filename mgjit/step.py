@@ -28,6 +28,7 @@ from .call.results import collect_results
 from .call.rows import pack_rows
 from .errors import ArgumentError, PhaseError, RetraceWarning, UnsupportedError, user_location, user_stacklevel
 from .kernels import Kernels
+from .making import Maker
 from .options import StepOptions
 from .pending import Waiting
 from .record.leaks import PlainCall
@@ -103,7 +104,9 @@ class CompiledStep(Generic[P, R]):
         self._pending: Kernel | None = None
         self._calls_before = 0
         self._chosen: Kernel | None = None
-        self._kernels = Kernels(self._function, self._signature, self._options, self.__name__, self.__qualname__)
+        stats = Stats()
+        maker = Maker(self._function, self._signature, self._options, self.__qualname__, stats)
+        self._kernels = Kernels(maker, self.__name__, self.__qualname__, stats)
 
     @property
     def stats(self) -> Stats:
@@ -175,7 +178,9 @@ class CompiledStep(Generic[P, R]):
         Raises:
             Moved: the kernel cannot be used any more; nothing was done.
         """
-        verdict = compare(self._function, self._kernels.undecorated, kernel, self._bound(args, kwargs), self.stats)
+        verdict = compare(
+            self._function, self._kernels.maker.undecorated, kernel, self._bound(args, kwargs), self.stats
+        )
         self._forget_call()  # the path of calls is another one now
         self._note_mismatch(kernel)
         if verdict.mismatch:
@@ -258,7 +263,7 @@ class CompiledStep(Generic[P, R]):
         self._phase = ""
         table = read_columns(self._signature, columns, named, self._options.static)
         if self._kernels.last is None and settings.disabled():
-            return collect_results(self._kernels.undecorated(row) for row in table.rows())
+            return collect_results(self._kernels.maker.undecorated(row) for row in table.rows())
         if not table.length:
             return array("d") if self._kernels.last is None else self._kernels.last.result.columns(array("d"), 1, 0)
         while True:
@@ -305,7 +310,7 @@ class CompiledStep(Generic[P, R]):
         try:
             result = self._perform("step", bound.args, bound.kwargs)
         except PlainCall as plain:
-            result = self._call_plain(plain, lambda: self._kernels.undecorated(arguments))
+            result = self._call_plain(plain, lambda: self._kernels.maker.undecorated(arguments))
         report(1)
         return result
 
@@ -393,7 +398,7 @@ class CompiledStep(Generic[P, R]):
         """Trace and lower the step for these arguments without building or running it."""
         self._refuse_in_trace("lower")
         lowering: Lowering = self._turn.run(
-            self._with_kernel, "lower", lambda: self._kernels.lower(self._bound(args, kwargs))
+            self._with_kernel, "lower", lambda: self._kernels.maker.lower(self._bound(args, kwargs))
         )
         return lowering
 

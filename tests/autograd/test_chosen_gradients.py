@@ -80,7 +80,7 @@ def test_01_every_target(loss_of: Any, symbolic: bool) -> None:
     theirs, plain = classifier(loss_of)
     step = mgjit.compile(plain)
     if not symbolic:
-        step._kernels._knowledge.no_flow = "so that it is not tried"
+        step._kernels.maker.knowledge.no_flow = "so that it is not tried"
     draw = random.Random(1)
     for target in [*range(CLASSES), *range(CLASSES)]:
         xs = [draw.uniform(-1, 1) for _ in range(WIDTH)]

@@ -91,7 +91,7 @@ def scheduled_for(processor: Processor | None) -> Iterator[None]:
 def _compiled(step: Any, way: str) -> Any:
     compiled = mgjit.compile(step, **WAYS[way.partition("-")[0]])
     if way.endswith("-recorded"):
-        compiled._kernels._knowledge.no_flow = "so that it is not tried"
+        compiled._kernels.maker.knowledge.no_flow = "so that it is not tried"
     return compiled
 
 

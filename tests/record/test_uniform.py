@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit.kernels import Kernels
+from mgjit.making import Maker
 from mgjit.record import uniform
 from mgjit.record.trace import Trace
 from mgjit.record.uniform import UniformLoops, has_plain
@@ -219,14 +219,14 @@ def ran(module: dict[str, Any], step: Any) -> list[Any]:
 @pytest.fixture(name="traces")
 def _traces(monkeypatch: pytest.MonkeyPatch) -> list[Trace]:
     found: list[Trace] = []
-    original = Kernels._trace
+    original = Maker._trace
 
-    def traced(self: Kernels, *arguments: Any) -> Any:
+    def traced(self: Maker, *arguments: Any) -> Any:
         result = original(self, *arguments)
         found.append(result[0].trace)
         return result
 
-    monkeypatch.setattr(Kernels, "_trace", traced)
+    monkeypatch.setattr(Maker, "_trace", traced)
     return found
 
 

@@ -1,0 +1,225 @@
+"""From the arguments of a call to a kernel: plans them, traces the call, and binds code to the memory of the step.
+
+1. Plan the arguments: what is an input, and what is known or compared.
+2. Trace the call, again where that has shown which numbers change or what shapes the trace.
+3. Find the best code for the trace, or let it be built (background.py).
+4. Bind it: a kernel is code, and the memory that it works on.
+
+Which kernel fits a call, and when one is worth it, is decided in kernels.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from dataclasses import replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from .background import Job, start
+from .build import build, find
+from .call.columns import bound_arguments
+from .call.plan import ArgumentPlan, plan_arguments
+from .garbage import without_garbage_collection
+from .options import Options, StepOptions
+from .pending import Found, Prepared
+from .record.trace import InputRegion, Trace
+from .runtime.buffers import Move, ParameterStorage
+from .runtime.copies import Copies
+from .runtime.kernel import Code, Kernel
+from .runtime.live import Parameter
+from .stats import Stats
+from .trace.hints import power_hints
+from .trace.knowledge import Again, Knowledge
+from .trace.memory import Heap
+from .trace.tracer import TracedCall, between_traces, trace_call
+from .verification.trial import plain_seconds
+from .world.guard import Guard
+from .world.survey import Survey
+
+if TYPE_CHECKING:
+    from .lowering import Lowering
+
+
+class Maker:
+    """Makes the kernels of a step.
+
+    Args:
+        function: the step, undecorated.
+        signature: of the step.
+        options: of the step.
+        qualname: of the step.
+        stats: gets what is made.
+
+    Attributes:
+        function, options: of the step.
+        knowledge: what traces have found out.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        signature: inspect.Signature,
+        options: StepOptions,
+        qualname: str,
+        stats: Stats,
+    ) -> None:
+        self.function, self._signature, self.options = function, signature, options
+        self._qualname, self._stats = qualname, stats
+        self.knowledge = Knowledge()
+        self._is_settled = False  # whether traces are made as after the first compiled call (trace/knowledge.py)
+        self._token = object()  # stands for this step in memory that it may share with others
+
+    def separate(self) -> Maker:
+        """One for the kernels that run the phases of the step separately."""
+        # They are not compared with plain Python, which has no phases.
+        options = replace(self.options, code=replace(self.options.code, separate=True), verify="never")
+        made = Maker(self.function, self._signature, options, self._qualname, self._stats)
+        made.knowledge = self.knowledge
+        return made
+
+    # ---- 1: arguments -------------------------------------------------------------------------------
+
+    def plan(
+        self,
+        arguments: Sequence[Any],
+        shared: frozenset[str] = frozenset(),
+        is_slot: Callable[[Any], bool] | None = None,
+    ) -> ArgumentPlan:
+        """The plan for the arguments of a call.
+
+        Args:
+            shared: names of those that are known by identity, because the step changes them by another way.
+            is_slot: whether a Value is copied in and out.
+        """
+        names = list(self._signature.parameters)
+        static = self.options.static | self.knowledge.fixed_arguments | shared
+        return plan_arguments(names, arguments, static, is_slot, self.options.precision)
+
+    # ---- 2: traces ----------------------------------------------------------------------------------
+
+    def prepared(self, plan: ArgumentPlan, reason: str, patient: bool) -> Prepared:
+        """Trace the call.
+
+        Args:
+            reason: why, for reports.
+            patient: whether the call waits for its kernel; otherwise it runs as plain Python.
+
+        Raises:
+            Again: it has shown which arguments shape the trace.
+            PlainCall: the call is to run as plain Python.
+        """
+        slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
+        started = perf_counter()
+        self.knowledge.is_for_later = not patient
+        self.knowledge.is_settled = self._is_settled and not patient
+        traced, guard = self._trace(plan, slots)
+        if traced.heap.valid_once and not (patient or self._is_settled):
+            # Plain calls leave such numbers again and again, so that no trace would ever hold for another call.
+            self._is_settled = self.knowledge.is_settled = True
+            traced, guard = self._trace(plan, slots)
+        seconds = perf_counter() - started
+        guard.watch(traced.heap.fixed)
+        return Prepared(plan, traced, guard, slots, seconds, reason)
+
+    def _trace(self, plan: ArgumentPlan, slots: Any) -> tuple[TracedCall, Guard]:
+        """Trace the step, again when that has shown which numbers it changes; returns what has to stay as it is, too.
+
+        Raises:
+            Again: it has shown which arguments shape the trace.
+            PlainCall: the call is to run as plain Python.
+        """
+        code_object = getattr(self.function, "__code__", None)
+        location = f"{code_object.co_filename}:{code_object.co_firstlineno}" if code_object else repr(self.function)
+        given = [("an argument", thing) for thing in plan.static_objects()]
+
+        def traced() -> tuple[TracedCall, Guard]:
+            survey = Survey(self.function, given)
+            heap = Heap(survey, self.knowledge, location)
+            call = trace_call(self.undecorated, plan, slots, heap, survey, location)
+            return call, Guard(survey, call.heap.looked_after)
+
+        def between() -> tuple[TracedCall, Guard]:
+            return between_traces(lambda: without_garbage_collection(traced))
+
+        while True:
+            try:
+                return copy_context().run(between)  # what it sets of context variables is forgotten
+            except Again:
+                if not self.knowledge.fixed_arguments <= plan.fixed:
+                    raise
+
+    def undecorated(self, arguments: Sequence[Any]) -> Any:
+        """Make a call in plain Python."""
+        bound = bound_arguments(self._signature, arguments)
+        return self.function(*bound.args, **bound.kwargs)
+
+    def lower(self, arguments: Sequence[Any]) -> Lowering:
+        """Trace and lower the step for these arguments without building or running it."""
+        while True:
+            with contextlib.suppress(Again):
+                return self._lower(arguments)
+
+    def _lower(self, arguments: Sequence[Any]) -> Lowering:
+        from .lowering import Lowering
+        from .passes.cost import Processor
+        from .passes.pipeline import lower
+
+        plan = self.plan(arguments)
+        slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
+        started = perf_counter()
+        traced, _ = self._trace(plan, slots)
+        seconds = perf_counter() - started
+        processor = Processor(64 // plan.precision.size)
+        inputs = plan.regions(traced.draws.size)
+        lowered = lower(traced.trace, inputs, processor, self.options.code.grads, name=self._qualname)
+        return Lowering(
+            lowered, seconds, self._stats, power_hints(traced.trace), traced.draws.describe(), traced.heap.backward,
+            self.options.reason_without_trial(plain_seconds(seconds, len(traced.trace), traced.trace.in_blocks())),
+        )  # fmt: skip
+
+    # ---- 3, 4: code ---------------------------------------------------------------------------------
+
+    def found_or_started(self, trace: Trace, inputs: Sequence[InputRegion]) -> tuple[Options, Job | Found] | None:
+        """The best code that is there, or the job that builds what is there first; None if there can be no job."""
+        best = self.options.code
+        tiers = [tier for tier in (best, best.quickly()) if tier is not None]
+        for options in tiers:
+            code = find(trace, inputs, options)
+            if code is not None:
+                return options, Found(code)
+        job = start(trace, inputs, tiers[-1], self._qualname)
+        return None if job is None else (tiers[-1], job)
+
+    def built(self, prepared: Prepared, inputs: Sequence[InputRegion]) -> Kernel:
+        """The kernel of a trace, whose code is built here and now where it does not exist."""
+        return self.bound(build(prepared.traced.trace, inputs, self.options.code, self._qualname), prepared)
+
+    def bound(self, code: Code, prepared: Prepared) -> Kernel:
+        """A kernel: code, and the memory of this step that it works on."""
+        plan, traced, guard, trace = prepared.plan, prepared.traced, prepared.guard, prepared.traced.trace
+        guard.expired = traced.heap.valid_once
+        move = without_garbage_collection(lambda: Move.of_trace(trace, code.parameter_layout))
+        new = [move.storage] if trace.new_parameters else []
+        parameters = new + [storage for _, storage in trace.bound_storages]
+        heap, copies = traced.heap, None
+        if heap.copied:
+            copies = Copies(heap.state, heap.copied, self._stats.counter, heap.tables)
+            guard.ask(copies.difference)
+        kernel = Kernel(
+            code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, prepared.slots, copies,
+            traced.draws, traced.writes, changed_by(plan, traced), traced.integers, traced.objects,
+        )  # fmt: skip
+        for storage in parameters:
+            storage.note_user(self._token)
+        kernel.moved = [p.owner if isinstance(p, Parameter) else p for _, p in trace.new_parameters]
+        kernel.trial = self.options.trial(trace, prepared.plain_seconds())
+        self._stats.note_kernel(code.facts, prepared.seconds, plan.outline(), prepared.reason)
+        return kernel
+
+
+def changed_by(plan: ArgumentPlan, traced: TracedCall) -> frozenset[int]:
+    """The identities of lists, dicts and objects in which the step assigns numbers."""
+    return traced.heap.changed() | (traced.known if plan.objects else frozenset())
