@@ -1,19 +1,20 @@
-"""What a trace costs besides running the step: finding the user's functions and numbers, rewriting, guards.
+"""What a trace costs, in interpreted steps, and where its time goes.
 
-    python bench/overhead.py
-    python bench/overhead.py --rounds 20
+    python bench/overhead.py                                 the workloads and the scripts of bench/scripts
+    python bench/overhead.py --rounds 5 --only W3 char_rnn   two of them, the quickest of five rounds
 
-Every round traces each step once, as a first call would, with nothing kept from the rounds before, and once more
-with the functions as they are in the source, where they can be traced so.  The quickest of all rounds of:
+Every round makes a step anew and traces its first call, as a program does that has just been started, and then another
+call, where what is known of its functions is used again.  Of all rounds, the quickest counts; all times are processor
+time of one thread.
 
-    step       the step itself, running on traced numbers
-    search     which functions it can reach, and which numbers of the user's objects these could assign
-    rewriting  of the functions, and what they take longer for being rewritten
+    step       the undecorated step
+    first      the first trace, and how many times the step that is
+    later      another trace (of a later length, where the script has several)
+    run        of the later trace, the step itself, running on traced numbers
+    survey     what it can reach, and which role each number has
     memory     putting traced numbers into the user's objects, recording what was assigned, putting all back
-    guards     what a later call compares
-    share      all but the step, over the whole
-
-A later length is one that the step is traced for after another: what is known of its functions by then is used again.
+    rewriting  of the functions
+    backward   of an autograd class, taken symbolically (part of `run`)
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
-import importlib.util
-import random
+import io
+import os
+import runpy
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 from unittest import mock
 
@@ -38,155 +39,156 @@ sys.path.insert(0, str(ROOT))
 
 import mgjit  # noqa: E402 - found through the line above
 from bench import workloads  # noqa: E402
-from bench.mnist import interpreter, pin_to_one_core  # noqa: E402
-from mgjit import kernels  # noqa: E402
-from mgjit.errors import MgjitError  # noqa: E402
-from mgjit.garbage import without_garbage_collection  # noqa: E402
-from mgjit.trace import bytecode, capture, rewriting  # noqa: E402
+from bench.scripts import SCRIPTS  # noqa: E402
+from mgjit import making  # noqa: E402
+from mgjit.autograd.symbolic import SymbolicBackward  # noqa: E402
+from mgjit.making import Maker  # noqa: E402
+from mgjit.source import installed  # noqa: E402
 from mgjit.trace.memory import Heap  # noqa: E402
-from mgjit.world.guard import Guard  # noqa: E402
-from tests.foreign.running import loaded, parts  # noqa: E402
 
-HEADER = "| step | records | step s | search s | rewriting s | memory s | guards s | share |"
+PARTS = ("run", "survey", "memory", "rewriting", "backward")
+HEADER = " | ".join(
+    ["| step", "records", "step ms", "first ms", "first / step", "later ms", *(f"{part} ms" for part in PARTS), ""]
+).rstrip()
 
-#: A step and the arguments of calls: it is traced for each of them, and the last trace counts.
-Made = tuple[Callable[..., Any], list[tuple[Any, ...]]]
+#: The parts of a trace: where the function is that does it.
+_PLACES: tuple[tuple[str, Any, str], ...] = (
+    ("run", Maker, "undecorated"),
+    ("survey", making, "Survey"),
+    ("survey", Heap, "__init__"),
+    ("memory", Heap, "enter"),
+    ("memory", Heap, "settle"),
+    ("memory", Heap, "restore"),
+    ("rewriting", installed, "rewritten"),
+    ("backward", SymbolicBackward, "record"),
+)
 
-
-def image_with_values() -> Made:
-    """784-50-10 of mgjit.Value."""
-    instance = workloads.image(workloads.Sources())
-    return instance.step, [instance.calls[0]]
-
-
-def image_with_own_class(value: type) -> Made:
-    """784-50-10 of somebody else's class, written as one writes it."""
-    draw = random.Random(1)
-    layers = [
-        [[value(draw.uniform(-0.1, 0.1)) for _ in range(inputs)] for _ in range(outputs)]
-        for inputs, outputs in ((784, 50), (50, 10))
-    ]
-
-    def step(pixels: Any, wanted: Any, rate: Any) -> Any:
-        activations = pixels
-        for layer in layers:
-            activations = [sum(w * x for w, x in zip(row, activations)) for row in layer]
-        loss = sum((a - y) ** 2 for a, y in zip(activations, wanted))
-        loss.backward()
-        for layer in layers:
-            for row in layer:
-                for w in row:
-                    w.data -= rate * w.grad
-                    w.grad = 0.0
-        return loss
-
-    return step, [([draw.random() for _ in range(784)], [float(k == 3) for k in range(10)], 0.1)]
+#: A step, undecorated, and the arguments of two calls.
+Made = tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ...]]
 
 
-def language_model(*lengths: int) -> Made:
-    """The step of examples/own_class.py, for words of these lengths."""
-    spec = importlib.util.spec_from_file_location("own_class", ROOT / "examples" / "own_class.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["own_class"] = module  # whose classes these are is looked up there
-    spec.loader.exec_module(module)
-    words = [[module.END, *range(length), module.END] for length in lengths]
-    return module.train_step.__wrapped__, [(word, 1) for word in words]
+def of_workload(name: str) -> Made:
+    """The step of a workload."""
+    instance = workloads.WORKLOADS[name].make(workloads.Sources())
+    return instance.step, instance.calls[0], instance.calls[min(1, len(instance.calls) - 1)]
 
 
-@contextmanager
-def steps() -> Iterator[dict[str, Callable[[], Made]]]:
-    """What is traced, by name: each call makes a new one."""
-    with tempfile.TemporaryDirectory() as folder, loaded("attention", Path(folder)) as module:
+def of_script(name: str) -> Made:
+    """The first step that a script compiles, as it is at its first call."""
+    calls: list[tuple[Any, ...]] = []
+    found: list[Callable[..., Any]] = []
 
-        def attention() -> Made:
-            programs, calls, _ = parts(module)
-            return programs[0], [calls[0]]
+    def compiled(function: Any = None, **_: Any) -> Any:
+        if function is None:
+            return compiled
+        found.append(function)
+        number = len(found)
 
-        yield {
-            "784-50-10, mgjit.Value": image_with_values,
-            "784-50-10, own class": lambda: image_with_own_class(module.Value),
-            "attention, own class": attention,
-            "language model, Adam in lists": lambda: language_model(5),
-            "language model, a later length": lambda: language_model(3, 5),
-        }
+        def call(*arguments: Any) -> Any:
+            if number == 1:
+                calls.append(arguments)
+                if len(calls) > 1 and _lengths(arguments) != _lengths(calls[0]):
+                    raise _Enough
+            return function(*arguments)
+
+        return call
+
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(mgjit, "compile", compiled))
+        stack.enter_context(mock.patch.dict(os.environ, STEPS="12"))
+        stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+        stack.enter_context(contextlib.suppress(_Enough))
+        runpy.run_path(str(SCRIPTS / f"{name}.py"), run_name="__main__")
+    return found[0], calls[0], calls[-1]
 
 
-def trace(make: Callable[[], Made], is_rewritten: bool) -> tuple[int, dict[str, float]]:
-    """The number of records, and the seconds of each part, of one trace."""
-    function, (*earlier, arguments) = make()
-    step: Any = mgjit.compile(function, background=False)
-    for cached in (
-        *(rewriting._definitions, rewriting._text_around, rewriting._part, rewriting._rewritten),
-        *(bytecode._naming, bytecode.global_names),
-    ):
-        cached.cache_clear()
-    seconds: defaultdict[str, float] = defaultdict(float)
+class _Enough(BaseException):
+    """Two calls of different lengths are known."""
 
-    def timed(part: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        def method(*positional: Any, **named: Any) -> Any:
-            started = perf_counter()
+
+def _lengths(arguments: tuple[Any, ...]) -> list[int]:
+    return [len(one) for one in arguments if hasattr(one, "__len__")]
+
+
+class Clock:
+    """Adds up the time that functions take."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """While it watches the parts of traces."""
+        with ExitStack() as stack:
+            for part, owner, name in _PLACES:
+                stack.enter_context(mock.patch.object(owner, name, self.timed(part, getattr(owner, name))))
+            yield
+
+    def timed(self, part: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that counts as a part."""
+
+        def call(*positional: Any, **named: Any) -> Any:
+            started = process_time()
             try:
                 return work(*positional, **named)
             finally:
-                seconds[part] += perf_counter() - started
+                self.seconds[part] += process_time() - started
 
-        return method
-
-    with ExitStack() as stack:
-        for part, owner, name in (
-            ("step", kernels.Kernels, "undecorated"),
-            ("search", kernels, "reachable_functions"),
-            ("search", Heap, "__init__"),
-            ("memory", Heap, "enter"),
-            ("memory", Heap, "settle"),
-            ("memory", Heap, "restore"),
-            ("rewriting", capture, "rewritten"),
-        ):
-            stack.enter_context(mock.patch.object(owner, name, timed(part, getattr(owner, name))))
-        if not is_rewritten:
-            stack.enter_context(mock.patch.object(capture, "rewritten", return_value=[]))
-        for others in earlier:
-            step.lower(*others)
-        seconds.clear()
-        gc.collect()
-        records = step.lower(*arguments).lowered.records
-    timed("guards", lambda: without_garbage_collection(lambda: Guard(function)))()
-    return records, seconds
+        return call
 
 
-def row(name: str, make: Callable[[], Made], rounds: int) -> str:
+def measured(make: Callable[[], Made]) -> dict[str, float]:
+    """One round."""
+    function, first, later = make()
+    step: Any = mgjit.compile(function, background=False)
+    gc.collect()
+    found = {"first": _trace(step, first)[0]}
+    clock = Clock()
+    with clock.watching():
+        found["later"], found["records"] = _trace(step, later)
+    found.update(clock.seconds)
+    started = process_time()
+    function(*first)
+    found["step"] = process_time() - started
+    return found
+
+
+def _trace(step: Any, arguments: tuple[Any, ...]) -> tuple[float, float]:
+    """The seconds and the records of a trace."""
+    maker = step._kernels.maker
+    while True:
+        plan = maker.plan(arguments)
+        started = process_time()
+        try:
+            prepared = maker.prepared(plan, "", True)
+        except making.Again:
+            continue
+        return process_time() - started, float(len(prepared.traced.trace))
+
+
+def row(name: str, rounds: int) -> str:
     """One row of the table."""
-    found: defaultdict[str, list[float]] = defaultdict(list)
-    plain: list[float] = []
-    records = 0
-    for _ in range(rounds):
-        records, seconds = trace(make, is_rewritten=True)
-        for part in ("step", "search", "rewriting", "memory", "guards"):
-            found[part].append(seconds[part])
-        with contextlib.suppress(MgjitError):  # where it needs what rewriting does
-            plain.append(trace(make, is_rewritten=False)[1]["step"])
-    least = {part: min(times) for part, times in found.items()}
-    if plain:
-        alone = min(*plain, least["step"])
-        least["rewriting"] += least["step"] - alone
-        least["step"] = alone
-    share = 1.0 - least["step"] / sum(least.values())
-    times = " | ".join(f"{least[part]:.4f}" for part in ("step", "search", "rewriting", "memory", "guards"))
-    return f"| {name} | {records:,} | {times} | {share:.0%} |"
+    make = of_workload if name in workloads.WORKLOADS else of_script
+    all_found = [measured(lambda: make(name)) for _ in range(rounds)]
+    least = {key: min(found.get(key, 0.0) for found in all_found) for key in ("step", "first", "later", *PARTS)}
+    times = " | ".join(f"{1e3 * least[part]:.1f}" for part in PARTS)
+    return (
+        f"| {name} | {all_found[0]['records']:,.0f} | {1e3 * least['step']:.1f} | {1e3 * least['first']:.1f} | "
+        f"{least['first'] / max(least['step'], 1e-9):.1f} | {1e3 * least['later']:.1f} | {times} |"
+    )
 
 
 def main() -> None:
-    """Print the table."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--rounds", type=int, default=7, help="how often each step is traced")
-    chosen = options.parse_args()
-    pin_to_one_core()
-    print(f"{interpreter()}\n\n{HEADER}\n|---|" + "---:|" * (HEADER.count("|") - 2))
-    with steps() as makers:
-        for name, make in makers.items():
-            print(row(name, make, chosen.rounds), flush=True)
+    """The command line."""
+    names = ["W2", "W3", "W5", "W6", *sorted(path.stem for path in SCRIPTS.glob("*.py"))]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3, help="how often each is traced; the quickest counts")
+    parser.add_argument("--only", nargs="+", choices=[*names, *workloads.WORKLOADS], default=names, metavar="NAME")
+    options = parser.parse_args()
+    print(HEADER)
+    print("|---|" + "---:|" * (HEADER.count("|") - 2))
+    for name in options.only:
+        print(row(name, options.rounds), flush=True)
 
 
 if __name__ == "__main__":
