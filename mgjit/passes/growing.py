@@ -23,7 +23,7 @@ from typing import NamedTuple
 from ..record.trace import Trace
 from .forest import Item, count_at
 from .growth import Growth
-from .holes import Grown, Padded, Placed, size_of
+from .holes import Grown, Padded, Placed, size_of, statements_of
 from .reach import Reach
 from .regular import Operands
 from .roll import Roller
@@ -38,8 +38,10 @@ _FEWEST, _FEWEST_IN_PROGRESSION = 3, 4
 _FIRST_ITERATIONS = 4
 #: How many places where iterations may start are tried.
 _ROTATIONS = 3
-#: A padded trace has at most so many records for each one.
-_MOST_HOLES = 16
+#: A loop takes the place of so many statements at least, in a progression or not; if not, of this share of all items...
+_FEWEST_SAVED, _FEWEST_SAVED_IF_RAGGED, _SHARE = 8, 16, 64
+#: ... and has at most so many holes and records for each record.
+_MOST_HOLES, _MOST_HOLES_IF_RAGGED = 16, 8
 
 
 class Rolled(NamedTuple):
@@ -78,6 +80,15 @@ class _Candidate(NamedTuple):
     end: int
     tree: Grown
     is_ragged: bool
+
+    def is_worthwhile(self, items: int) -> bool:
+        """Whether it takes the place of enough statements, in a forest of so many items, and has not too many holes."""
+        saved = (self.tree.count - 1) * statements_of(self.tree)
+        records = self.end - self.start
+        if self.is_ragged:
+            enough = saved >= max(_FEWEST_SAVED_IF_RAGGED, items // _SHARE)
+            return enough and size_of(self.tree) <= _MOST_HOLES_IF_RAGGED * records
+        return saved >= _FEWEST_SAVED and size_of(self.tree) <= _MOST_HOLES * records
 
 
 class _Search:
@@ -148,12 +159,15 @@ class _Search:
         done = 0
         failed: dict[int, int] = {}  # by period: up to which item there is no loop
         erased = "".join(map(self._erased, shapes))
-        loops = [k for k, shape in enumerate(shapes) if shape in self._folds]
-        for number, k in enumerate(loops):
+        equal: dict[str, list[int]] = {}  # the loops that are equal but for counts
+        for k, shape in enumerate(shapes):
+            if shape in self._folds:
+                equal.setdefault(erased[k], []).append(k)
+        promising = [(k, n, loops) for loops in equal.values() if len(loops) > 1 for n, k in enumerate(loops)]
+        for k, number, loops in sorted(promising):
             if k < done:
                 continue
-            later = [q for q in loops[number + 1 :] if erased[q] == erased[k]][:_CANDIDATES]
-            for q in later:
+            for q in loops[number + 1 : number + 1 + _CANDIDATES]:
                 period = q - k
                 if shapes[q] == shapes[k] or any(q < end and period % one == 0 for one, end in failed.items()):
                     continue
@@ -241,15 +255,16 @@ class _Search:
         for first, end, is_ragged in parts:
             for begin in range(first, min(first + _FIRST_ITERATIONS if sizes else 1, end - _FEWEST + 1)):
                 tree = growth.tree(sizes and sizes[begin:end], record)
-                if size_of(tree) <= _MOST_HOLES * (edges[end] - edges[begin]):
-                    yield _Candidate(edges[begin], edges[end], tree, is_ragged)
+                candidate = _Candidate(edges[begin], edges[end], tree, is_ragged)
+                if candidate.is_worthwhile(len(self._roller.shapes)):
+                    yield candidate
 
     def _extended(self, growth: Growth, edges: Sequence[int], lowest: int, highest: int) -> tuple[list[int], list[int]]:
         """The sizes and edges of iterations, and of those before and behind that may be among them."""
         sizes, found = list(growth.sizes), list(edges)
         while True:
             end = found[0]
-            for size in _likely(sizes[0], sizes[1], growth.sizes):
+            for size in [2 * sizes[0] - sizes[1], *growth.likely_sizes(self._flat, end, True)]:
                 start = end - len(growth.shapes(size))
                 if lowest <= start < end and self._are(growth.shapes(size), start, end):
                     break
@@ -259,7 +274,7 @@ class _Search:
             found.insert(0, start)
         while True:
             start = found[-1]
-            for size in _likely(sizes[-1], sizes[-2], growth.sizes):
+            for size in [2 * sizes[-1] - sizes[-2], *growth.likely_sizes(self._flat, start, False)]:
                 end = start + len(growth.shapes(size))
                 if start < end <= highest and self._are(growth.shapes(size), start, end):
                     break
@@ -295,11 +310,6 @@ class _Search:
         if not iterations:
             self._texts[shape] = text
         return text
-
-
-def _likely(last: int, before: int, known: Sequence[int]) -> list[int]:
-    """The sizes that may follow on two others: that of a progression, then large ones before small ones."""
-    return [2 * last - before, *range(2 * max(known), -1, -1)]
 
 
 def _stretches(changes: Sequence[tuple[int, ...]]) -> list[tuple[int, int, bool]]:

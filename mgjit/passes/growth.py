@@ -18,6 +18,9 @@ from .holes import Grown, Tree, grown
 from .iterations import separate
 from .roll import FoldShape
 
+#: The largest size that is tried where nothing tells which one it may be.
+_SMALL = 32
+
 
 @dataclass
 class Part:
@@ -106,6 +109,40 @@ class Growth:
         loop.base = next(iter(rest.values()))
         return None not in steps
 
+    def likely_sizes(self, records: str, place: int, is_end: bool) -> list[int]:
+        """The sizes that an iteration may have which begins, or ends, at a place.
+
+        That is told by how many iterations there are of the first (last) loop whose count changes, or up to two fewer:
+        what follows on it may begin in the same way.  Where that loop is not a simple one, some small sizes are tried.
+
+        Args:
+            records: the shapes of all records.
+        """
+        parts, point = self.parts, (self.sizes[0],)
+        while True:
+            ordered = parts[::-1] if is_end else parts
+            known = next((k for k, part in enumerate(ordered) if _depends_on_size([part])), 0)
+            length = len(self._text(ordered[:known], point))
+            place += -length if is_end else length
+            loop = ordered[known]
+            if loop.steps[0]:
+                break
+            if loop.grows:
+                return self._small_sizes()
+            parts = loop.body
+        unit = self._text(loop.body, point)
+        if loop.grows or not unit or _depends_on_size(loop.body):
+            return self._small_sizes()
+        count = 0
+        while records.startswith(unit, place - len(unit) * is_end) and place >= len(unit) * is_end:
+            count += 1
+            place += -len(unit) if is_end else len(unit)
+        fits = (divmod(k - loop.base, loop.steps[0]) for k in range(count, max(-1, count - 3), -1))
+        return [size for size, rest in fits if not rest]
+
+    def _small_sizes(self) -> list[int]:
+        return list(range(min(_SMALL, 2 * max(self.sizes)), -1, -1))
+
     def shapes(self, size: int) -> str:
         """The shapes of the records of an iteration of this size; empty if there is none."""
         if size not in self._shapes:
@@ -156,6 +193,11 @@ def _loops(parts: Sequence[Part]) -> Iterator[Part]:
         if not part.shape:
             yield part
             yield from _loops(part.body)
+
+
+def _depends_on_size(parts: Sequence[Part]) -> bool:
+    """Whether counts change with the size of an iteration."""
+    return any(loop.steps[0] != 0 for loop in _loops(parts))
 
 
 def _samples(counts: Counts, depth: int) -> Iterator[tuple[tuple[int, ...], int]]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple, Union
@@ -57,6 +57,11 @@ class Placed(NamedTuple):
 def size_of(tree: Tree) -> int:
     """The number of records of a box."""
     return 1 if isinstance(tree, int) else tree.count * tree.size
+
+
+def statements_of(tree: Tree) -> int:
+    """The number of statements of a tree."""
+    return 1 if isinstance(tree, int) else sum(map(statements_of, tree.body))
 
 
 def grown(
@@ -178,9 +183,3 @@ def _as_fold(tree: Grown, start: int) -> Fold:
     for part, first in zip(tree.body, starts):
         items.append(first if isinstance(part, int) else _as_fold(part, first))
     return Fold(start, tree.count, tree.size, tuple(items), tree.counts, tree.grows)
-
-
-def map_records(tree: Grown, change: Callable[[int], int]) -> Grown:
-    """A tree of other records."""
-    body = tuple(change(part) if isinstance(part, int) else map_records(part, change) for part in tree.body)
-    return tree._replace(body=body)
