@@ -16,8 +16,9 @@ between, before the next call, and in the child of a fork.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ..errors import ArgumentError, user_location
@@ -121,21 +122,26 @@ class Copies:
         self._kept: list[bytes] = []
         self.owed = [-1]
         self.inputs = indices_of(tables)
-        self.fill, self.show = copying_functions(self._buffer, parts, self._kept)
         if tables:
-            self._fill_all, self._show_all = self.fill, self.show
             self._fill_chosen, self._show_chosen = copying_functions(self._buffer, parts, [], tables)
             self.fill, self.show = self._fill_in_either_way, self._show_in_the_same_way
             self._has_chosen = False
+        else:
+            self.fill, self.show = self._of_all
         recover_after_fork(self)
+
+    @cached_property
+    def _of_all(self) -> tuple[Callable[..., bool], Callable[[], None]]:
+        """The functions that copy everything, which may be long."""
+        return copying_functions(self._buffer, self._parts, self._kept)
 
     def _fill_in_either_way(self, indices: Sequence[float] | None = None) -> bool:
         """Copy in everything, or of tables the rows that these indices choose."""
         self._has_chosen = indices is not None
-        return self._fill_all() if indices is None else self._fill_chosen(indices)
+        return self._of_all[0]() if indices is None else self._fill_chosen(indices)
 
     def _show_in_the_same_way(self) -> None:
-        (self._show_chosen if self._has_chosen else self._show_all)()
+        (self._show_chosen if self._has_chosen else self._of_all[1])()
 
     def copy_in(self, packed: Sequence[float] | None = None) -> None:
         """Fill the State.

@@ -356,7 +356,7 @@ class Heap:
             for k, (new, old) in enumerate(zip(now, numbers))
             if new is not old and not is_current(new, leaf - k)
         ]
-        assigned = {k for k, _ in changed}.union(leaf - x for x in self.indexed.leaves if 0 <= leaf - x < copied.count)
+        assigned = {k for k, _ in changed}.union(k for k in range(copied.count) if leaf - k in self.indexed.leaves)
         copied.assigned = bool(assigned) or copied.replaced
         if copied.size and not copied.replaced and not copied.mixed and len(assigned) < copied.size:
             copied.positions = tuple(sorted(assigned))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ..engine.value import Value
@@ -54,7 +55,11 @@ class Roles:
 
     def identity(self, place: Place) -> Any:
         """The list that was found at a place."""
-        return next(content for other, content in self.lists if other is place)
+        return self._lists[id(place)]
+
+    @cached_property
+    def _lists(self) -> dict[int, Any]:
+        return {id(place): content for place, content in self.lists}
 
 
 def assign_roles(survey: Survey, variable: Collection[Any]) -> Roles:
