@@ -350,12 +350,8 @@ class Heap:
         copied.replaced = bool(copied.size) and content is not (original := self._roles.identity(copied.place))
         if copied.replaced and (id(original) in self._survey.shared or self._survey.knows(content)):
             raise PlainCall(f"{copied.place.describe()} becomes another list, and the old one has other names")
-        is_current = self._types.is_current
-        changed = [
-            (k, new)
-            for k, (new, old) in enumerate(zip(now, numbers))
-            if new is not old and not is_current(new, leaf - k)
-        ]
+        is_current, pairs = self._types.is_current, enumerate(zip(now, numbers))
+        changed = [(k, new) for k, (new, old) in pairs if new is not old and not is_current(new, leaf - k)]
         assigned = {k for k, _ in changed}.union(k for k in range(copied.count) if leaf - k in self.indexed.leaves)
         copied.assigned = bool(assigned) or copied.replaced
         if copied.size and not copied.replaced and not copied.mixed and len(assigned) < copied.size:
