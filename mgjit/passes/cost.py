@@ -34,11 +34,14 @@ class Processor:
         lanes: numbers per vector; 1 if the compiler does not support vectors.
         registers: number of vector registers.
         fuses: whether a product and a sum are one operation (in fast mode only).
+        slack: how much more a register block may cost than the best one, if it is smaller. Each of its operations is a
+            statement, and C compilers take long over many.
     """
 
     lanes: int = 8
     registers: int = 32
     fuses: bool = False
+    slack: float = 1.0
 
 
 #: Operations that cost more than an addition.
@@ -276,15 +279,22 @@ def _side_by_side(nest: Nest, plan: Plan, processor: Processor) -> None:
     groups = max(1, sum(count for lanes, count in vectors_of(plan, processor) if lanes == processor.lanes))
     limit = max(1, processor.registers * 3 // 4 // max(1, block.sums))
     best = float("inf")
+    found: list[tuple[int, float, int, int]] = []
     for row_count in range(1, min(rows, _MOST_SIDE_BY_SIDE, limit) + 1):
         for vectors in range(1, min(groups, _MOST_SIDE_BY_SIDE, limit // row_count) + 1):
             if len(nest.around) * vectors * row_count > _LARGEST_BODY and vectors * row_count > 1:
                 continue
-            total = sum(
-                m * n * block.cost(v, r) for v, m in _steps(groups, vectors) for r, n in _steps(rows, row_count)
-            )
+            blocks = [
+                (v * r, m * n * block.cost(v, r))
+                for v, m in _steps(groups, vectors)
+                for r, n in _steps(rows, row_count)
+            ]
+            total = sum(cost for _, cost in blocks)
+            found.append((sum(size for size, _ in blocks), total, vectors, row_count))
             if total < best * 0.999:
                 best, plan.vectors, plan.row_count = total, vectors, row_count
+    if processor.slack > 1.0:
+        _, best, plan.vectors, plan.row_count = min(one for one in found if one[1] <= best * processor.slack)
     # The rest of the nest keeps its cost; the innermost loop now costs what the block costs.
     iterations = work([loop for loop in _around(nest, inner) if loop not in (plan.rows, plan.vector)])
     plan.cost = max(0.0, plan.cost - block.counted * rows * groups * iterations) + best * iterations

@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import ge
 from time import perf_counter
 from typing import NamedTuple, TypeVar
@@ -46,6 +46,7 @@ from .merge import merge
 from .pad import pad
 from .phases import split_phases
 from .powers import write_powers
+from .precedence import has_bounds
 from .reach import Reach, reach
 from .reductions import find_reductions
 from .registers import forward_copies, use_registers
@@ -158,8 +159,14 @@ def _lay_out(work: Work) -> None:
             one.run(work)
 
 
+#: See `Processor.slack`, for Programs with loops that grow.
+_SLACK = 1.02
+
+
 def _fill_boxes(work: Work) -> None:
-    if work.processor is not None:
+    if work.processor is not None and any(has_bounds(nodes) for _, nodes in work.program.phases):
+        # A step with loops that grow has many nests, of which each has few iterations.
+        work.processor = replace(work.processor, slack=_SLACK)
         fill_boxes(work.program, work.processor)
 
 

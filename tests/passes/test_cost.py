@@ -199,3 +199,17 @@ def test_13_the_inside_of_loops() -> None:
     cost, plan = best_plan(around(t, *body), WIDE)
     assert plan is None
     assert cost >= 10 * best_plan(inner, WIDE)[0]
+
+
+def test_14_smaller_register_blocks() -> None:
+    """With slack, the smallest block that costs little more than the best one."""
+    _, j, _ = layer(1, 160, 100, (1, 160))
+    sizes, costs = [], []
+    for slack in (1.0, 1.02, 1.1, 1.5):
+        plan = plan_of(j, Processor(lanes=8, registers=32, slack=slack))
+        sizes.append(plan.vectors * plan.row_count)
+        costs.append(plan.cost)
+        assert plan.cost <= slack * costs[0] * 1.001
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] < sizes[0]
+    assert costs == sorted(costs)
