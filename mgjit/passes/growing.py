@@ -28,8 +28,6 @@ from .reach import Reach
 from .regular import Operands
 from .roll import Roller
 
-#: Whether growing loops are looked for.
-ENABLED = True
 #: How many of the next loops that are equal but for counts propose a period.
 _CANDIDATES = 8
 #: How many iterations a growing loop has at least, and those of a progression among others.

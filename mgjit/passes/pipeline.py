@@ -26,7 +26,6 @@ from ..ir.program import Loop, Program, count_statements, walk
 from ..ir.verify import verify
 from ..record.opcodes import PARAMETER
 from ..record.trace import InputRegion, Trace
-from . import growing
 from .blocks import cut_blocks
 from .boxes import fill_boxes
 from .common import share
@@ -304,12 +303,14 @@ class _Lowering:
         def flat(forest: list[Item]) -> Rolled:
             return Rolled(trace, reached, forest)
 
-        self._forms: list[Callable[[], Rolled]] = [lambda: flat(roll(trace, reached.marks))]
-        if growing.ENABLED:
-            self._forms.insert(0, lambda: roll_growing(trace, reached))
+        self._forms: list[Callable[[], Rolled]] = [
+            lambda: roll_growing(trace, reached),
+            lambda: flat(roll(trace, reached.marks)),
+        ]
         if reached.backwards:
             self._forms.append(lambda: flat(roll(trace, _marks_that_keep_passes_out(reached))))
         self._forms.append(lambda: flat(list(range(len(trace)))))
+        self._all_forms = len(self._forms)
         self._left_out = set(OPTIONAL) if simply else set(SCHEDULE) if quick else set()
         if simply:
             self._forms = self._forms[-1:]
@@ -360,6 +361,8 @@ class _Lowering:
     def _lowered(self) -> Lowered:
         """The Program of the first form, without what is left out."""
         rolled = self._step("roll", self._forms[0])
+        if rolled.trace is self._trace and len(self._forms) == self._all_forms:
+            self._forms = self._forms[1:]  # nothing grows, so that the next form is the same
         done = perf_counter()
         seconds = {"roll": done - self._started, "lift": 0.0, "differentiate": 0.0, "schedule": 0.0, "simplify": 0.0}
         work = self._step("lift", lambda: self._lifted(rolled))
