@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
+from mgjit.ir.program import Program
+from mgjit.passes import pipeline
 from mgjit.passes.forest import Counts, Fold, Item
 from mgjit.passes.growing import roll_growing
-from mgjit.passes.roll import roll
+from mgjit.passes.lift import LiftError
+from mgjit.passes.roll import Roller, roll
+from mgjit.record.trace import Trace
 from tests.growing_steps import STEPS, causal_attention, cholesky, prefix_sums, ragged_batch, suffix_products
 from tests.lowering import Example, numbers
 
@@ -161,3 +165,34 @@ def test_random_triangles_and_ragged_rows(seed: int) -> None:
     draw_first = draw.random() < 0.5
     made = Example(step, numbers(rows, seed + 1), numbers(max(lengths) + 1, seed + 2))
     made.check(made.lower("lift", growing=True))
+
+
+def test_what_cannot_be_lifted_with_growing_loops_is_lifted_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    step, arguments = causal_attention(6)
+    made = Example(step, *arguments)
+    original = pipeline.lift
+
+    def refusing(trace: Trace, *rest: Any) -> Program:
+        if len(trace) > len(made.trace):
+            raise LiftError("there are holes")
+        return original(trace, *rest)
+
+    monkeypatch.setattr(pipeline, "lift", refusing)
+    lowered = pipeline.lower(made.trace, made.regions)
+    assert lowered.notes == ["there are holes"]
+    assert lowered.loops
+    made.memory = lowered.memory
+    made.check(lowered.program)
+
+
+def test_a_trace_in_which_nothing_grows_is_rolled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def step(xs: Any, ys: Any) -> Any:
+        return [added([x * y for y in ys]) for x in xs]
+
+    made = Example(step, numbers(6), numbers(5))
+    rolls = []
+    original = Roller.run
+    monkeypatch.setattr(Roller, "run", lambda self: rolls.append(1) or original(self))
+    trace, _, _ = roll_growing(made.trace, made.reach)
+    assert trace is made.trace
+    assert len(rolls) == 1
