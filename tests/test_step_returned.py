@@ -141,3 +141,19 @@ def test_rows_that_are_calls_of_their_own_keep_what_each_has_returned() -> None:
     assert [list(column) for column in xs] == [[1.0, 4.0], [2.0, 2.0]]
     assert [list(column) for column in now] == [[2.0, 4.0], [2.0, 2.0]]
     assert list(values) == [4.0, 6.0]
+
+
+class Outcome:
+    """What a step may return: no node of a graph."""
+
+    def __init__(self, parts: Any, total: Any) -> None:
+        self.parts, self.total = parts, total
+
+
+def test_containers_of_numbers_in_a_returned_object() -> None:
+    def step(x: float) -> Any:
+        return Outcome([x, (x * 2.0, 1)], x + 1.0)
+
+    compiled = mgjit.compile(step)
+    for x in (3.0, -0.5):
+        assert vars(compiled(x)) == vars(step(x))

@@ -252,7 +252,7 @@ def describe_result(
 
 
 def collect_results(results: Iterable[Any]) -> Any:
-    """The columns of the results of calls, which all have the structure of the first.
+    """The columns of the results of calls; where these have other structures than the first, a list of them.
 
     Args:
         results: each is looked at before the next call is made, which may change lists that the one before returned.
@@ -272,15 +272,33 @@ def _columns_of(results: Sequence[Any]) -> Any:
     if not results:
         return array("d")
     first = results[0]
-    if _is_number(first):
-        return array("d", results)
-    found = _taken_apart(first)
-    if found is None:
+    if all(result is first for result in results) and not _is_number(first):
         return first
-    rows = [(_taken_apart(result) or found)[1] for result in results]
-    if any(len(row) != len(rows[0]) for row in rows):
+    if all(isinstance(result, (int, float)) for result in results):
+        return array("d", results)
+    found = [_taken_apart(result) or _object_taken_apart(result) for result in results]
+    make, parts = found[0] or (None, [])
+    if make is None:
+        return first if all(type(x) is type(first) and x == first for x in results) else list(results)
+    rows = [one[1] for one, x in zip(found, results) if one is not None and _are_alike(first, x)]
+    if len(rows) < len(results) or any(len(row) != len(parts) for row in rows):
         return list(results)
-    return found[0]([_columns_of(column) for column in zip(*rows)])
+    return make([_columns_of(column) for column in zip(*rows)])
+
+
+def _are_alike(one: Any, other: Any) -> bool:
+    """Whether two containers or objects are of one class and have parts of the same names."""
+    return type(one) is type(other) and (type(one) is not dict or list(one) == list(other))
+
+
+def _object_taken_apart(returned: Any) -> tuple[Callable[[list[Any]], Any], list[Any]] | None:
+    """The same of an object of a class of the user's that holds numbers, such as a loss; None for all others."""
+    if isinstance(returned, (State, Value, type)) or not is_of_user(type(returned)) or has(returned, "__next__"):
+        return None
+    fields = _fields_to_return(returned)
+    if not any(isinstance(part, (int, float)) for part in fields.values()):
+        return None
+    return _object(type(returned), list(fields)), list(fields.values())
 
 
 def integer(number: float) -> float:
@@ -337,13 +355,18 @@ def _is_number_like(returned: Any) -> bool:
 
 
 def _fields_to_return(returned: Any) -> dict[Field, Any]:
-    """What of an object can leave the trace: numbers and the like; containers, such as of operands, are empty."""
+    """What of an object can leave the trace: numbers and the like, and containers of numbers.
+
+    The containers of an object that computes, such as of its operands, are empty.
+    """
     found: dict[Field, Any] = {}
+    computes = has(returned, "__add__") or has(returned, "backward")
     for name, part in attributes(returned).items():
         if type(part) is Counted or is_traced(part) or isinstance(part, (int, float, str, bytes, type(None))):
             found[field_of(type(returned), name)] = part
         elif type(part) in (list, tuple, set, dict, frozenset):
-            found[field_of(type(returned), name)] = type(part)()
+            is_kept = not computes and _holds_only_numbers(part)
+            found[field_of(type(returned), name)] = part if is_kept else type(part)()
     return found
 
 

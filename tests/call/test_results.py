@@ -22,6 +22,13 @@ class Pair(NamedTuple):
     b: Any
 
 
+class Loss:
+    """An object of a class of one's own."""
+
+    def __init__(self, data: float) -> None:
+        self.data, self.name = data, "loss"
+
+
 @dataclasses.dataclass(frozen=True)
 class Record:
     """A frozen dataclass with a field that is not a number."""
@@ -98,6 +105,19 @@ def test_05_columns() -> None:
     assert collect_results([w * x for x in (1.0, 2.0)]) == array("d", [1.0, 2.0])
     assert collect_results([]) == array("d")
     assert (collect_results([(), ()]), collect_results([None])) == ((), None)
+
+
+def test_05_columns_of_results_that_differ() -> None:
+    """Nothing is lost: of what has another structure in each call, there is a list."""
+    assert collect_results([True, False, True]) == array("d", [1.0, 0.0, 1.0])
+    assert collect_results([1.5, None]) == [1.5, None]
+    assert collect_results([None, 1.5]) == [None, 1.5]
+    assert collect_results([(1.0, "a"), (2.0, "b")]) == (array("d", [1.0, 2.0]), ["a", "b"])
+    assert collect_results([[1.0], [2.0, 3.0]]) == [[1.0], [2.0, 3.0]]
+    assert collect_results([{"a": 1.0}, {"b": 1.0}]) == [{"a": 1.0}, {"b": 1.0}]
+    assert collect_results([[1.0], (1.0,)]) == [[1.0], (1.0,)]
+    losses = collect_results([Loss(1.0), Loss(2.0)])
+    assert (type(losses), losses.data, losses.name) == (Loss, array("d", [1.0, 2.0]), "loss")
 
 
 @pytest.mark.parametrize(
