@@ -232,3 +232,34 @@ def test_10_a_step_of_main(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert done.stdout == "6.0\n"
+
+
+class Optional:
+    """An object that may have a gradient."""
+
+    def __init__(self) -> None:
+        self.data = 1.0
+        self.grad: Any = None
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_11_none_stays_none_unless_the_step_puts_a_number_there(count: int) -> None:
+    """However many objects there are."""
+
+    def training() -> tuple[list[Any], Any]:
+        things = [Optional() for _ in range(count)]
+
+        def step(xs: list[float]) -> float:
+            for p in things:
+                p.data += sum(xs) if p.grad is None else p.grad
+            return float(things[1].data)
+
+        return things, step
+
+    (mine, step), (other, undecorated) = training(), training()
+    compiled = mgjit.compile(step)
+    for number, xs in enumerate([[1.0], [1.0, 2.0], [1.0], [0.5], [1.0, 2.0], [0.25]]):
+        if number == 3:
+            mine[1].grad = other[1].grad = 4.0
+        assert compiled(xs) == undecorated(xs)
+        assert [vars(p) for p in mine] == [vars(p) for p in other]

@@ -127,9 +127,13 @@ class Heap:
             fields = [f for f in found if Attribute(things[0], f).kind not in known]
             scalars += [Attribute(thing, f) for f in found if f not in fields for thing in things]
             gradients = [f for f in fields if Attribute(things[0], f).kind in self._knowledge.gradients]
+            node = node_class(type(things[0]))
+            if (
+                node not in self._backward.classes
+            ):  # what holds only None stays None, unless the step puts numbers there
+                fields = [f for f in fields if f in gradients or any(content_of(f, x) is not None for x in things)]
             moved = any(type(content_of(f, thing)) is Home for f in fields for thing in things)
             many = len(things) >= MANY or moved or gradients
-            node = node_class(type(things[0]))
             if node is not None and node in self._backward.classes:
                 many = True
                 fields.sort(key=lambda f: (f.name != node.data.name, f.name != node.gradient.name))
