@@ -89,6 +89,20 @@ def test_01_the_numbers_do_not_depend_on_when_kernels_come(first: int, better: i
     assert ["optimised" in swap for swap in stats.swaps] == ([False, True] if quick() else [False])
 
 
+def test_01_buffers_among_the_arguments_are_those_of_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in the call that is made by both codes."""
+    monkeypatch.setenv("MGJIT_VERIFY", "auto")
+    mine, other = Trainer(), Trainer()
+    mine.rate = other.rate = constant(1950)
+    for number in range(12):
+        pixels = bytes((37 * number + 11 * k) % 256 for k in range(6))
+        assert mine.step(pixels, 0.5) == other.plain(pixels, 0.5)
+        assert mine.numbers() == other.numbers()
+        if number in (1, 4, 6):
+            assert mine.step.wait()
+    assert mine.step.stats.mismatches == []
+
+
 @pytest.mark.skipif(not quick(), reason="there is one tier only")
 def test_01_better_code_that_is_wrong_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is compared with the code that it replaces, which goes on."""

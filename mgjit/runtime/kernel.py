@@ -183,7 +183,8 @@ class Kernel:
         """
         if code.parameter_layout != self.code.parameter_layout:
             return False
-        self.predecessor = Predecessor(self.code, self.run["step"]) if compared else None
+        before = Predecessor(self.code, self.run["step"], self.buffers, self.put_buffer)
+        self.predecessor = before if compared else None
         self.fast_calls = {}
         self._install(code)
         return True
@@ -304,7 +305,7 @@ class Kernel:
             if self.draw is not None and phase in ("forward", "step"):  # later phases use what forward has drawn
                 self.draw()
             if self.predecessor is not None and phase == "step":
-                self.predecessor.run_both(run, self.buffers, runs)
+                self.predecessor.run_both(run, self.frame.buffers, runs)
                 return
             started = perf_counter()
             runs.extend(starmap(run, _ONCE))  # runs it and records that, in one call into C

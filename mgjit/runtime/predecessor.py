@@ -31,26 +31,33 @@ class Predecessor:
 
     Args:
         code, run: the code, and what runs it.
+        buffers: the memory that it works on, by slot.
+        put_buffer: lets it work on a buffer among the arguments, which is another one in each call.
 
     Attributes:
         has_run: whether a call has been compared.
         mismatch: how the better code differs; empty if it does not.
     """
 
-    def __init__(self, code: Code, run: Callable[[], Any]) -> None:
-        self.code, self._run = code, run
+    def __init__(
+        self, code: Code, run: Callable[[], Any], buffers: Sequence[Any], put_buffer: Callable[[int, Any], None]
+    ) -> None:
+        self.code, self._run, self._buffers, self._put_buffer = code, run, buffers, put_buffer
         self.has_run = False
         self.mismatch = ""
 
-    def run_both(self, run: Callable[[], Any], buffers: Sequence[Any], runs: list[Any]) -> None:
+    def run_both(self, run: Callable[[], Any], given: Sequence[Any], runs: list[Any]) -> None:
         """Make a call with both.
 
         Args:
-            run: runs the better code. buffers: the memory that `self.code` works on, by slot.
+            run: runs the better code. given: the buffers among the arguments of this call.
             runs: gets an element when the call is complete.
         """
-        slots = [k for k, slot in enumerate(self.code.slots) if slot.space in _WRITTEN and len(buffers[k])]
-        views = [memoryview(buffers[k]).cast("B") for k in slots]
+        for number, slot in enumerate(self.code.slots):
+            if slot.space == "input" and 0 < slot.region <= len(given):
+                self._put_buffer(number, given[slot.region - 1])
+        slots = [k for k, slot in enumerate(self.code.slots) if slot.space in _WRITTEN and len(self._buffers[k])]
+        views = [memoryview(self._buffers[k]).cast("B") for k in slots]
         before = [view.tobytes() for view in views]
 
         def write(contents: Sequence[bytes]) -> None:

@@ -24,6 +24,10 @@ def code() -> Code:
     return Code(SLOTS, 1, array("d"), array("i"), None, "")
 
 
+def made(buffers: list[Any], run: Callable[[], None]) -> Predecessor:
+    return Predecessor(code(), run, buffers, buffers.__setitem__)
+
+
 def step(buffers: list[Any], rate: float) -> Callable[[], None]:
     """Code that adds to a parameter, and returns what it was."""
 
@@ -37,17 +41,17 @@ def step(buffers: list[Any], rate: float) -> Callable[[], None]:
 
 def test_code_that_leaves_the_same_numbers_makes_the_call_once() -> None:
     buffers = memory()
-    predecessor = Predecessor(code(), step(buffers, 0.5))
+    predecessor = made(buffers, step(buffers, 0.5))
     runs: list[Any] = []
-    predecessor.run_both(step(buffers, 0.5), buffers, runs)
+    predecessor.run_both(step(buffers, 0.5), [], runs)
     assert (predecessor.has_run, predecessor.mismatch, len(runs)) == (True, "", 1)
     assert (buffers[0][0], buffers[2][0]) == (2.0, 1.0)
 
 
 def test_code_that_leaves_other_numbers_is_not_believed() -> None:
     buffers = memory()
-    predecessor = Predecessor(code(), step(buffers, 0.5))
-    predecessor.run_both(step(buffers, 0.25), buffers, [])
+    predecessor = made(buffers, step(buffers, 0.5))
+    predecessor.run_both(step(buffers, 0.25), [], [])
     assert predecessor.mismatch == "number 0 of the parameter memory is 1.5, and was 2.0"
     assert (buffers[0][0], buffers[2][0]) == (2.0, 1.0)
 
@@ -55,8 +59,8 @@ def test_code_that_leaves_other_numbers_is_not_believed() -> None:
 @pytest.mark.parametrize(("place", "number", "differs"), [(1, 0.0, True), (2, -math.nan, False), (2, 1.0, True)])
 def test_signs_of_zero_are_compared_and_kinds_of_nan_are_not(place: int, number: float, differs: bool) -> None:
     buffers = memory()
-    predecessor = Predecessor(code(), lambda: None)
-    predecessor.run_both(lambda: buffers[0].__setitem__(place, number), buffers, [])
+    predecessor = made(buffers, lambda: None)
+    predecessor.run_both(lambda: buffers[0].__setitem__(place, number), [], [])
     assert bool(predecessor.mismatch) == differs
 
 
@@ -69,10 +73,27 @@ def test_an_interruption_leaves_what_was_there(interrupted: str) -> None:
         raise KeyboardInterrupt
 
     good = step(buffers, 0.5)
-    predecessor = Predecessor(code(), stop if interrupted == "before" else good)
+    predecessor = made(buffers, stop if interrupted == "before" else good)
     runs: list[Any] = []
     with pytest.raises(KeyboardInterrupt):
-        predecessor.run_both(stop if interrupted == "better" else good, buffers, runs)
+        predecessor.run_both(stop if interrupted == "better" else good, [], runs)
     assert not runs
     assert not predecessor.has_run
     assert (buffers[0][0], buffers[2][0]) == (1.0, 0.0)
+
+
+def test_it_gets_the_buffers_of_the_call() -> None:
+    """Which are other ones in each call."""
+    buffers = [*memory(), array("d", [7.0])]
+    own, better = buffers.copy(), buffers.copy()
+    slots = [*SLOTS, Slot("input", 1, "d")]
+    before = Code(slots, 1, array("d"), array("i"), None, "")
+
+    def adding(memory: list[Any]) -> Callable[[], None]:
+        return lambda: memory[0].__setitem__(0, memory[0][0] + memory[4][0])
+
+    predecessor = Predecessor(before, adding(own), own, own.__setitem__)
+    better[4] = array("d", [0.5])
+    predecessor.run_both(adding(better), [better[4]], [])
+    assert predecessor.mismatch == ""
+    assert buffers[0][0] == 1.5
