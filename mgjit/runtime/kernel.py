@@ -183,7 +183,7 @@ class Kernel:
         """
         if code.parameter_layout != self.code.parameter_layout:
             return False
-        before = Predecessor(self.code, self.run["step"], self.buffers, self.put_buffer)
+        before = Predecessor(self.code, self.run["step"], self.buffers, self.put_buffer, self.parameters)
         self.predecessor = before if compared else None
         self.fast_calls = {}
         self._install(code)

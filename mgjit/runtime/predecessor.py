@@ -4,8 +4,8 @@ That code has been compared with plain Python (verification/trial.py), which tak
 
 1. Run the code that was there before, and keep what it leaves.
 2. Put back what was in memory, and run the better code.
-3. Compare all numbers that they can write, bit for bit, except that one nan is like another.  If they differ, leave
-   those of the code before.
+3. Compare all numbers that they can write, bit for bit, except that one nan is like another, and that what is written
+   to the padding between rows of parameters does not count.  If they differ, leave those of the code before.
 
 An interruption leaves the memory as it was, or a whole call.
 """
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ..interruption import with_cleanup
 
 if TYPE_CHECKING:
+    from .buffers import ParameterStorage
     from .kernel import Code
 
 #: The memory that code writes, and that outlives a call.
@@ -33,6 +34,7 @@ class Predecessor:
         code, run: the code, and what runs it.
         buffers: the memory that it works on, by slot.
         put_buffer: lets it work on a buffer among the arguments, which is another one in each call.
+        storages: of the parameters.
 
     Attributes:
         has_run: whether a call has been compared.
@@ -40,9 +42,15 @@ class Predecessor:
     """
 
     def __init__(
-        self, code: Code, run: Callable[[], Any], buffers: Sequence[Any], put_buffer: Callable[[int, Any], None]
+        self,
+        code: Code,
+        run: Callable[[], Any],
+        buffers: Sequence[Any],
+        put_buffer: Callable[[int, Any], None],
+        storages: Sequence[ParameterStorage] = (),
     ) -> None:
         self.code, self._run, self._buffers, self._put_buffer = code, run, buffers, put_buffer
+        self._storages = storages
         self.has_run = False
         self.mismatch = ""
 
@@ -85,8 +93,17 @@ class Predecessor:
             if one == other:
                 continue
             slot = self.code.slots[k]
-            for number, (x, y) in enumerate(zip(array(slot.format, one), array(slot.format, other))):
+            ours, theirs = array(slot.format, one), array(slot.format, other)
+            for number in self._places(self._buffers[k]):
+                x, y = ours[number], theirs[number]
                 same_sign = math.copysign(1.0, x) == math.copysign(1.0, y)
                 if not ((x == y and same_sign) or (x != x and y != y)):
                     return f"number {number} of the {slot.space} memory is {y!r}, and was {x!r}"
         return ""
+
+    def _places(self, buffer: Any) -> Sequence[int]:
+        """The places of a buffer that hold numbers of the program's, and no padding."""
+        for storage in self._storages:
+            if buffer is storage.data or buffer is storage.grad:
+                return storage.places(range(len(storage)))
+        return range(len(buffer))

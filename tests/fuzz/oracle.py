@@ -25,6 +25,7 @@ import mgjit
 from mgjit.call.plan import plan_arguments
 from mgjit.engine.precision import FLOAT32, FLOAT64, Precision, float32
 from mgjit.engine.state import zero_array
+from mgjit.errors import MismatchWarning
 from mgjit.ir.interpreter import Interpreter
 from mgjit.passes.cost import Processor
 from mgjit.passes.pipeline import Lowered, lower
@@ -210,7 +211,9 @@ def swapped(text: str) -> list[Snapshot]:
 
         return call
 
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("error", MismatchWarning)
+        patch.setenv("MGJIT_VERIFY", "auto")  # better code is compared with the code that it replaces
         patch.setenv("MGJIT_BACKGROUND", "1")
         patch.setattr("mgjit.kernels._SECONDS_TO_DETACH", 0.0)
         return run_program(text, with_swaps)

@@ -97,3 +97,25 @@ def test_it_gets_the_buffers_of_the_call() -> None:
     predecessor.run_both(adding(better), [better[4]], [])
     assert predecessor.mismatch == ""
     assert buffers[0][0] == 1.5
+
+
+class Rows:
+    """Parameters in rows with padding behind them."""
+
+    def __init__(self, data: Any) -> None:
+        self.data, self.grad = data, array("d")
+
+    def __len__(self) -> int:
+        return 2
+
+    def places(self, numbers: Any) -> list[int]:
+        return [(0, 2)[number] for number in numbers]
+
+
+@pytest.mark.parametrize(("place", "differs"), [(0, True), (1, False), (2, True)])
+def test_what_is_written_to_padding_does_not_count(place: int, differs: bool) -> None:
+    buffers = memory()
+    rows: Any = Rows(buffers[0])
+    predecessor = Predecessor(code(), lambda: None, buffers, buffers.__setitem__, [rows])
+    predecessor.run_both(lambda: buffers[0].__setitem__(place, 5.0), [], [])
+    assert bool(predecessor.mismatch) == differs
