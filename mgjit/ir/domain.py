@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from .program import Bound, Index, Loop, TableEntry, Term
+from .program import Bound, Index, Loop, Node, TableEntry, Term, walk
 
+#: What has to list iterations or elements looks at no nests with more of them, of loops that matter, or larger arrays.
+MOST_ITERATIONS, MOST_ELEMENTS = 1 << 12, 1 << 16
 _NOTHING: Mapping[Loop, int] = {}
 
 
@@ -25,6 +27,22 @@ def loops_of_bound(bound: Bound) -> set[Loop]:
 def bounding(loops: Sequence[Loop]) -> set[Loop]:
     """The loops that the bounds of some loops refer to."""
     return {other for loop in loops if loop.bound is not None for other in loops_of_bound(loop.bound)}
+
+
+def that_matter(loops: Sequence[Loop], bounded: Sequence[Loop] | None = None) -> list[Loop]:
+    """Of some loops those that have bounds, and those that bounds refer to.
+
+    Args:
+        loops: of which.
+        bounded: the loops whose bounds they are; by default the same.
+    """
+    bounds = bounding(loops if bounded is None else bounded)
+    return [loop for loop in loops if loop.bound is not None or loop in bounds]
+
+
+def has_bounds(nodes: Sequence[Node]) -> bool:
+    """Whether there is a loop with a bound."""
+    return any(isinstance(node, Loop) and node.bound is not None for node in walk(nodes))
 
 
 def fewest(loop: Loop, tables: Sequence[int]) -> int:
@@ -58,8 +76,7 @@ def extent(base: int, terms: Sequence[Term], loops: Sequence[Loop], tables: Sequ
         loops: all loops around it, outermost first.
         tables: the index tables of the Program.
     """
-    bounds = bounding(loops)
-    matter = [loop for loop in loops if loop.bound is not None or loop in bounds]
+    matter = that_matter(loops)
     steps = dict(terms)
     low = high = base
     for loop, coefficient in terms:
@@ -91,8 +108,7 @@ def elements(index: Index, loops: Sequence[Loop], tables: Sequence[int], known: 
         tables: the index tables of the Program.
         known: the iterations of loops that are executed only once.
     """
-    bounds = bounding(loops)
-    matter = [loop for loop in loops if loop.bound is not None or loop in bounds]
+    matter = that_matter(loops)
     steps = dict(index.terms)
     base = index.base + sum(step * known[loop] for loop, step in steps.items() if loop in known)
     others = [(step, loop.count) for loop, step in steps.items() if loop not in matter and loop not in known]

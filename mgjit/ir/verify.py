@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..errors import VerificationError
-from .domain import bounding, extent, full_range, iterations, loops_of_bound, value
+from .domain import extent, full_range, iterations, loops_of_bound, that_matter, value
 from .program import (
     Backward,
     Block,
@@ -75,8 +75,7 @@ class _Checker:
 
     def iterations(self, loops: tuple[Loop, ...], loop: Loop) -> Iterator[dict[Loop, int]]:
         """Every iteration in which the bound of a loop is known."""
-        bounds = bounding([*loops, loop])
-        return iterations([one for one in loops if one.bound is not None or one in bounds], self.program.tables)
+        return iterations(that_matter(loops, [*loops, loop]), self.program.tables)
 
     def operand(self, operand: Operand, loops: tuple[Loop, ...], known: set[Statement]) -> None:
         if isinstance(operand, Constant):

@@ -19,7 +19,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from ..engine.library import FUNCTIONS as LIBRARY
-from ..ir.domain import bounding, elements, full_range, iterations, loops_of_bound, value
+from ..ir.domain import (
+    MOST_ELEMENTS,
+    MOST_ITERATIONS,
+    elements,
+    full_range,
+    has_bounds,
+    iterations,
+    loops_of_bound,
+    that_matter,
+    value,
+)
 from ..ir.program import (
     Array,
     Constant,
@@ -34,17 +44,12 @@ from ..ir.program import (
     arrays_written,
     reads,
     walk,
+    writes,
 )
 from .cost import SPECIAL, Processor, best_plan
 from .dependence import plain, ranged
 from .nest import executions
-from .precedence import has_bounds
 from .rewrite import with_surroundings
-
-#: Nests of more iterations than this, of loops that matter, are not looked at.
-_MOST_ITERATIONS = 1 << 12
-#: Nor are larger arrays.
-_MOST_ELEMENTS = 1 << 16
 
 
 def fill_boxes(program: Program, processor: Processor) -> None:
@@ -90,7 +95,7 @@ class _Used:
         self._accesses: defaultdict[Array, dict[tuple[Index | None, tuple[Loop, ...]], None]] = defaultdict(dict)
         for _, nodes in program.phases:
             for statement, loops in with_surroundings(nodes):
-                for array, index in (*reads(statement), *_writes(statement)):
+                for array, index in (*reads(statement), *writes(statement)):
                     self._accesses[array][ranged(index), loops] = None
         bounded = {loop for _, nodes in program.phases for loop in walk(nodes) if isinstance(loop, Loop) and loop.bound}
         written = {a for loop in bounded for s, _ in with_surroundings(loop.body) for a in arrays_written(s)}
@@ -100,8 +105,7 @@ class _Used:
         """The elements of an array that are used; None if they cannot be known."""
         found = 0
         for index, loops in self._accesses[array]:
-            matter = [loop for loop in loops if loop.bound is not None or loop in bounding(loops)]
-            if index is None or array.size > _MOST_ELEMENTS or executions(matter) > _MOST_ITERATIONS:
+            if index is None or array.size > MOST_ELEMENTS or executions(that_matter(loops)) > MOST_ITERATIONS:
                 return None
             found |= elements(index, loops, self._tables)
         return found
@@ -124,17 +128,10 @@ class _Used:
     def _beyond(self, loop: Loop, around: tuple[Loop, ...], below: Sequence[Loop]) -> Iterator[dict[Loop, int]]:
         """The iterations beyond the bound of a loop."""
         assert loop.bound is not None
-        bounds = bounding([*around, loop, *below])
-        outer = [one for one in around if one.bound is not None or one in bounds]
+        outer = that_matter(around, [*around, loop, *below])
         for variables in iterations(outer, self._tables):
             for iteration in range(value(loop.bound, variables, self._tables), loop.count):
                 yield {**variables, loop: iteration}
-
-
-def _writes(statement: Statement) -> list[tuple[Array, Index | None]]:
-    if isinstance(statement.target, Reference):
-        return [statement.target]
-    return [(array, None) for array in arrays_written(statement)]
 
 
 def _is_harmless(statement: Statement, loop: Loop) -> bool:
@@ -148,7 +145,7 @@ def _is_harmless(statement: Statement, loop: Loop) -> bool:
             return False
         if loop not in dict(target.index.terms):
             return False  # it is the element of other iterations
-    return all(_exists(array, index) for array, index in (*reads(statement), *_writes(statement)))
+    return all(_exists(array, index) for array, index in (*reads(statement), *writes(statement)))
 
 
 def _may_vary(operand: Operand, loop: Loop) -> bool:

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from ..ir.domain import has_bounds
 from ..ir.program import (
     Array,
     Block,
@@ -40,7 +41,7 @@ from ..ir.program import (
 )
 from .dependence import independent, may_meet, separable
 from .expand import Arrays, crossing_registers, expand_registers
-from .precedence import has_bounds, may_follow
+from .precedence import may_follow
 from .rewrite import registers_used, rewrite_operands
 from .substitute import Substitution, copy_nodes
 

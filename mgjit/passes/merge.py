@@ -37,7 +37,7 @@ from ..ir.program import (
 from .memory import Memory
 from .mixed import as_index, entries_of
 from .rewrite import map_operand, rewrite_operands
-from .successors import follow_each_other
+from .successors import follow_each_other, in_one
 
 
 def merge(program: Program, memory: Memory) -> None:
@@ -48,13 +48,7 @@ def merge(program: Program, memory: Memory) -> None:
         if not isinstance(target, Reference):
             kept |= {array for array in target.arrays if array is not None}
     groups = [group for group in _groups(nodes) if not kept.intersection(group)]
-    place: dict[Array, tuple[Array, int]] = {}
-    for group in groups:
-        merged = Array(group[0].name, "scratch", sum(a.size for a in group), shape=_shape(group))
-        start = 0
-        for array in group:
-            place[array] = merged, start
-            start += array.size
+    place = in_one(groups, _shape)
     if place:
         _rewrite(program, place)
     mixed = {array for operand in _mixed_operands(nodes) for array in operand.arrays}

@@ -21,6 +21,7 @@ from typing import NamedTuple, TypeVar
 from .. import settings
 from ..errors import DefectWarning, VerificationError, is_defect, user_stacklevel
 from ..garbage import without_garbage_collection
+from ..ir.domain import has_bounds
 from ..ir.parameters import ParameterLayout
 from ..ir.program import Loop, Program, count_statements, walk
 from ..ir.verify import verify
@@ -45,7 +46,6 @@ from .merge import merge
 from .pad import pad
 from .phases import split_phases
 from .powers import write_powers
-from .precedence import has_bounds
 from .reach import Reach, reach
 from .reductions import find_reductions
 from .registers import forward_copies, use_registers

@@ -18,21 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..ir.domain import bounding, elements
-from ..ir.program import Array, Index, Loop, Node, Reference, Statement, Term, reads, walk
+from ..ir.domain import MOST_ELEMENTS, MOST_ITERATIONS, bounding, elements, that_matter
+from ..ir.program import Array, Index, Loop, Node, Term, reads, writes
 from .dependence import Anywhere, ranged
 from .nest import executions
 from .rewrite import with_surroundings
-
-#: Nests of more iterations than this, of loops that matter, are not looked at.
-_MOST_ITERATIONS = 1 << 12
-#: Accesses to larger arrays are not looked at.
-_MOST_ELEMENTS = 1 << 16
-
-
-def has_bounds(nodes: Sequence[Node]) -> bool:
-    """Whether there is a loop with a bound."""
-    return any(isinstance(node, Loop) and node.bound is not None for node in walk(nodes))
 
 
 def may_follow(first: Sequence[Node], second: Sequence[Node], loop: Loop, tables: Sequence[int]) -> bool:
@@ -47,7 +37,7 @@ def may_follow(first: Sequence[Node], second: Sequence[Node], loop: Loop, tables
     for array in one.keys() & other.keys():
         both = [*one[array], *other[array]]
         if any(access.writes for access in both):
-            if array.size > _MOST_ELEMENTS or not all(_is_known(access, loop) for access in both):
+            if array.size > MOST_ELEMENTS or not all(_is_known(access, loop) for access in both):
                 return False
             if len({_outside(access, loop) for access in both}) > 1:
                 return False
@@ -73,23 +63,16 @@ def _accesses(nodes: Sequence[Node]) -> dict[Array, list[_Access]]:
     for statement, loops in with_surroundings(nodes):
         for array, index in reads(statement):
             note(array, index, loops, False)
-        for array, index in _written(statement):
+        for array, index in writes(statement):
             note(array, index, loops, True)
     return {array: list(accesses) for array, accesses in found.items()}
-
-
-def _written(statement: Statement) -> list[tuple[Array, Index | None]]:
-    if isinstance(statement.target, Reference):
-        return [statement.target]
-    # As many as an update of these reads.
-    return [*reads(Statement(statement.operation, (), statement.target, update=True))]
 
 
 def _is_known(access: _Access, loop: Loop) -> bool:
     """Whether the elements are known, and can be listed."""
     inside = {loop, *access.loops}
-    matter = [one for one in access.loops if one.bound is not None or one in bounding(access.loops)]
-    return access.index is not None and bounding(matter) <= inside and executions([loop, *matter]) <= _MOST_ITERATIONS
+    matter = that_matter(access.loops)
+    return access.index is not None and bounding(matter) <= inside and executions([loop, *matter]) <= MOST_ITERATIONS
 
 
 def _outside(access: _Access, loop: Loop) -> frozenset[Term]:

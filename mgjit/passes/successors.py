@@ -21,9 +21,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from ..ir.domain import has_bounds
 from ..ir.program import Array, Choice, Index, Load, Node, Operand, Program, statements
 from .dependence import plain
-from .precedence import has_bounds
 from .substitute import Substitution
 
 #: Moves the elements of arrays: to which array, and by how much.
@@ -40,17 +40,23 @@ def follow_each_other(program: Program, kept: set[Array], move: Callable[[Places
     """
     if not has_bounds(program.forward):
         return
-    places: Places = {}
-    for chain in _chains(program.forward, kept):
-        merged = Array(chain[0].name, "scratch", sum(array.size for array in chain), shape=_shape(chain))
-        start = 0
-        for array in chain:
-            places[array] = merged, start
-            start += array.size
+    places = in_one(_chains(program.forward, kept), _shape)
     if places:
         move(places)
     for statement in statements(program.forward):
         statement.operands = tuple([_without_exceptions(operand) for operand in statement.operands])
+
+
+def in_one(groups: Sequence[Sequence[Array]], shape: Callable[[Sequence[Array]], tuple[int, ...]]) -> Places:
+    """Where the elements of each group of arrays are in one array of this shape, one behind the other."""
+    places: Places = {}
+    for group in groups:
+        merged = Array(group[0].name, "scratch", sum(array.size for array in group), shape=shape(group))
+        start = 0
+        for array in group:
+            places[array] = merged, start
+            start += array.size
+    return places
 
 
 class _Succession(NamedTuple):

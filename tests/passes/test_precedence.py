@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from mgjit.ir.domain import iterations
+from mgjit.ir.domain import has_bounds, iterations
 from mgjit.ir.program import Array, Bound, Constant, Index, Load, Loop, Node, Reference, TableEntry
 from mgjit.passes.distribute import distribute
-from mgjit.passes.precedence import has_bounds, may_follow
+from mgjit.passes.precedence import may_follow
 from tests.handmade import Program, around, at, define, load, same_bits, update
 
 N = 5
