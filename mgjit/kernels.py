@@ -36,7 +36,6 @@ from .record.leaks import PlainCall
 from .runtime.buffers import storage_of
 from .runtime.detached import Detached
 from .runtime.kernel import Kernel
-from .stats import Stats
 from .trace.knowledge import Again
 
 if TYPE_CHECKING:
@@ -56,8 +55,8 @@ class Kernels:
 
     Args:
         maker: makes them.
-        name, qualname: of the step.
-        like: the kernels of the same step whose stats these share; they differ in their options.
+        name: of the step.
+        like: the kernels of the same step that these belong to; they differ in their options.
 
     Attributes:
         last: the kernel of the last call.
@@ -65,16 +64,16 @@ class Kernels:
         plain: which calls run as plain Python.
     """
 
-    def __init__(self, maker: Maker, name: str, qualname: str, stats: Stats, like: Kernels | None = None) -> None:
+    def __init__(self, maker: Maker, name: str, like: Kernels | None = None) -> None:
         self.maker, self._options = maker, maker.options
-        self._name, self._qualname = name, qualname
-        self.stats = stats
+        self._name, self._qualname = name, maker.qualname
+        self.stats = maker.stats
         self.last: Kernel | None = None
         self._family: dict[Hashable, Kernel] = {}
         self._kernels: dict[Hashable, Kernel] = {}
         self._slot_structures: set[Hashable] = set()
         self._has_warned = False
-        self.plain: PlainCalls = PlainCalls(name, stats) if like is None else like.plain
+        self.plain: PlainCalls = PlainCalls(name, maker.stats) if like is None else like.plain
         self._separate: Kernels | None = None
         self.earnings = Earnings()
         self._pending: dict[Hashable, Pending] = {}
@@ -87,7 +86,7 @@ class Kernels:
     def separate(self) -> Kernels:
         """The kernels that run the phases of this step separately."""
         if self._separate is None:
-            self._separate = Kernels(self.maker.separate(), self._name, self._qualname, self.stats, self)
+            self._separate = Kernels(self.maker.separate(), self._name, self)
         return self._separate
 
     def member(self, arguments: Sequence[Any]) -> Kernel | None:

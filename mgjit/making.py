@@ -54,7 +54,7 @@ class Maker:
         stats: gets what is made.
 
     Attributes:
-        function, options: of the step.
+        function, options, qualname, stats: as given.
         knowledge: what traces have found out.
     """
 
@@ -67,7 +67,7 @@ class Maker:
         stats: Stats,
     ) -> None:
         self.function, self._signature, self.options = function, signature, options
-        self._qualname, self._stats = qualname, stats
+        self.qualname, self.stats = qualname, stats
         self.knowledge = Knowledge()
         self._is_settled = False  # whether traces are made as after the first compiled call (trace/knowledge.py)
         self._token = object()  # stands for this step in memory that it may share with others
@@ -76,7 +76,7 @@ class Maker:
         """One for the kernels that run the phases of the step separately."""
         # They are not compared with plain Python, which has no phases.
         options = replace(self.options, code=replace(self.options.code, separate=True), verify="never")
-        made = Maker(self.function, self._signature, options, self._qualname, self._stats)
+        made = Maker(self.function, self._signature, options, self.qualname, self.stats)
         made.knowledge = self.knowledge
         return made
 
@@ -174,9 +174,9 @@ class Maker:
         seconds = perf_counter() - started
         processor = Processor(64 // plan.precision.size)
         inputs = plan.regions(traced.draws.size)
-        lowered = lower(traced.trace, inputs, processor, self.options.code.grads, name=self._qualname)
+        lowered = lower(traced.trace, inputs, processor, self.options.code.grads, name=self.qualname)
         return Lowering(
-            lowered, seconds, self._stats, power_hints(traced.trace), traced.draws.describe(), traced.heap.backward,
+            lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe(), traced.heap.backward,
             self.options.reason_without_trial(plain_seconds(seconds, len(traced.trace), traced.trace.in_blocks())),
         )  # fmt: skip
 
@@ -190,12 +190,12 @@ class Maker:
             code = find(trace, inputs, options)
             if code is not None:
                 return options, Found(code)
-        job = start(trace, inputs, tiers[-1], self._qualname)
+        job = start(trace, inputs, tiers[-1], self.qualname)
         return None if job is None else (tiers[-1], job)
 
     def built(self, prepared: Prepared, inputs: Sequence[InputRegion]) -> Kernel:
         """The kernel of a trace, whose code is built here and now where it does not exist."""
-        return self.bound(build(prepared.traced.trace, inputs, self.options.code, self._qualname), prepared)
+        return self.bound(build(prepared.traced.trace, inputs, self.options.code, self.qualname), prepared)
 
     def bound(self, code: Code, prepared: Prepared) -> Kernel:
         """A kernel: code, and the memory of this step that it works on."""
@@ -206,7 +206,7 @@ class Maker:
         parameters = new + [storage for _, storage in trace.bound_storages]
         heap, copies = traced.heap, None
         if heap.copied:
-            copies = Copies(heap.state, heap.copied, self._stats.counter, heap.tables)
+            copies = Copies(heap.state, heap.copied, self.stats.counter, heap.tables)
             guard.ask(copies.difference)
         kernel = Kernel(
             code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, prepared.slots, copies,
@@ -216,7 +216,7 @@ class Maker:
             storage.note_user(self._token)
         kernel.moved = [p.owner if isinstance(p, Parameter) else p for _, p in trace.new_parameters]
         kernel.trial = self.options.trial(trace, prepared.plain_seconds())
-        self._stats.note_kernel(code.facts, prepared.seconds, plan.outline(), prepared.reason)
+        self.stats.note_kernel(code.facts, prepared.seconds, plan.outline(), prepared.reason)
         return kernel
 
 

@@ -104,9 +104,8 @@ class CompiledStep(Generic[P, R]):
         self._pending: Kernel | None = None
         self._calls_before = 0
         self._chosen: Kernel | None = None
-        stats = Stats()
-        maker = Maker(self._function, self._signature, self._options, self.__qualname__, stats)
-        self._kernels = Kernels(maker, self.__name__, self.__qualname__, stats)
+        maker = Maker(self._function, self._signature, self._options, self.__qualname__, Stats())
+        self._kernels = Kernels(maker, self.__name__)
 
     @property
     def stats(self) -> Stats:

@@ -69,4 +69,5 @@ def _match(one: Any, other: Any) -> bool:
 
 def _fullest(forms: list[Any]) -> Any:
     """Of forms that match, one that says what is inside, if there is one; None if there are none."""
-    return next((form for form in forms if not (isinstance(form, _Many) and form.form is None)), (forms or [None])[0])
+    full = [form for form in forms if not (isinstance(form, _Many) and form.form is None)]
+    return next(iter([*full, *forms]), None)

@@ -238,8 +238,6 @@ class _Planner:
         kind = type(argument)
         if path in self.static or kind is bool or argument is None or kind is str or _is_numpy_bool(argument):
             return StaticNode(argument)
-        if kind is list or kind is tuple:
-            return self.sequence(argument, path)
         if is_traced(argument):
             leaked()
         if isinstance(argument, Value):
@@ -260,7 +258,7 @@ class _Planner:
             return NumberNode(self.packed - 1, path, isinstance(argument, numbers.Integral))
         if kind in (bytes, bytearray, array, memoryview) or is_numpy_array(argument):
             return self.buffer(argument, path)
-        if isinstance(argument, (list, tuple)):  # of a derived class
+        if isinstance(argument, (list, tuple)):
             return self.sequence(argument, path)
         if kind is dict:
             parts = {key: self.node(part, f"{path}[{key!r}]") for key, part in argument.items()}

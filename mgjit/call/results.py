@@ -293,7 +293,7 @@ def _are_alike(one: Any, other: Any) -> bool:
 
 def _object_taken_apart(returned: Any) -> tuple[Callable[[list[Any]], Any], list[Any]] | None:
     """The same of an object of a class of the user's that holds numbers, such as a loss; None for all others."""
-    if isinstance(returned, (State, Value, type)) or not is_of_user(type(returned)) or has(returned, "__next__"):
+    if not _may_be_object(returned):
         return None
     fields = _fields_to_return(returned)
     if not any(isinstance(part, (int, float)) for part in fields.values()):
@@ -343,10 +343,13 @@ def _holds_only_numbers(returned: Any) -> bool:
 
 def _is_object(returned: Any) -> bool:
     """Whether something is an object of a class of the user's that holds traced numbers, such as a loss."""
-    kind = type(returned)
-    if isinstance(returned, (State, Value, type)) or not is_of_user(kind) or has(returned, "__next__"):
-        return False
-    return any(is_traced(part) for part in attributes(returned).values())
+    return _may_be_object(returned) and any(is_traced(part) for part in attributes(returned).values())
+
+
+def _may_be_object(returned: Any) -> bool:
+    """Whether something is an object of a class of the user's, and no class or iterator."""
+    is_other = isinstance(returned, (State, Value, type)) or has(returned, "__next__")
+    return not is_other and is_of_user(type(returned))
 
 
 def _is_number_like(returned: Any) -> bool:

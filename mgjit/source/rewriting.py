@@ -37,7 +37,7 @@ from .impure import names_in
 from .names import renamed
 from .semantics import REPLACEMENTS
 from .text import FUNCTIONS, Text, around, text_of
-from .uniform import use_of
+from .uniform import CALLS, use_of
 
 #: The name under which rewritten code finds the functions of source/semantics.py.
 NAME_OF_HELPERS = "__mgjit__"
@@ -93,7 +93,7 @@ def _has_what_changes(code: CodeType) -> bool:
 
 _REPLACED = {id(original): name for name, original in REPLACEMENTS.items()}
 #: Functions that are not replaced, but whose meaning has to be known in uniform loops.
-_ITERATIONS = (enumerate, range, zip)
+_ITERATIONS = tuple(getattr(builtins, name) for name in CALLS)
 _COMPUTING = (
     abs, engine.exp, engine.log, engine.maximum, engine.minimum, engine.relu, engine.sqrt, engine.tanh, engine.where,
 )  # fmt: skip
@@ -334,7 +334,7 @@ class _Rewriter(ast.NodeTransformer):
         def computes(function: ast.expr) -> bool:
             meaning = self._meaning(function)
             known = meaning in ("max", "min", "float") or (meaning or "").startswith("math_")
-            return known or (meaning == "" and _dotted(function) not in ("enumerate", "range", "zip"))
+            return known or (meaning == "" and _dotted(function) not in CALLS)
 
         found = use_of(node, self._local[-1], is_builtin, computes) if self._local else None
         self.generic_visit(node)

@@ -7,6 +7,7 @@ TraceError that says how to write it.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import functools
 import math
@@ -28,7 +29,7 @@ from ..world.ownership import is_of_user
 from . import impure
 from .handlers import Attempt, Suppressing
 from .sides import sides_of
-from .uniform import Use
+from .uniform import CALLS, Use
 
 _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv,
@@ -210,7 +211,7 @@ def update_element(container: Any, index: Any, name: str, operand: Callable[[], 
 # ---- loops --------------------------------------------------------------------------------------------------
 
 
-_ITERATIONS: dict[str, Callable[..., Any]] = {"each": iter, "enumerate": enumerate, "range": range, "zip": zip}
+_ITERATIONS: dict[str, Callable[..., Any]] = {"each": iter, **{name: getattr(builtins, name) for name in CALLS}}
 
 
 def uniform(

@@ -40,8 +40,8 @@ class Unfit(Exception):
     """The loop does something else."""
 
 
-#: How a loop may run through its iterables: the call that makes it, and the number of its arguments; 0 for any.
-_CALLS = {"enumerate": 1, "zip": 0, "range": 1}
+#: The builtins by which a loop may run through its iterables, and the number of their arguments; 0 for any.
+CALLS = {"enumerate": 1, "zip": 0, "range": 1}
 
 
 def use_of(
@@ -75,9 +75,9 @@ def use_of(
 
 
 def _iteration(node: ast.expr, is_builtin: Callable[[str], bool]) -> tuple[str, list[ast.expr]]:
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in _CALLS:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in CALLS:
         return "each", [node]
-    name, count = node.func.id, _CALLS[node.func.id]
+    name, count = node.func.id, CALLS[node.func.id]
     if not is_builtin(name) or node.keywords or any(isinstance(part, ast.Starred) for part in node.args):
         raise Unfit
     if len(node.args) != count and (count or not node.args):

@@ -128,21 +128,20 @@ class Heap:
             scalars += [Attribute(thing, f) for f in found if f not in fields for thing in things]
             gradients = [f for f in fields if Attribute(things[0], f).kind in self._knowledge.gradients]
             node = node_class(type(things[0]))
-            if (
-                node not in self._backward.classes
-            ):  # what holds only None stays None, unless the step puts numbers there
+            is_node = node is not None and node in self._backward.classes
+            if not is_node:  # what holds only None stays None, unless the step puts numbers there
                 fields = [f for f in fields if f in gradients or any(content_of(f, x) is not None for x in things)]
             moved = any(type(content_of(f, thing)) is Home for f in fields for thing in things)
             many = len(things) >= MANY or moved or gradients
-            if node is not None and node in self._backward.classes:
+            if node is not None and is_node:
                 many = True
                 fields.sort(key=lambda f: (f.name != node.data.name, f.name != node.gradient.name))
             elif many:
                 fields[1:] = sorted(fields[1:], key=lambda f: f not in gradients)
             pairs = number_kinds.pairs(things, fields) if many else []
             for pair in pairs:
-                are_nodes = pair is pairs[0] and node in self._backward.classes
-                self._enter_parameters(things, pair, tuple(f.name for pair in pairs for f in pair), are_nodes)
+                live = tuple(f.name for pair in pairs for f in pair)
+                self._enter_parameters(things, pair, live, is_node and pair is pairs[0])
             copied = fields[sum(map(len, pairs)) :]
             for place in [Attribute(thing, f) for thing in things for f in copied]:
                 content = content_of(place.field, place.holder)
@@ -185,9 +184,9 @@ class Heap:
     def _put(self, f: Field, thing: Any, content: Any, leaf: int, of_node: bool, whole: bool = False) -> None:
         self._contents.append((f, thing, content))
         may_be_reached = of_node and ops.leaf_kind(leaf) == ops.GRADIENT
-        is_empty = may_be_reached and not content  # a gradient that was reset to 0 or None
-        if self._knowledge.is_settled or (is_empty and self._knowledge.is_for_later):
-            content = float(content or 0) if content is None or isinstance(content, int) else content
+        is_reset = may_be_reached and not content and self._knowledge.is_for_later  # a gradient: to 0 or None
+        if (self._knowledge.is_settled or is_reset) and (content is None or isinstance(content, int)):
+            content = float(content or 0)
         number_of = self._types.leaf_number if may_be_reached else self._types.number_at
         number = None if content is None else number_of(leaf, whole or isinstance(content, int))
         f.write(thing, number)

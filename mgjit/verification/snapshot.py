@@ -105,8 +105,7 @@ class Snapshot:
             seen.add(id(thing))
             self._kept.append(thing)
             inside = list(self._reader(kind)(self, thing, path))
-            if inside:
-                pending += [(part, (path, label)) for part, label in reversed(inside) if type(part) not in ATOMS]
+            pending += [(part, (path, label)) for part, label in reversed(inside) if type(part) not in ATOMS]
 
     def add_memory(self, things: Iterable[Any]) -> None:
         """Add buffers and storages, which are restored, and compared as far as the walk has found them."""
@@ -239,15 +238,15 @@ class Snapshot:
     def _object(self, thing: Any, path: Path) -> Found:
         # This runs for every parameter, which is why it makes lists.
         kind = type(thing)
-        form = self._forms.get(kind)
+        known_form = self._forms.get(kind)
+        form = known_form or self._forms.setdefault(kind, self._form(kind))
         found: list[tuple[Any, Any]] = []
-        if form is None:
-            form = self._forms[kind] = self._form(kind)
-            found.append((kind, ""))
         if form.is_step:  # that this one calls
             found.append((thing._function, ""))
         if not form.is_known:
-            return [] if not form.is_step else found[-1:]
+            return found
+        if known_form is None:
+            found.append((kind, ""))
         if form.is_attached:
             self.parameters.append(thing)
         if form.is_bound:
