@@ -34,6 +34,7 @@ from .stats import Stats
 from .trace.hints import power_hints
 from .trace.knowledge import Again, Knowledge
 from .trace.memory import Heap
+from .trace.sites import Sites
 from .trace.tracer import TracedCall, between_traces, trace_call
 from .verification.trial import plain_seconds
 from .world.guard import Guard
@@ -124,8 +125,11 @@ class Maker:
         guard.watch(traced.heap.fixed)
         return Prepared(plan, traced, guard, slots, seconds, reason)
 
-    def _trace(self, plan: ArgumentPlan, slots: Any) -> tuple[TracedCall, Guard]:
+    def _trace(self, plan: ArgumentPlan, slots: Any, sites: Sites | None = None) -> tuple[TracedCall, Guard]:
         """Trace the step, again when that has shown which numbers it changes; returns what has to stay as it is, too.
+
+        Args:
+            sites: gets the lines that records come from.
 
         Raises:
             Again: it has shown which arguments shape the trace.
@@ -134,11 +138,12 @@ class Maker:
         code_object = getattr(self.function, "__code__", None)
         location = f"{code_object.co_filename}:{code_object.co_firstlineno}" if code_object else repr(self.function)
         given = [("an argument", thing) for thing in plan.static_objects()]
+        run = self.undecorated if sites is None else sites.noting(self.undecorated)
 
         def traced() -> tuple[TracedCall, Guard]:
             survey = Survey(self.function, given)
             heap = Heap(survey, self.knowledge, location)
-            call = trace_call(self.undecorated, plan, slots, heap, survey, location)
+            call = trace_call(run, plan, slots, heap, survey, location)
             return call, Guard(survey, call.heap.looked_after)
 
         def between() -> tuple[TracedCall, Guard]:

@@ -15,7 +15,7 @@ keep it so.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Union
 
@@ -143,6 +143,21 @@ Operand = Union[Constant, Load, Register, Choice, Mixed]
 # ---- nodes ----------------------------------------------------------------------------------------
 
 
+class Origin(NamedTuple):
+    """Where a statement comes from: known only of traces that note it, for people, and without any effect.
+
+    Attributes:
+        sites: how many of its records come from each place in the user's program (see `Trace.sites`).
+        is_gradient: whether it is part of the gradient of what was recorded there.
+    """
+
+    sites: Mapping[int, int]
+    is_gradient: bool = False
+
+
+NOWHERE = Origin({})
+
+
 class Statement:
     """One operation.
 
@@ -153,9 +168,10 @@ class Statement:
             of an update writes to one of two places; a None inside a Choice writes nowhere.
         update: whether the old content of the target is the first operand.
         passes: numbers of the backward passes that reach the statement.
+        origin: where it comes from.
     """
 
-    __slots__ = ("operands", "operation", "passes", "target", "update")
+    __slots__ = ("operands", "operation", "origin", "passes", "target", "update")
 
     def __init__(
         self,
@@ -164,9 +180,10 @@ class Statement:
         target: Target = None,
         update: bool = False,
         passes: frozenset[int] = frozenset(),
+        origin: Origin = NOWHERE,
     ) -> None:
         self.operation, self.operands, self.target = operation, operands, target
-        self.update, self.passes = update, passes
+        self.update, self.passes, self.origin = update, passes, origin
 
 
 class TargetChoice(NamedTuple):
@@ -230,12 +247,13 @@ class Backward:
         root: what is differentiated.
         number: the number of the pass in its first iteration; passes are counted in order of the trace.
         instances: the numbers of the pass in all iterations of the loops around it.
+        origin: where it comes from.
     """
 
-    __slots__ = ("instances", "number", "root")
+    __slots__ = ("instances", "number", "origin", "root")
 
-    def __init__(self, root: Operand, number: int, instances: frozenset[int]) -> None:
-        self.root, self.number, self.instances = root, number, instances
+    def __init__(self, root: Operand, number: int, instances: frozenset[int], origin: Origin = NOWHERE) -> None:
+        self.root, self.number, self.instances, self.origin = root, number, instances, origin
 
 
 Node = Union[Loop, Block, Statement, Backward]

@@ -37,6 +37,7 @@ from ..ir.program import (
     Mixed,
     Node,
     Operand,
+    Origin,
     Program,
     Reference,
     Register,
@@ -209,12 +210,12 @@ class _Pass:
         target = Reference(self.context.adjoint(array, self.node.number), index)
         for loop in fresh:
             loop.reverse = False
-        return nested(fresh, [Statement("copy", (Constant(0.0),), target)])
+        return nested(fresh, [Statement("copy", (Constant(0.0),), target, origin=_gradient_of(statement))])
 
     def _seed(self) -> None:
         target = self._adjoint_target(self.node.root)
         if target is not None:
-            self.nodes.append(Statement("copy", (Constant(1.0),), target))
+            self.nodes.append(Statement("copy", (Constant(1.0),), target, origin=self.node.origin))
 
     # ---- reading the Program backwards ----------------------------------------------------------------
 
@@ -240,7 +241,7 @@ class _Pass:
         adjoint = Load(result.reference._replace(array=self.context.adjoint(array, self.node.number)))
         operands = [substitution.operand(operand) for operand in statement.operands]
         targets = [self._adjoint_target(operand) for operand in operands]
-        emitter = _Emitter(self.context.program.precision)
+        emitter = _Emitter(self.context.program.precision, _gradient_of(statement))
         if statement.update:
             # The adjoint of an accumulator is that of the total, and the same for every term.
             sign = statement.operation == "subtract"
@@ -249,7 +250,7 @@ class _Pass:
             contributions = _RULES[statement.operation](emitter, operands, result, adjoint)
         for target, contribution in zip(targets, contributions):
             if target is not None and contribution is not None:
-                emitter.nodes.append(Statement("add", (contribution,), target, update=True))
+                emitter.add(target, contribution)
         return emitter.useful()
 
     def _adjoint_target(self, operand: Operand) -> Target:
@@ -276,6 +277,10 @@ class _Pass:
         return self.context.adjoint(array, self.node.number) if reached else None
 
 
+def _gradient_of(statement: Statement) -> Origin:
+    return statement.origin._replace(is_gradient=True)
+
+
 # ---- the derivative rules --------------------------------------------------------------------------------
 
 #: (emitter, operands, result, its adjoint) -> the contribution to each operand
@@ -285,15 +290,19 @@ _Rule = Callable[["_Emitter", "list[Operand]", Operand, Operand], "list[Operand 
 class _Emitter:
     """Builds the statements of one rule."""
 
-    def __init__(self, precision: Precision) -> None:
-        self.precision = precision
+    def __init__(self, precision: Precision, origin: Origin) -> None:
+        self.precision, self.origin = precision, origin
         self.nodes: list[Node] = []
 
     def emit(self, operation: str, *operands: Operand) -> Operand:
         """A statement; returns its result."""
-        statement = Statement(operation, operands)
+        statement = Statement(operation, operands, origin=self.origin)
         self.nodes.append(statement)
         return Register(statement)
+
+    def add(self, target: Target, x: Operand) -> None:
+        """target += x"""
+        self.nodes.append(Statement("add", (x,), target, update=True, origin=self.origin))
 
     def multiply(self, x: Operand, y: Operand) -> Operand:
         """x * y"""

@@ -154,7 +154,7 @@ def _repeat_cheap_ones(loop: Loop) -> None:
         if not isinstance(operand, Register) or operand.statement not in cheap:
             return operand
         known = cheap[operand.statement]
-        copy = Statement(known.operation, known.operands, None, passes=known.passes)
+        copy = Statement(known.operation, known.operands, None, passes=known.passes, origin=known.origin)
         rewrite_operands(copy, use)
         body.append(copy)
         return Register(copy)

@@ -110,5 +110,5 @@ def _store(nodes: list[Node], place: Mapping[Statement, Reference]) -> None:
             if node.target is None:
                 node.target = place[node]
             else:
-                done.append(Statement("copy", (Register(node),), place[node], passes=node.passes))
+                done.append(Statement("copy", (Register(node),), place[node], passes=node.passes, origin=node.origin))
     nodes[:] = done

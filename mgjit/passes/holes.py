@@ -158,6 +158,7 @@ class Padded:
             a=self._moved(trace.a),
             b=self._moved(trace.b),
             c=None if trace.c is None else self._moved(trace.c),
+            sites=None if trace.sites is None else array("i", map(trace.sites.__getitem__, sources)),
             adjoint_reads=[(places[record], places[at]) for record, at in trace.adjoint_reads],
             blocks=[
                 block._replace(start=places[block.start])

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..ir.builders import row_major
 from ..ir.parameters import ParameterLayout
 from ..ir.program import (
+    NOWHERE,
     Array,
     Backward,
     Bound,
@@ -31,6 +33,7 @@ from ..ir.program import (
     Mixed,
     Node,
     Operand,
+    Origin,
     Program,
     Reference,
     Statement,
@@ -139,7 +142,7 @@ class _Lifter:
                 level.entries.append((item, inner))
             elif self.trace.op[item] == BACKWARD:
                 numbers = [bisect_left(self.reach.backwards, position) for position in positions_of(item, around)]
-                node = Backward(Constant(0.0), numbers[0], frozenset(numbers))
+                node = Backward(Constant(0.0), numbers[0], frozenset(numbers), self._origin(item, around))
                 self.backwards.append((item, node))
                 self._dimensions_of[node] = around
                 nodes.append(node)
@@ -149,6 +152,13 @@ class _Lifter:
                 level.starts.append(item)
                 level.entries.append(record)
         return nodes, level
+
+    def _origin(self, position: int, around: Sequence[Dimension]) -> Origin:
+        """Where the iterations of a record come from, if the trace has noted it."""
+        sites = self.trace.sites
+        if sites is None:
+            return NOWHERE
+        return Origin(Counter(map(sites.__getitem__, self._domain(tuple(around)).positions(position))))
 
     def _bound(self, counts: Counts, around: Sequence[Dimension]) -> Bound:
         """The bound of a loop that is executed so often."""
@@ -173,7 +183,7 @@ class _Lifter:
         name = OPERATIONS[min(code & (NUMBER - 1), TAKE)]
         result = Array(f"t{len(self.records)}", "scratch", size, shape=shape)
         statement = Statement("copy" if name in ("store", "take") else name, ())
-        statement.passes = self.reach.reached_by(position)
+        statement.passes, statement.origin = self.reach.reached_by(position), self._origin(position, around)
         record = _Record(len(self.records) + 1, position, around, statement, strides, result)
         if name != "store" and code < PUT:
             statement.target = Reference(result, Index(0, terms))

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from ..ir.builders import nested, row_major
 from ..ir.domain import full_range
 from ..ir.program import (
+    NOWHERE,
     Array,
     Choice,
     Constant,
@@ -30,11 +31,13 @@ from ..ir.program import (
     Loop,
     Node,
     Operand,
+    Origin,
     PaddedRows,
     Reference,
     Register,
     Statement,
     Term,
+    leaf_operands,
     statements,
     walk,
 )
@@ -137,7 +140,7 @@ class Packer:
             if key not in self._valid:
                 array = self._new_array(loops)
                 self._valid[key] = array, frozenset(operand_arrays(Load(reference)))
-                filling += _fill(reference, _element(array, loops), loops)
+                filling += _fill(reference, _element(array, loops), loops, _origin(reference, nest))
             place[reference] = _element(self._valid[key][0], loops)
 
         def replace(operand: Operand) -> Operand:
@@ -181,9 +184,17 @@ def _element(array: Array, loops: Sequence[Loop]) -> Reference:
     return Reference(array, Index(0, row_major(loops, counts)[0]))
 
 
-def _fill(source: Reference, place: Reference, loops: Sequence[Loop]) -> list[Node]:
+def _origin(reference: Reference, nest: Sequence[Node]) -> Origin:
+    """Where the first statement that reads an element comes from."""
+    readers = (s for s in statements(nest) for operand in s.operands for part in leaf_operands(operand)
+               if isinstance(part, Load) and part.reference == reference)  # fmt: skip
+    first = next(readers, None)
+    return NOWHERE if first is None else first.origin
+
+
+def _fill(source: Reference, place: Reference, loops: Sequence[Loop], origin: Origin) -> list[Node]:
     copies = {loop: Loop(loop.count, []) for loop in loops}
     substitution = Substitution(copies=copies)
     target = substitution.target(place)
-    copy = Statement("copy", (substitution.operand(Load(source)),), target)
+    copy = Statement("copy", (substitution.operand(Load(source)),), target, origin=origin)
     return nested(list(copies.values()), [copy])

@@ -54,9 +54,10 @@ def _write(statement: Statement, base: Operand, exponent: float) -> list[Stateme
         statement.operation, statement.operands = "divide", (Constant(1.0), base)
     else:
         assert exponent == 0.5
-        root = Statement("sqrt", (base,))
-        positive = Statement("add", (Register(root), Constant(0.0)))
-        infinite = Statement("less", (base, Constant(-_LARGEST)))
+        origin = statement.origin
+        root = Statement("sqrt", (base,), origin=origin)
+        positive = Statement("add", (Register(root), Constant(0.0)), origin=origin)
+        infinite = Statement("less", (base, Constant(-_LARGEST)), origin=origin)
         statement.operation = "select"
         statement.operands = Register(infinite), Constant(math.inf), Register(positive)
         return [root, positive, infinite]

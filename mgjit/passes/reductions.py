@@ -90,7 +90,9 @@ def find_reductions(program: Program, memory: Memory) -> None:
             total = Array(f"r{result.name[1:]}", "scratch", result.size // loop.count, shape=result.shape[:-1])
             replaced[result] = total, loop.count
             index = _without_loop(statement.target.index, loop)
-            before = Statement("copy", (initial,), Reference(total, index), passes=statement.passes)
+            before = Statement(
+                "copy", (initial,), Reference(total, index), passes=statement.passes, origin=statement.origin
+            )
             body = parents[loop]
             body.insert(body.index(loop), before)
             statement.operands = (term,)

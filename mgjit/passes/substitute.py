@@ -125,7 +125,8 @@ def copy_nodes(nodes: Sequence[Node], substitution: Substitution) -> list[Node]:
             copies.append(Block(copy_nodes(node.body, substitution)))
         elif isinstance(node, Statement):
             operands = tuple(substitution.operand(operand) for operand in node.operands)
-            copy = Statement(node.operation, operands, substitution.target(node.target), node.update, node.passes)
+            target = substitution.target(node.target)
+            copy = Statement(node.operation, operands, target, node.update, node.passes, node.origin)
             substitution.registers[node] = copy
             copies.append(copy)
     return copies

@@ -98,6 +98,8 @@ class Recorder:
         self.has_undefined_integers = False
         #: What has ended the trace, if a handler of the user's has taken it.
         self.interrupted: BaseException | None = None
+        #: From which record on, which place in the program they come from, where that is noted (trace/sites.py).
+        self.sites: list[tuple[int, int]] | None = None
         #: Inside of how many conditions of which both sides are computed the step is.
         self.conditions = 0
 

@@ -33,6 +33,7 @@ from .opcodes import (
     leaf_index,
     leaf_kind,
 )
+from .sites import sites_of_records
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -127,6 +128,8 @@ class Trace:
     precision: Precision = FLOAT64
     power_lines: dict[tuple[int, int], str] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list, repr=False)
+    #: For each record the number of the place in the program that it comes from (trace/sites.py); None if not noted.
+    sites: array[int] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.op)
@@ -149,6 +152,7 @@ class Finishing:
         self._adjoint_reads = recorder.adjoint_reads
         self._blocks = recorder.blocks
         self._third = recorder.third
+        self._sites = None if recorder.sites is None else sites_of_records(recorder.sites, recorder.b)
 
     def trace(self) -> Trace:
         """The trace."""
@@ -169,7 +173,7 @@ class Finishing:
         return Trace(
             op, a, b, c, recorder.constants, recorder.layouts, parameters, recorder.bound_storages, recorder.states,
             len(recorder.local_values), recorder.outputs, self._adjoint_reads, recorder.checks, recorder.precision,
-            recorder.power_lines, self._blocks,
+            recorder.power_lines, self._blocks, self._sites,
         )  # fmt: skip
 
     def _rearranged(self, op: array[int], a: array[int], b: array[int]) -> tuple[array[int], array[int], array[int]]:
@@ -187,6 +191,8 @@ class Finishing:
         self._third = {places[r]: places[o] if o >= 0 else o for r, o in self._third.items()}
         self._adjoint_reads = [(places[record], at) for record, at in self._adjoint_reads]
         self._blocks = []  # which may be in pieces
+        if self._sites is not None:
+            self._sites = array("i", map(self._sites.__getitem__, sources))
         return array("i", map(op.__getitem__, sources)), moved(a), moved(b)
 
     def _without_holes(
@@ -239,6 +245,8 @@ class Finishing:
         ]
         self._third = {moved[r]: o for r, o in zip(self._third, operands(self._third.values()))}
         self._blocks = [block._replace(start=moved[block.start]) for block in self._blocks]  # no store is in one
+        if self._sites is not None:
+            self._sites = with_copies(self._sites, [self._sites[cut] for cut in cuts])
         return (
             with_copies(op, repeat(COPY | NUMBER)),
             with_copies(operands(a), (operand for _, operand in places)),

@@ -26,6 +26,7 @@ from ..engine.value import Value
 from ..runtime.live import original_class
 from . import opcodes as ops
 from .recorder import Recorder
+from .sites import repeat_sites
 from .values import TracedTypes
 
 if TYPE_CHECKING:
@@ -337,6 +338,8 @@ class _Loop:
             column.extend(every)
         for k in [k for k in range(start, start + period) if k in recorder.third]:
             recorder.third.update(zip(range(k, k + period * count, period), self._operands(recorder.third[k], before)))
+        if recorder.sites is not None:
+            repeat_sites(recorder.sites, start, period, count)
         before.repeat_integers(recorder, lambda operand: self._operands(operand, before))
 
 
