@@ -21,6 +21,7 @@ from ..engine.library import FUNCTIONS as LIBRARY
 from ..engine.precision import FLOAT64, Precision
 from ..ir.program import Array, Block, Choice, Load, Loop, Operand, Program, Reference, Register, Statement
 from ..passes.substitute import Substitution
+from .clock import Clock
 from .emitter import Emitter
 from .entries import entries, exported
 from .layout import Layout
@@ -116,7 +117,13 @@ _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!=
 _CALLS = {"exp": "exp", "log": "log", "tanh": "tanh", "sqrt": "SQUARE_ROOT", "absolute": "ABSOLUTE"}
 
 
-def emit_c(program: Program, layout: Layout, mode: str = "strict", functions: frozenset[str] = frozenset()) -> str:
+def emit_c(
+    program: Program,
+    layout: Layout,
+    mode: str = "strict",
+    functions: frozenset[str] = frozenset(),
+    clock: Clock | None = None,
+) -> str:
     """The C source of a Program.
 
     Args:
@@ -124,17 +131,28 @@ def emit_c(program: Program, layout: Layout, mode: str = "strict", functions: fr
         layout: where its arrays lie.
         mode: "strict" or "fast".
         functions: the mathematical functions that have a version for whole vectors.
+        clock: if given, the code also measures how long each part of the Program takes.
     """
     parts: list[str] = []
     blocks, vectors = _Blocks(), Vectors(program.precision.name, mode, functions)
     phases = [(name, nodes) for name, nodes in program.phases if nodes or program.separate]
     for name, nodes in phases:
         emitter = _CEmitter(program, layout, blocks, vectors)
-        emitter.nodes(nodes)
+        if clock is None:
+            emitter.nodes(nodes)
+        else:
+            clock.emit(name, nodes, emitter, blocks.sources)
         parts += blocks.take()
         parts.append(emitter.function(name))
     unsigned = [_UNSIGNED] if any(slot.format in ("L", "Q") for slot in layout.slots) else []
-    parts = [*_prologue(program.precision), *_prototypes(blocks.called), *unsigned, *vectors.source(), *parts]
+    parts = [
+        *_prologue(program.precision),
+        *_prototypes(blocks.called),
+        *unsigned,
+        *vectors.source(),
+        *([] if clock is None else [clock.c_source()]),
+        *parts,
+    ]
     if program.separate:
         parts += [exported(f"int mgjit_{name}(void *const *m)", f"{{ {name}(m); return 0; }}\n") for name, _ in phases]
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .program import (
     Array,
@@ -28,9 +28,13 @@ from .program import (
 _VARIABLES = "ijklmnopqrstuvwxyz"
 
 
-def print_program(program: Program) -> str:
-    """All phases of a Program."""
-    printer = _Printer()
+def print_program(program: Program, note: Callable[[Statement], str] | None = None) -> str:
+    """All phases of a Program.
+
+    Args:
+        note: what is to be said at the end of the line of a statement.
+    """
+    printer = _Printer(note)
     for name, nodes in program.phases:
         if nodes:
             printer.lines.append(f"{name}:")
@@ -45,7 +49,8 @@ def print_program(program: Program) -> str:
 
 
 class _Printer:
-    def __init__(self) -> None:
+    def __init__(self, note: Callable[[Statement], str] | None = None) -> None:
+        self.note = note
         self.lines: list[str] = []
         self.names: dict[Loop, str] = {}
         self.registers: dict[int, str] = {}
@@ -69,7 +74,8 @@ class _Printer:
             elif isinstance(node, Backward):
                 self.lines.append(f"{indent}backward from {self.operand(node.root)}")
             else:
-                self.lines.append(indent + self.statement(node))
+                note = "" if self.note is None else self.note(node)
+                self.lines.append(indent + self.statement(node) + (f"  # {note}" if note else ""))
 
     def last(self, bound: Bound) -> str:
         """The last iteration of a loop, before the first one if there is none."""

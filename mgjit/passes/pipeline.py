@@ -49,12 +49,15 @@ from .powers import write_powers
 from .reach import Reach, reach
 from .reductions import find_reductions
 from .registers import forward_copies, use_registers
+from .report import Scheduled
 from .roll import roll
 from .simplify import delete_dead_statements, forget_gradients
 from .unroll import unroll
 from .vectorise import vectorise
 
 T = TypeVar("T")
+#: Gets the number of a pass, its name, and the Program that it has left.
+Watch = Callable[[int, str, Program], object]
 
 
 @dataclass
@@ -63,7 +66,7 @@ class Lowered:
 
     Attributes:
         notes: what could not be expressed the fast way, for `explain()`.
-        schedule: how each nest is executed, a line each.
+        schedule: how each nest is executed.
         seconds: by stage.
     """
 
@@ -73,7 +76,7 @@ class Lowered:
     loops: int = 0
     statements: int = 0
     notes: list[str] = field(default_factory=list)
-    schedule: list[str] = field(default_factory=list)
+    schedule: list[Scheduled] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
 
 
@@ -118,7 +121,7 @@ class Work:
         grads: whether gradients can be read after a whole step.
         separate: whether its phases are to be run separately.
         folded: what the Program was lifted from; None if it was made by hand.
-        schedule: how each nest is executed, a line each.
+        schedule: how each nest is executed.
         done: the passes that were run.
     """
 
@@ -128,7 +131,7 @@ class Work:
     grads: bool = True
     separate: bool = False
     folded: Folded | None = None
-    schedule: list[str] = field(default_factory=list)
+    schedule: list[Scheduled] = field(default_factory=list)
     done: list[Pass] = field(default_factory=list)
 
     def run(self, one: Pass) -> None:
@@ -246,6 +249,7 @@ def lower(
     separate: bool = False,
     quick: bool = False,
     name: str = "step",
+    watch: Watch | None = None,
 ) -> Lowered:
     """Roll, lift, differentiate, schedule and simplify a trace.
 
@@ -258,6 +262,7 @@ def lower(
         separate: whether the phases of the step are to be run separately.
         quick: without a schedule.
         name: of the step.
+        watch: called before the first and after each pass; from 0 on again if another form of the trace is tried.
 
     Raises:
         VerificationError: not even the simplest form can be lowered.
@@ -268,8 +273,13 @@ def lower(
     ):
         raise VerificationError("a record of the trace needs one that comes after it. This is a defect of mgjit.")
     return without_garbage_collection(
-        lambda: _Lowering(trace, inputs, processor, grads, simply, separate, quick, name).result()
+        lambda: _Lowering(trace, inputs, processor, grads, simply, separate, quick, name, watch).result()
     )
+
+
+def _show(watches: Sequence[Watch], number: int, name: str, program: Program) -> None:
+    for watch in watches:
+        watch(number, name, program)
 
 
 class _Defect(Exception):
@@ -293,7 +303,9 @@ class _Lowering:
         separate: bool,
         quick: bool,
         name: str,
+        watch: Watch | None,
     ) -> None:
+        self._watch = watch
         self._trace, self._inputs, self._processor = trace, inputs, processor
         self._name = f"{name}.quick" if quick else name
         self._grads, self._separate = grads, separate
@@ -368,7 +380,8 @@ class _Lowering:
         work = self._step("lift", lambda: self._lifted(rolled))
         seconds["lift"] = perf_counter() - done
         dump = Dump.open(self._name)
-        dump.write(0, "lift", work.program)
+        watches = [dump.write, *([self._watch] if self._watch is not None else [])]
+        _show(watches, 0, "lift", work.program)
         for number, one in enumerate(PASSES, 1):
             if one.name not in self._left_out:
                 started = perf_counter()
@@ -376,7 +389,7 @@ class _Lowering:
                     self._step(one.name, lambda one=one: work.run(one), work)  # type: ignore[misc]
                 finally:  # also if it is broken
                     seconds[one.stage] += perf_counter() - started
-                    dump.write(number, one.name, work.program)
+                    _show(watches, number, one.name, work.program)
         if not self._checking:
             started = perf_counter()
             self._step("the last", lambda: verify(work.program))

@@ -5,20 +5,52 @@ forward: 100 x 16 (16) into r6, t7: 8 lanes along the loop of 16, 2 vectors x 10
 
 from __future__ import annotations
 
-from ..ir.program import Loop, arrays_written, statements
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..ir.program import Array, Loop, Statement, arrays_written, statements
 from .cost import Plan, Processor
 from .dependence import independent
 from .nest import Nest, band
 
 
-def describe(loop: Loop, nest: Nest | None, plan: Plan | None, processor: Processor) -> str:
-    """One line for `explain()` about a nest."""
+@dataclass
+class Scheduled:
+    """How a nest is executed.
+
+    Attributes:
+        shape: the counts of its loops.
+        written: the arrays that it writes.
+        how: in lanes, rows, or why not.
+        packed: arrays of which it reads packed copies.
+        phase: of the step.
+        members: the statements that it became.
+    """
+
+    shape: str
+    written: list[Array]
+    how: str
+    packed: list[Array]
+    phase: str = ""
+    members: list[Statement] = field(default_factory=list, repr=False)
+
+    def __str__(self) -> str:
+        names = ", ".join(array.name for array in self.written[:3]) + (" ..." if len(self.written) > 3 else "")
+        return f"{self.phase}: {self.shape} into {names}: {self.method()}"
+
+    def method(self, name: Callable[[Array], str] = lambda array: array.name) -> str:
+        """How it is executed, with the names of the packed arrays."""
+        return self.how + (f", packed: {', '.join(dict.fromkeys(map(name, self.packed)))}" if self.packed else "")
+
+
+def describe(loop: Loop, nest: Nest | None, plan: Plan | None, processor: Processor) -> Scheduled:
+    """How a nest is executed."""
     loops = band(loop)
     inner = sorted({one.count for one in _below(loops[-1])}, reverse=True)
     shape = " x ".join(str(one.count) for one in loops) + (f" ({', '.join(map(str, inner))})" if inner else "")
-    written = list(dict.fromkeys(a.name for s in statements(loop.body) for a in arrays_written(s)))
-    names = ", ".join(written[:3]) + (" ..." if len(written) > 3 else "")
-    return f"{shape} into {names}: {_how(loop, nest, plan, processor)}"
+    written = list(dict.fromkeys(array for s in statements(loop.body) for array in arrays_written(s)))
+    packed = [] if plan is None else list(dict.fromkeys(reference.array for reference in plan.packed))
+    return Scheduled(shape, written, _how(loop, nest, plan, processor), packed)
 
 
 def _below(loop: Loop) -> list[Loop]:
@@ -40,8 +72,6 @@ def _how(loop: Loop, nest: Nest | None, plan: Plan | None, processor: Processor)
         words.append(f"{plan.vectors} vector{'s' if plan.vectors > 1 else ''}{rows} at a time")
     if plan.padded:
         words.append("rows padded")
-    if plan.packed:
-        words.append("packed: " + ", ".join(dict.fromkeys(reference.array.name for reference in plan.packed)))
     return ", ".join(words)
 
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ..ir.program import (
     Array,
@@ -42,19 +43,19 @@ from .expand import Arrays, crossing_registers, expand_registers
 from .jam import jam, side_by_side
 from .nest import Nest, examine
 from .pack import Packer, pattern
-from .report import describe
+from .report import Scheduled, describe
 from .substitute import Substitution, copy_nodes
 
 
-def vectorise(program: Program, processor: Processor) -> list[str]:
-    """Schedule every nest of a Program, in place; returns a line about each nest."""
+def vectorise(program: Program, processor: Processor) -> list[Scheduled]:
+    """Schedule every nest of a Program, in place; returns how each nest is executed."""
     held = Arrays("lane")
     numbers = [0]  # the number of packed arrays, whose names must be unique in all functions
-    report = []
+    report: list[Scheduled] = []
     for name, nodes in program.phases:
         scheduler = _Scheduler(processor, _sharing(nodes), held)
         nodes[:] = scheduler.nodes(nodes, Packer(processor.lanes, numbers))
-        report += [f"{name}: {line}" for line in scheduler.report]
+        report += [replace(one, phase=name) for one in scheduler.report]
     return report
 
 
@@ -72,7 +73,7 @@ def _sharing(nodes: Sequence[Node]) -> Sharing:
 class _Scheduler:
     def __init__(self, processor: Processor, sharing: Sharing, held: Arrays) -> None:
         self.processor, self.sharing, self.held = processor, sharing, held
-        self.report: list[str] = []
+        self.report: list[Scheduled] = []
 
     def nodes(self, nodes: Sequence[Node], packer: Packer) -> list[Node]:
         done: list[Node] = []
@@ -89,8 +90,15 @@ class _Scheduler:
     def nest(self, loop: Loop, packer: Packer) -> list[Node]:
         _, plan = best_plan(loop, self.processor, self.sharing)
         nest = examine(loop)
-        if plan is not None or not any(isinstance(node, Loop) for node in loop.body):  # else the nests inside report
-            self.report.append(describe(loop, nest, plan, self.processor))
+        if plan is None and any(isinstance(node, Loop) for node in loop.body):  # the nests inside report
+            return self._scheduled(loop, nest, plan, packer)
+        self.report.append(describe(loop, nest, plan, self.processor))
+        own = self.report[-1]
+        nodes = self._scheduled(loop, nest, plan, packer)
+        own.members = list(statements(nodes))
+        return nodes
+
+    def _scheduled(self, loop: Loop, nest: Nest | None, plan: Plan | None, packer: Packer) -> list[Node]:
         if plan is not None:
             assert nest is not None
             if plan.vector is None or self._keep_crossing(loop, nest, plan.vector):

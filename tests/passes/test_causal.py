@@ -71,7 +71,7 @@ def test_02_generated_c(family: str) -> None:
 def test_03_how_it_is_scheduled() -> None:
     """Scores, powers and their gradients in lanes along the positions, packed once for all of them; the sums grow."""
     work = lowered(CausalAttention(16, 4, 4))
-    lines = [line.partition(": ")[2] for line in work.schedule]
+    lines = [str(line).partition(": ")[2] for line in work.schedule]
     triangles = [line for line in lines if line.startswith("16 x 4 x 16 (4) into t")]
     assert len(triangles) == 1
     assert all("8 lanes along the loop of 16" in line and "packed: t1" in line for line in triangles)
