@@ -7,10 +7,12 @@ from .engine import nn
 from .engine.functions import dot, exp, log, maximum, minimum, one_hot, relu, sqrt, take, tanh, where
 from .engine.state import State, state, zeros
 from .engine.value import Value
+from .frozen.step import FrozenStep, freeze
 from .step import CompiledStep
 
 __all__ = [
     "CompiledStep",
+    "FrozenStep",
     "State",
     "Value",
     "__version__",
@@ -18,6 +20,7 @@ __all__ = [
     "dot",
     "errors",
     "exp",
+    "freeze",
     "log",
     "maximum",
     "minimum",

@@ -76,6 +76,10 @@ class UnsupportedError(MgjitError, NotImplementedError):
     """`.forward()` or `.lower()` needs a kernel, and with these arguments the step runs as plain Python."""
 
 
+class FreezeError(UnsupportedError):
+    """A step cannot be frozen, or what it was frozen from has changed in more than numbers."""
+
+
 class CompilerError(MgjitError, RuntimeError):
     """A C compiler could not be run, failed, or produced a library that does not load."""
 

@@ -142,7 +142,7 @@ class Maker:
 
         def traced() -> tuple[TracedCall, Guard]:
             survey = Survey(self.function, given)
-            heap = Heap(survey, self.knowledge, location)
+            heap = self.heap(survey, location)
             call = trace_call(run, plan, slots, heap, survey, location)
             return call, Guard(survey, call.heap.looked_after)
 
@@ -155,6 +155,10 @@ class Maker:
             except Again:
                 if not self.knowledge.fixed_arguments <= plan.fixed:
                     raise
+
+    def heap(self, survey: Survey, location: str) -> Heap:
+        """The numbers around a trace."""
+        return Heap(survey, self.knowledge, location)
 
     def undecorated(self, arguments: Sequence[Any]) -> Any:
         """Make a call in plain Python."""

@@ -104,8 +104,10 @@ class CompiledStep(Generic[P, R]):
         self._pending: Kernel | None = None
         self._calls_before = 0
         self._chosen: Kernel | None = None
-        maker = Maker(self._function, self._signature, self._options, self.__qualname__, Stats())
-        self._kernels = Kernels(maker, self.__name__)
+        self._kernels = self._new_kernels()
+
+    def _new_kernels(self) -> Kernels:
+        return Kernels(Maker(self._function, self._signature, self._options, self.__qualname__, Stats()), self.__name__)
 
     @property
     def stats(self) -> Stats:

@@ -58,12 +58,15 @@ class Heap:
         survey: what surrounds the step.
         knowledge: of earlier traces.
         location: `file:line` of the step, for messages.
+
+    Attributes:
+        roles: which places hold numbers that the step may change.
     """
 
     def __init__(self, survey: Survey, knowledge: Knowledge, location: str) -> None:
         self._knowledge, self._location = knowledge, location
         self._survey = survey
-        self._roles: Roles = assign_roles(survey, knowledge.variable)
+        self.roles: Roles = assign_roles(survey, knowledge.variable, knowledge.every_float)
         self._fields: list[number_kinds.EnteredField] = []
         self._contents: list[tuple[Field, Any, Any]] = []  # what the fields held
         self._copied: list[number_kinds.EnteredCopy] = []
@@ -77,7 +80,7 @@ class Heap:
         self._bounds: dict[int, int | None] = {}
         self._memory: dict[int, tuple[int, Any]] = {}  # by object: the leaf of its data, and its gradient
         self._backward = ReplacedBackward(
-            [] if knowledge.no_flow else classes_of_nodes(self._roles, survey), self.give_up
+            [] if knowledge.no_flow else classes_of_nodes(self.roles, survey), self.give_up
         )
 
     @property
@@ -94,7 +97,7 @@ class Heap:
     @property
     def objects(self) -> frozenset[int]:
         """The identities of the objects with numbers that the step reaches."""
-        return frozenset(id(thing) for things, _ in self._roles.objects for thing in things)
+        return frozenset(id(thing) for things, _ in self.roles.objects for thing in things)
 
     @property
     def reached(self) -> set[int]:
@@ -119,11 +122,11 @@ class Heap:
             bound = place.read()
             self._draws.append((place, bound, followed(bound)))
             place.write(self._draws[-1][2])
-        scalars, known = list(self._roles.scalars), self._knowledge.fixed
+        scalars, known = list(self.roles.scalars), self._knowledge.fixed
         symbolic = SymbolicBackward(recorder, types, self._memory_of, self._survey.known, self.give_up)
         self._reached = symbolic.reached
         self._backward.enter(recorder, types, symbolic)
-        for things, found in self._roles.objects:
+        for things, found in self.roles.objects:
             fields = [f for f in found if Attribute(things[0], f).kind not in known]
             scalars += [Attribute(thing, f) for f in found if f not in fields for thing in things]
             gradients = [f for f in fields if Attribute(things[0], f).kind in self._knowledge.gradients]
@@ -219,7 +222,7 @@ class Heap:
 
     def _enter_copied(self, scalars: list[Place]) -> None:
         places = [(place, [place.read()], 0) for place in scalars]
-        places += [(place, list(content), len(content)) for place, content in self._roles.lists]
+        places += [(place, list(content), len(content)) for place, content in self.roles.lists]
         size = sum(len(x) * (2 if place.key in self._knowledge.mixed else 1) for place, x, _ in places)
         if not size:
             return
@@ -235,7 +238,7 @@ class Heap:
             else:
                 number_of = self._types.leaf_number if place.key in self._knowledge.indexed else self._types.number_at
                 numbers = [number_of(leaf - offset - k, isinstance(x, int)) for k, x in enumerate(contents)]
-            if place in self._roles.counters and place.key not in self._knowledge.used and not is_mixed:
+            if place in self.roles.counters and place.key not in self._knowledge.used and not is_mixed:
                 numbers = [self._counted(place, contents[0])]
             if size:
                 place.read()[:] = numbers
@@ -350,7 +353,7 @@ class Heap:
         if copied.size and (type(content) is not list or len(content) != copied.size):
             raise self._leak(copied.place, content)
         now = content if copied.size else [content]
-        copied.replaced = bool(copied.size) and content is not (original := self._roles.identity(copied.place))
+        copied.replaced = bool(copied.size) and content is not (original := self.roles.identity(copied.place))
         if copied.replaced and (id(original) in self._survey.shared or self._survey.knows(content)):
             raise PlainCall(f"{copied.place.describe()} becomes another list, and the old one has other names")
         is_current, pairs = self._types.is_current, enumerate(zip(now, numbers))
@@ -434,7 +437,7 @@ class Heap:
                     "number as an argument; or use it in arithmetic only."
                 )
         places = [copied.place for copied, *_ in self._copied if copied.size]
-        lists = [(place, self._roles.identity(place)) for place in places]
+        lists = [(place, self.roles.identity(place)) for place in places]
         shared = [(place, found) for place, found in lists if id(found) in self._survey.shared]
         plan.fixed = [*self._fixed, *shared]  # a list that other names mean as well must stay where it is
 
@@ -454,7 +457,7 @@ class Heap:
         recorder.new_parameters += [p for p in self._parameters if p._leaf in used or p._leaf - shift in used]
         plan.looked_after = {f.key(thing) for f, thing, *_ in self._fields}
         plan.looked_after |= {copied.place.key for copied, *_ in self._copied}
-        plan.looked_after |= {(id(content), None) for _, content in self._roles.lists}
+        plan.looked_after |= {(id(content), None) for _, content in self.roles.lists}
         plan.copied = [
             copied
             for copied, _, numbers, leaf in self._copied
@@ -492,7 +495,7 @@ class Heap:
             f.write(thing, content)
         for copied, contents, _, _ in self._copied:
             if copied.size:
-                original = self._roles.identity(copied.place)
+                original = self.roles.identity(copied.place)
                 original[:] = contents
                 if copied.place.read() is not original:
                     copied.place.write(original)

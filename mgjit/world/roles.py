@@ -7,6 +7,8 @@
 3. Attributes that the step assigns become memory of the kernel, or are copied; variables, lists and entries of dicts
    are copied.  What only `__init__` assigns in single objects is a size or an option: a constant.
 4. Everything else is a constant, which guard.py watches.  No place is both.
+
+Of a step that is frozen, numbers that are only read are its weights, which are memory as well: all that are floats.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ MANY = 16
 #: So many numbers that a step only reads may be copied in at each call.
 _MOST_COPIED = 100_000
 _ORDER = {"data": 0, "grad": 1}
+_FLOATS = frozenset({float})
 
 
 @dataclass
@@ -62,19 +65,20 @@ class Roles:
         return {id(place): content for place, content in self.lists}
 
 
-def assign_roles(survey: Survey, variable: Collection[Any]) -> Roles:
+def assign_roles(survey: Survey, variable: Collection[Any], every_float: bool = False) -> Roles:
     """Decide which places hold numbers that the step may change.
 
     Args:
         variable: keys, or kinds, of places that traces have shown to be assigned; ("list", its id) of lists.
+        every_float: whether floats that the step only reads are to be memory, too.
     """
-    return _Assignment(survey, variable).roles
+    return _Assignment(survey, variable, every_float).roles
 
 
 class _Assignment:
-    def __init__(self, survey: Survey, variable: Collection[Any]) -> None:
+    def __init__(self, survey: Survey, variable: Collection[Any], every_float: bool) -> None:
         self.roles = Roles()
-        self._survey, self._variable = survey, set(variable)
+        self._survey, self._variable, self._every_float = survey, set(variable), every_float
         readings = [(function.__name__, read(function.__code__)) for function in survey.functions]
         #: Attributes that are assigned once an object exists, and those that are assigned at all.
         self._assigned = {
@@ -103,7 +107,11 @@ class _Assignment:
     def _variables(self) -> None:
         assigned = stored_variables(self._survey.functions)
         keys = {place.key for place in assigned}
-        others = [p for p, _ in self._survey.variables.values() if p.key in self._variable and p.key not in keys]
+        others = [
+            place
+            for place, content in self._survey.variables.values()
+            if place.key not in keys and (place.key in self._variable or self._is_weight(content))
+        ]
         for place in [*assigned, *others]:
             content = place.read()
             if is_number(content):
@@ -118,7 +126,8 @@ class _Assignment:
         if not content or not all(map(is_number_type, kinds)):
             return
         if not all(issubclass(kind, int) for kind in kinds):
-            found = self._is_assigned(place) or ("list", id(content)) in self._variable or self._is_long(content, place)
+            known = self._every_float or ("list", id(content)) in self._variable
+            found = known or self._is_assigned(place) or self._is_long(content, place)
         else:  # sizes and tables, until a trace has shown that they change
             found = ("list", id(content)) in self._variable or place.key in self._variable
         if found:
@@ -136,7 +145,7 @@ class _Assignment:
         for name, content in entries.items():
             if is_number(content):
                 entry = Entry(entries, name, "", place)
-                learned = entry.key in self._variable
+                learned = entry.key in self._variable or self._is_weight(content)
                 if learned or (not isinstance(content, int) and self._is_assigned(entry)):
                     self.roles.scalars.append(entry)
 
@@ -176,7 +185,8 @@ class _Assignment:
         assigned = self._made if is_of_many else self._assigned
         for f in self._fields(group):
             found = {type(content_of(f, thing)) for thing in group.things}
-            if f.name in assigned or (original, f.name) in self._variable or Home in found:
+            known = (original, f.name) in self._variable or (self._every_float and not _FLOATS.isdisjoint(found))
+            if known or f.name in assigned or Home in found:
                 kinds[f] = found
         # Where all is None, the step may put numbers; where there are other things, it must not.
         numeric = {f for f, found in kinds.items() if any(kind is Home or is_number_type(kind) for kind in found)}
@@ -203,8 +213,12 @@ class _Assignment:
         for kind in self._survey.classes:
             for name, content in vars(kind).items():
                 place = ClassAttribute(kind, name)
-                if place.key in self._variable and is_number(content):
+                if (place.key in self._variable and is_number(content)) or self._is_weight(content):
                     self._scalar(place, content)
+
+    def _is_weight(self, content: Any) -> bool:
+        """Whether a number is memory even where the step only reads it."""
+        return self._every_float and type(content) is float
 
 
 def _is_plain_dict(kind: Any) -> bool:

@@ -1,0 +1,216 @@
+"""The forward part of a trace.
+
+1. Find where training begins: at the first backward pass, or the first assignment to a parameter.
+2. Go through the records in order, and drop what cannot be computed without training: backward passes, assignments to
+   parameters and gradients, assignments to state from there on, and whatever reads a gradient or what was assigned so.
+   What a class links to its operands with a derivative of its own (LINK) is a copy of its number.
+3. Go through them backwards, and drop what nothing that is left needs.
+4. Number the remaining records anew.  They have not been changed, so that they compute the same bits.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ..errors import FreezeError
+from ..record.opcodes import (
+    ADJOINT,
+    BACKWARD,
+    COPY,
+    GRADIENT,
+    LINK,
+    LINK_DIVIDED,
+    LOCAL,
+    LOCAL_GRADIENT,
+    NO_OPERAND,
+    NUMBER,
+    OUTPUT,
+    PARAMETER,
+    PUT,
+    STATE,
+    STORE,
+    TAKE,
+    leaf_index,
+    leaf_kind,
+)
+from ..record.trace import Block, Trace
+
+_LINKS = frozenset({LINK, LINK_DIVIDED})
+#: Kinds of memory that a forward part does not have.
+_OF_BACKWARD = frozenset({GRADIENT, LOCAL_GRADIENT, ADJOINT})
+
+
+@dataclass(frozen=True)
+class Forward:
+    """The forward part of a trace.
+
+    Attributes:
+        trace: it.
+        assigned: the indices of the elements of state that it assigns.
+        dropped: how many records of the trace it does not have.
+    """
+
+    trace: Trace
+    assigned: frozenset[int]
+    dropped: int
+
+
+def forward_of(trace: Trace, location: str, is_recorded: bool = False) -> Forward:
+    """The forward part of a trace.
+
+    Args:
+        trace: of a step.
+        location: `file:line` of the step, for messages.
+        is_recorded: whether the operations of a backward pass are among the records, instead of a BACKWARD record.
+
+    Raises:
+        FreezeError: the step assigns parameters without a backward pass, or a result needs what only training computes.
+    """
+    return _Cut(trace, location, is_recorded).forward()
+
+
+class _Cut:
+    def __init__(self, trace: Trace, location: str, is_recorded: bool) -> None:
+        self._trace, self._location = trace, location
+        stores = [k for k, code in enumerate(trace.op) if code == STORE]
+        backward = next((k for k, code in enumerate(trace.op) if code == BACKWARD), len(trace))
+        assignment = next((k for k in stores if leaf_kind(trace.a[k]) == PARAMETER), len(trace))
+        if assignment < len(trace) and backward == len(trace) and not is_recorded:
+            raise FreezeError(
+                f"{location}: the step assigns numbers of its parameters without a call of backward(), so that its "
+                "forward part cannot be told from its update. Write what is to be frozen as a function of its own, and "
+                "keep what it assigns in mgjit.state or in lists."
+            )
+        self._training = min(backward, assignment)
+        if is_recorded and assignment == len(trace):  # gradients only: all assignments come at the end
+            gradients = (k for k in stores if leaf_kind(trace.a[k]) == GRADIENT)
+            self._training = next(gradients, len(trace))
+
+    def forward(self) -> Forward:
+        trace = self._trace
+        effects = self._effects()
+        needed = self._needed(effects)
+        kept = [position for position, is_needed in enumerate(needed) if is_needed]
+        assigned: set[int] = set()
+        for position in effects:
+            assigned.update(leaf_index(x) for x in self._written(position) if leaf_kind(x) == STATE)
+        return Forward(self._renumbered(kept), frozenset(assigned), len(trace) - len(kept))
+
+    # ---- 2: what can be computed ------------------------------------------------------------------------------
+
+    def _effects(self) -> list[int]:
+        """The positions of the assignments that are kept, in order."""
+        trace, training = self._trace, self._training
+        self._lost = lost = bytearray(len(trace))
+        self._gone: set[int] = set()  # leaves whose assignments were dropped
+        third = trace.c or array("i", [NO_OPERAND]) * len(trace)
+        effects = []
+        for position, (code, a, b, c) in enumerate(zip(trace.op, trace.a, trace.b, third)):
+            if code == BACKWARD:
+                lost[position] = 1
+            elif code != STORE and code < PUT:
+                read: tuple[int, ...] = (a, b, c)
+                if code & (NUMBER - 1) in _LINKS:
+                    read = (a,)
+                elif code & (NUMBER - 1) >= TAKE:
+                    read = (b, *(self._elements(a, code) if self._gone else ()))
+                lost[position] = any(map(self._is_lost, read))
+            else:
+                value, kind = b, leaf_kind(a)
+                is_lost = self._is_lost(value) or (code >= PUT and self._is_lost(c))
+                if kind == OUTPUT and is_lost:
+                    raise self._refusal(leaf_index(a))
+                if kind == OUTPUT or (not is_lost and (kind == LOCAL or (kind == STATE and position < training))):
+                    effects.append(position)
+                    self._gone.difference_update(self._written(position))
+                else:
+                    lost[position] = 1
+                    self._gone.update(self._written(position))
+        return effects
+
+    def _is_lost(self, operand: int) -> bool:
+        if operand >= 0:
+            return bool(self._lost[operand])
+        return operand != NO_OPERAND and (leaf_kind(operand) in _OF_BACKWARD or operand in self._gone)
+
+    def _written(self, position: int) -> Iterable[int]:
+        """The leaves that an assignment may change."""
+        code, first = self._trace.op[position], self._trace.a[position]
+        return (first,) if code == STORE else self._elements(first, code)
+
+    def _elements(self, first: int, code: int) -> range:
+        stride, count = self._trace.layouts[(code & (NUMBER - 1)) - TAKE]
+        return range(first, first - stride * count, -stride)
+
+    def _refusal(self, output: int) -> FreezeError:
+        of = "its result" if self._trace.outputs == 1 else f"number {output + 1} of the {self._trace.outputs} in it"
+        return FreezeError(
+            f"{self._location}: a result of the step needs what only training computes, gradients or parameters that "
+            f"have been updated ({of}). Freeze a function that returns the other results only, such as the scores."
+        )
+
+    # ---- 3: what is needed ------------------------------------------------------------------------------------
+
+    def _needed(self, effects: Iterable[int]) -> bytearray:
+        """For each record, whether it is kept."""
+        trace = self._trace
+        needed = bytearray(len(trace))
+        is_effect = bytearray(len(trace))
+        locals_read: set[int] = set()
+        for position in effects:
+            is_effect[position] = 1
+        for position in range(len(trace) - 1, -1, -1):
+            code = trace.op[position]
+            if is_effect[position]:
+                a = trace.a[position]
+                if leaf_kind(a) == LOCAL and locals_read.isdisjoint(self._written(position)):
+                    continue
+                needed[position] = 1
+                read = [trace.b[position]]
+            elif needed[position]:
+                read = [trace.a[position]]
+                if code & (NUMBER - 1) not in _LINKS:
+                    read.append(trace.b[position])
+                if code & (NUMBER - 1) >= TAKE and leaf_kind(read[0]) == LOCAL:
+                    read += self._elements(read[0], code)
+            else:
+                continue
+            if trace.c is not None and code & (NUMBER - 1) not in _LINKS:
+                read.append(trace.c[position])
+            for operand in read:
+                if operand >= 0:
+                    needed[operand] = 1
+                elif leaf_kind(operand) == LOCAL:
+                    locals_read.add(operand)
+        return needed
+
+    # ---- 4: numbering -----------------------------------------------------------------------------------------
+
+    def _renumbered(self, kept: list[int]) -> Trace:
+        trace = self._trace
+        places = dict(zip(kept, range(len(kept))))
+        op = array(trace.op.typecode, map(trace.op.__getitem__, kept))
+        links = [k for k, code in enumerate(op) if code & (NUMBER - 1) in _LINKS]
+
+        def column(of: array[int]) -> array[int]:
+            return array(of.typecode, [places[x] if x >= 0 else x for x in map(of.__getitem__, kept)])
+
+        for k in links:  # their other operands may be gone
+            op[k] = COPY | NUMBER
+        a = column(trace.a)
+        b, c = (None if of is None else of[:] for of in (trace.b, trace.c))
+        assert b is not None
+        for k in links:
+            b[kept[k]] = NO_OPERAND
+            if c is not None:
+                c[kept[k]] = NO_OPERAND
+        blocks = [
+            Block(places[block.start], *block[1:])
+            for block in trace.blocks
+            if all(position in places for position in range(block.start, block.end))
+        ]
+        sites = None if trace.sites is None else array("i", map(trace.sites.__getitem__, kept))
+        b, c = column(b), None if c is None else column(c)
+        return replace(trace, op=op, a=a, b=b, c=c, adjoint_reads=[], blocks=blocks, sites=sites)

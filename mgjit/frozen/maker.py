@@ -1,0 +1,348 @@
+"""Makes the kernels of a frozen step: of the forward part of each trace, over memory that nobody else has.
+
+1. At the first trace, copy all numbers that the step can reach (weights.py), and note everything else that it depends
+   on in a guard.  Before a later trace, of arguments of another structure, that guard must still hold.
+2. Trace the step as always, except that floats which are only read are memory, too.  So no weight is a constant of the
+   code, which other processes share.  Where this is impossible, the code with its constants is kept in no cache.
+3. Take the forward part of the trace (forward.py).  Parameters, and what the forward part does not assign, become
+   memory of the kernel, filled once.  What it does assign, such as keys and values in `mgjit.state`, is shared with the
+   program as in any step.
+4. Bind the code to that memory.  No call looks at the model again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from inspect import Signature
+from types import CodeType, FunctionType
+from typing import Any
+
+from ..build import build
+from ..call.plan import ArgumentPlan
+from ..engine.state import State
+from ..errors import FreezeError, TraceError
+from ..making import Maker, changed_by
+from ..options import StepOptions
+from ..pending import Prepared
+from ..record import opcodes as ops
+from ..record.trace import InputRegion, Trace
+from ..runtime.buffers import Move, ParameterStorage
+from ..runtime.copies import Copies
+from ..runtime.kernel import Code, Kernel
+from ..stats import Stats
+from ..trace.knowledge import HeapPlan, Knowledge
+from ..trace.memory import Heap
+from ..trace.sites import Sites
+from ..trace.tracer import TracedCall
+from ..world.guard import Guard
+from ..world.places import Place
+from ..world.survey import Survey
+from .forward import forward_of
+from .weights import Weights
+
+#: Constants that do not stand in the code: with more of them, they may be weights.
+_FEW_CONSTANTS = 16
+
+
+class FrozenGuard:
+    """Of a frozen step: it holds, except where the memory that the step assigns has another structure.
+
+    Args:
+        structure: guards what further traces depend on.
+        stale: not empty when earlier kernels read memory that a later one assigns.
+    """
+
+    def __init__(self, structure: Guard, stale: list[str]) -> None:
+        self._structure, self._stale = structure, stale
+        self._others: list[Callable[[], str]] = []
+        self.expired = False
+
+    def watch(self, places: Iterable[tuple[Place, Any]]) -> None:
+        """Let further traces depend on these as well, given with what lies there."""
+        self._structure.watch(places)
+
+    def ask(self, difference: Callable[[], str]) -> None:
+        """As of any guard."""
+        self._others.append(difference)
+
+    def difference(self) -> str:
+        """As of any guard."""
+        return next(filter(None, [*self._stale, *(difference() for difference in self._others)]), "")
+
+    def look_at_everything(self) -> None:
+        """As of any guard."""
+
+    def changed_numbers(self) -> list[Any]:
+        """As of any guard."""
+        return []
+
+    def conditions(
+        self,
+        name_of: Callable[[Any], str],
+        variable_of: Callable[[Any], str],
+        namespace: dict[str, Any],
+        hidden: Collection[str],
+    ) -> list[str]:
+        """As of any guard."""
+        return [f"not {name_of(self._stale)}", *(f"not {name_of(other)}()" for other in self._others)]
+
+
+class FrozenKernel(Kernel):
+    """A kernel that changes nothing of the arguments."""
+
+    def copy_out(self) -> None:
+        if self.copies is not None:
+            self.copies.show()
+
+
+@dataclass(frozen=True)
+class About:
+    """What a kernel works on, for people.
+
+    Attributes:
+        weights: how many numbers are as they were.
+        assigned: what it assigns, in words.
+        constants: why weights are constants of the code; empty if they are not.
+        dropped: how many records of the trace were not part of the forward pass.
+    """
+
+    weights: int
+    assigned: tuple[str, ...]
+    constants: str
+    dropped: int
+
+    def __str__(self) -> str:
+        lines = [
+            f"frozen: {self.weights} numbers of the model; later changes of it do not reach this step",
+            f"frozen: {self.dropped} records belong to training, and are left out",
+            f"frozen: shares with the program what it assigns: {', '.join(self.assigned) or 'nothing'}",
+        ]
+        if self.constants:
+            lines.append(f"frozen: weights are constants of the code, which is not kept in the cache: {self.constants}")
+        return "\n".join(lines)
+
+
+class FrozenMaker(Maker):
+    """Makes the kernels of a frozen step.
+
+    Attributes:
+        about: the last trace.
+        is_private: whether its code is kept in no cache.
+    """
+
+    about: About
+
+    def __init__(
+        self, function: Callable[..., Any], signature: Signature, options: StepOptions, qualname: str, stats: Stats
+    ) -> None:
+        super().__init__(function, signature, options, qualname, stats)
+        self.knowledge = Knowledge(every_float=True)
+        self.is_private = False
+        self._constants = ""
+        self._weights: Weights | None = None
+        self._structure: Guard | None = None
+        self._stale: list[str] = []
+        self._live: set[Any] = set()  # what some kernel assigns: keys of places, and identities of states
+        self._read: set[Any] = set()  # what kernels only read
+        self._survey: Survey | None = None
+
+    # ---- 1: the step is as it was ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """The step has been frozen."""
+        if self._weights is not None:
+            self._weights.is_open = False
+
+    def plan(
+        self,
+        arguments: Sequence[Any],
+        shared: frozenset[str] = frozenset(),
+        is_slot: Callable[[Any], bool] | None = None,
+    ) -> ArgumentPlan:
+        return super().plan(arguments, shared, lambda value: True)  # arguments are inputs, whatever they are
+
+    def heap(self, survey: Survey, location: str) -> Heap:
+        heap = super().heap(survey, location)
+        self._survey = survey
+        if self._weights is None or self._structure is None:
+            self._weights = Weights(survey, heap.roles, self.qualname)
+        return heap
+
+    def _require_same(self, structure: Guard) -> None:
+        structure.look_at_everything()
+        found = structure.difference()
+        if found:
+            raise FreezeError(
+                f"{self.qualname}: arguments of another structure need another trace of the step, which has changed "
+                f"since it was frozen: {found}. Freeze it again."
+            )
+
+    # ---- 2, 3: traces ---------------------------------------------------------------------------------------------
+
+    def _trace(self, plan: ArgumentPlan, slots: Any, sites: Sites | None = None) -> tuple[TracedCall, Any]:
+        if self._structure is not None:
+            self._require_same(self._structure)
+        traced, guard = self._traced(plan, slots, sites)
+        if traced.heap.valid_once and not self.knowledge.is_settled:
+            self.knowledge.is_settled = True
+            traced, guard = self._traced(plan, slots, sites)
+        assert self._weights is not None
+        changed = "" if self._weights.is_open else self._weights.changed(traced.heap.fixed)
+        if changed:
+            raise FreezeError(f"{self.qualname}: {changed} has changed since it was frozen. Freeze it again.")
+        forward = forward_of(traced.trace, self._location(), bool(self.knowledge.no_flow))
+        given = [] if traced.objects is None else [traced.objects.storage]
+        trace, heap = self._with_own_memory(forward.trace, traced.heap, forward.assigned, [slots, *given])
+        if self._structure is None:
+            self._structure = guard
+        self._note(trace, heap, forward.assigned, forward.dropped)
+        return replace(traced, trace=trace, heap=heap), FrozenGuard(self._structure, self._stale)
+
+    def _location(self) -> str:
+        code = getattr(self.function, "__code__", None)
+        return f"{code.co_filename}:{code.co_firstlineno}" if code else self.qualname
+
+    def _traced(self, plan: ArgumentPlan, slots: Any, sites: Sites | None) -> tuple[TracedCall, Guard]:
+        """The trace with weights as memory, or else as any step is traced, with some of them as constants."""
+        if self.knowledge.every_float:
+            try:
+                traced, guard = super()._trace(plan, slots, sites)
+                if plan.precision.size == 8 or not _computes_with_weights(traced.trace):
+                    return traced, guard
+                self._constants = "numbers are computed from them in double precision, as in the step"
+            except TraceError as error:
+                if self._structure is not None:
+                    raise
+                self._constants = str(error)
+            self.knowledge = Knowledge()
+        return super()._trace(plan, slots, sites)
+
+    def _with_own_memory(
+        self, trace: Trace, heap: HeapPlan, assigned: frozenset[int], given: Sequence[Any]
+    ) -> tuple[Trace, HeapPlan]:
+        """The trace over copies of what it does not assign, and what is left to be copied at each call.
+
+        Args:
+            given: storages of what comes with the arguments.
+        """
+        weights = self._weights
+        assert weights is not None
+        states: list[tuple[int, State]] = []
+        live: set[Any] = set()
+        first = 0
+        for start, state in trace.states:
+            if heap.state is state:
+                first = start
+                states.append((start, state))
+            elif id(state) in self._live or not assigned.isdisjoint(range(start, start + len(state))):
+                live.add(id(state))
+                states.append((start, state))
+            else:
+                self._read.add(id(state))
+                states.append((start, weights.state_like(state, trace.precision)))
+        copied = []
+        for part in heap.copied:
+            elements = range(first + part.offset, first + part.offset + part.count)
+            if part.place.key in self._live or not assigned.isdisjoint(elements):
+                live.add(part.place.key)
+                copied.append(part)
+            else:
+                self._read.add(part.place.key)
+                weights.put(part, heap.state._buffer)  # type: ignore[union-attr]  # there is one, if it has parts
+        self._live |= live
+        if live & self._read:
+            self._read -= live
+            self._stale.append("the step assigns numbers now that it has only read before")
+            self._stale = []
+        storages = [
+            (base, storage if any(storage is one for one in given) else weights.copy_of(storage))
+            for base, storage in trace.bound_storages
+        ]
+        kept = {id(part) for part in copied}
+        tables = [table for table in heap.tables if all(id(row) in kept for row in table.rows)]
+        return (
+            replace(trace, states=states, bound_storages=storages),
+            replace(heap, copied=copied, tables=tables, valid_once=heap.valid_once and bool(copied)),
+        )
+
+    def _note(self, trace: Trace, heap: HeapPlan, assigned: frozenset[int], dropped: int) -> None:
+        """Note what is told about the trace, and whether its code may be kept."""
+        survey = self._survey
+        self._survey = None
+        assert survey is not None
+        many = _constants_from_outside(trace, survey.functions)
+        if not self._constants and len(many) > _FEW_CONSTANTS:
+            self._constants = f"{len(many)} numbers are read from tuples, arrays or the like, such as {many[0]!r}"
+        self.is_private = bool(self._constants)
+        parameters = len(trace.new_parameters) + sum(len(storage) for _, storage in trace.bound_storages)
+        parts = [part.place.describe() for part in heap.copied if part.assigned]
+        states = [
+            f"an mgjit.state of {len(state)} numbers"
+            for start, state in trace.states
+            if state is not heap.state and not assigned.isdisjoint(range(start, start + len(state)))
+        ]
+        read = sum(len(state) for _, state in trace.states) - sum(part.count for part in heap.copied)
+        self.about = About(parameters + read, (*parts, *states), self._constants, dropped)
+
+    # ---- 4: code --------------------------------------------------------------------------------------------------
+
+    def built(self, prepared: Prepared, inputs: Sequence[InputRegion]) -> Kernel:
+        options = replace(self.options.code, cache=self.options.code.cache and not self.is_private)
+        return self.bound(build(prepared.traced.trace, inputs, options, self.qualname), prepared)
+
+    def bound(self, code: Code, prepared: Prepared) -> Kernel:
+        plan, traced, guard, trace = prepared.plan, prepared.traced, prepared.guard, prepared.traced.trace
+        guard.expired = traced.heap.valid_once
+        move = Move([], [], empty_storage(trace), [s for _, s in trace.states], trace.precision, code.parameter_layout)
+        self.fill(move.storage, trace)
+        parameters = [move.storage] if trace.new_parameters else []
+        parameters += [storage for _, storage in trace.bound_storages]
+        copies = None
+        if traced.heap.copied:
+            copies = Copies(traced.heap.state, traced.heap.copied, self.stats.counter, traced.heap.tables)
+            guard.ask(copies.difference)
+        kernel = FrozenKernel(
+            code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, prepared.slots, copies,
+            traced.draws, traced.writes, changed_by(plan, traced), traced.integers, traced.objects,
+        )  # fmt: skip
+        self.stats.note_kernel(code.facts, prepared.seconds, plan.outline(), prepared.reason)
+        return kernel
+
+    def fill(self, storage: ParameterStorage, trace: Trace) -> None:
+        """Fill memory for the new parameters of a trace."""
+        assert self._weights is not None
+        if trace.new_parameters:
+            first = trace.new_parameters[0][0]
+            self._weights.fill(storage, [(number - first, thing) for number, thing in trace.new_parameters])
+
+
+def empty_storage(trace: Trace) -> int:
+    """How many numbers the new parameters of a trace have, holes between them included."""
+    return trace.new_parameters[-1][0] - trace.new_parameters[0][0] + 1 if trace.new_parameters else 0
+
+
+def _computes_with_weights(trace: Trace) -> bool:
+    """Whether something is computed from numbers alone that would be constants in any other step."""
+    plain = {ops.CONSTANT, ops.STATE, ops.PARAMETER, ops.GRADIENT}
+    kinds = [{ops.leaf_kind(x) for x in (a, b) if x != ops.NO_OPERAND} for a, b in zip(trace.a, trace.b)]
+    number = (code >= ops.NUMBER and code & (ops.NUMBER - 1) < ops.TAKE for code in trace.op)
+    return any(is_number and found <= plain and found != {ops.CONSTANT} for is_number, found in zip(number, kinds))
+
+
+def _constants_from_outside(trace: Trace, functions: Iterable[FunctionType]) -> list[float]:
+    """The constants of a trace that do not stand in the code."""
+    written = {number for function in functions for number in _numbers_in(function.__code__)}
+    return [x for x in dict.fromkeys(trace.constants) if x not in written and not (x.is_integer() and abs(x) < 256)]
+
+
+def _numbers_in(code: CodeType) -> Iterator[float]:
+    pending: list[Any] = [*code.co_consts]
+    while pending:
+        thing = pending.pop()
+        if isinstance(thing, (int, float)):
+            yield thing
+        elif isinstance(thing, (tuple, frozenset)):
+            pending += thing
+        elif isinstance(thing, CodeType):
+            pending += thing.co_consts

@@ -1,0 +1,214 @@
+"""`mgjit.freeze`: a step as it is now, forward only.
+
+A frozen step is a compiled step whose kernels are made by another maker (maker.py).  It never runs as plain Python,
+because that would see the model as it is by then: what has no kernel is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..call.plan import ArgumentPlan
+from ..call.results import ResultTree
+from ..decorator import compile as compile_step
+from ..errors import ArgumentError, FreezeError, PhaseError, described, user_location
+from ..kernels import Kernels
+from ..options import StepOptions
+from ..record.leaks import PlainCall
+from ..record.progress import is_tracing
+from ..runtime.buffers import ParameterStorage
+from ..runtime.kernel import Kernel
+from ..stats import Stats
+from ..step import CompiledStep
+from ..trace.knowledge import Again
+from ..tracebacks import with_short_tracebacks
+from .maker import FrozenMaker, empty_storage
+
+if TYPE_CHECKING:
+    from ..lowering import Lowering
+    from ..passes.pipeline import Lowered
+
+try:
+    from typing import ParamSpec
+except ImportError:  # before Python 3.10
+    from .._typing import ParamSpec  # type: ignore[assignment]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class FrozenStep(CompiledStep[P, R]):
+    """The forward part of a step, with the numbers of the model as they were when it was frozen.
+
+    It is called like the step, and has `.loop`, `.lower`, `.stats`; see `mgjit.freeze`.
+    """
+
+    if not TYPE_CHECKING:
+        __slots__ = ()
+
+    def __init__(self, function: Callable[P, R], options: StepOptions) -> None:
+        code = replace(options.code, separate=False, grads=True)
+        super().__init__(function, replace(options, code=code, lock=True, verify="never", background=False))
+
+    def _new_kernels(self) -> Kernels:
+        self._maker = FrozenMaker(self._function, self._signature, self._options, self.__qualname__, Stats())
+        return _PatientKernels(self._maker, self.__name__)
+
+    def freeze(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Make the first kernel, and keep the numbers as they are now."""
+        self._with_kernel("freeze", lambda: self._turn.run(self._kernels.fitting, self._bound(args, kwargs)))
+        self._maker.close()
+
+    def clear(self) -> None:
+        """A frozen step keeps its kernels: what it was made from may be gone."""
+
+    @with_short_tracebacks
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        self._refuse_in_trace("call")
+        return self._with_kernel("call", lambda: super(FrozenStep, self)._call(*args, **kwargs))
+
+    def _call_plain(self, reason: PlainCall, call: Callable[[], Any]) -> Any:
+        raise reason
+
+    def _with_kernel(self, phase: str, work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except PlainCall as plain:
+            raise FreezeError(
+                f"{user_location()}: with these arguments {self.__name__} would run as plain Python, which sees the "
+                f"model as it is now: {plain}. Freeze a function that only computes with its arguments and the model, "
+                "and returns the results."
+            ) from None
+
+    def _refuse_in_trace(self, phase: str) -> None:
+        if is_tracing():
+            raise PhaseError(
+                f"{user_location()}: the frozen {self.__name__} is called in a step that is being traced, which would "
+                "compute with the model as it is now. Call it before that step, and pass its result as an argument."
+            )
+
+    def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The same as a call."""
+        return self(*args, **kwargs)
+
+    def backward(self) -> None:
+        """A frozen step has no backward phase: raises a PhaseError."""
+        raise PhaseError(f"{user_location()}: the frozen {self.__name__} has a forward phase only.")
+
+    update = backward
+
+    def loop(self, *columns: Any, progress: bool = False, **named: Any) -> Any:
+        return self._with_kernel("loop", lambda: super(FrozenStep, self).loop(*columns, progress=progress, **named))
+
+    loop.__doc__ = CompiledStep.loop.__doc__
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a frozen step cannot be pickled: pickle the model, and freeze {self.__name__} again")
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
+        lowering = self._with_kernel("lower", lambda: super(FrozenStep, self).lower(*args, **kwargs))
+        lowering.backward = str(self._maker.about)
+        return lowering  # type: ignore[no-any-return]
+
+    lower.__doc__ = CompiledStep.lower.__doc__
+
+    def explain(self) -> str:
+        """What is frozen, and what the step shares with the program."""
+        return str(self._maker.about)
+
+    def __repr__(self) -> str:
+        about = self._maker.about
+        return (
+            f"<frozen step {self.__qualname__}, {about.weights} numbers as they were when it was frozen, "
+            f"{len(self._kernels)} kernels>"
+        )
+
+    # ---- for code that is used elsewhere ----------------------------------------------------------------------
+
+    def forward_program(self, *args: Any, **kwargs: Any) -> ForwardProgram:
+        """The forward Program for these arguments, without a schedule, and the numbers that it works on."""
+        return self._with_kernel("export", lambda: self._turn.run(self._program, self._bound(args, kwargs)))  # type: ignore[no-any-return]
+
+    def _program(self, arguments: Sequence[Any]) -> ForwardProgram:
+        while True:
+            with contextlib.suppress(Again):
+                return self._lowered_program(arguments)
+
+    def _lowered_program(self, arguments: Sequence[Any]) -> ForwardProgram:
+        from ..passes.pipeline import lower
+
+        maker = self._maker
+        plan = maker.plan(arguments)
+        prepared = maker.prepared(plan, "", True)
+        trace = prepared.traced.trace
+        lowered = lower(trace, plan.regions(prepared.traced.draws.size), name=self.__qualname__)
+        own = ParameterStorage(empty_storage(trace), trace.precision, lowered.memory.layout)
+        maker.fill(own, trace)
+        storages = [*([own] if trace.new_parameters else []), *(storage for _, storage in trace.bound_storages)]
+        weights: dict[tuple[str, int], Any] = {("parameter", k): one.data for k, one in enumerate(storages)}
+        weights.update((("gradient", k), one.grad) for k, one in enumerate(storages))
+        weights.update((("state", k), state._buffer) for k, (_, state) in enumerate(trace.states))
+        return ForwardProgram(lowered, plan, prepared.traced.result, weights, prepared.traced.draws.size)
+
+
+class _PatientKernels(Kernels):
+    """Every call waits for its kernel."""
+
+    def fitting(self, arguments: Sequence[Any], patient: bool = False) -> Kernel:
+        return super().fitting(arguments, True)
+
+
+@dataclass(frozen=True)
+class ForwardProgram:
+    """What `FrozenStep.forward_program` gives: all that is needed to run the forward part elsewhere.
+
+    Attributes:
+        lowered: `.program` is the forward Program, without a schedule and nothing of backward in it; `.memory` says
+            which of its arrays holds which leaves.
+        plan: of the arguments: `plan.regions(drawn)` are the input arrays, `plan.pack` fills a frame of them.
+        result: rebuilds the result from the numbers in the output array: `result(outputs, arguments)`.
+        weights: the numbers in the Program's arrays by (space, region): "parameter" (read-only), "gradient" (numbers
+            of the user's objects that share a region with parameters; read-only), and "state", of which the Program
+            assigns some elements: those numbers are the initial ones.
+        drawn: how many random numbers a call draws: they are the last input region.
+    """
+
+    lowered: Lowered
+    plan: ArgumentPlan
+    result: ResultTree
+    weights: dict[tuple[str, int], Any]
+    drawn: int
+
+
+def freeze(step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> FrozenStep[P, R]:
+    """The forward part of a step, compiled, with the numbers of the model as they are now.
+
+    Later changes of the model do not reach it: neither of parameters, nor of numbers, objects or functions that the
+    step uses.  What the forward part assigns, such as keys and values in `mgjit.state`, it shares with the program,
+    as any step.  Results are those of the step's forward part, bit for bit.
+
+    Args:
+        step: a compiled step, a function, or a model: any object that can be called.  Of a training step, the part
+            before the first backward() and what its results need.
+        args, kwargs: example arguments.  Numbers in them are inputs of every call.  Arguments of another structure
+            (such as another length) are traced when they are first met.
+
+    Raises:
+        FreezeError: a result needs gradients or updated parameters, or the step changes something besides numbers.
+        ArgumentError: it cannot be called, or the arguments do not fit.
+    """
+    if isinstance(step, FrozenStep):
+        raise ArgumentError(f"{user_location()}: {described(step)} is frozen already.")
+    compiled: Any = step if isinstance(step, CompiledStep) else compile_step(step)
+    frozen: FrozenStep[P, R] = FrozenStep(compiled._function, compiled._options)
+    frozen.freeze(args, kwargs)
+    return frozen
