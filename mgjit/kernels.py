@@ -175,10 +175,20 @@ class Kernels:
         except PlainCall as plain:
             self.plain.note_trace(plan.key, plain)
             raise
-        if known is not None:
-            self.forget(known)
-        self._kernels[plan.key] = kernel
+        self._add(plan.key, kernel)
         return kernel
+
+    def _add(self, key: Hashable, kernel: Kernel) -> None:
+        """Put a kernel among the others, whose numbers it may change."""
+        if key in self._kernels:
+            self.forget(self._kernels[key])
+        self.look_at_everything()
+        self._kernels[key] = kernel
+
+    def look_at_everything(self) -> None:
+        """Let the next call of each kernel look at all that its guard watches: the step may have changed it."""
+        for kernel in list(self._kernels.values()):
+            kernel.guard.look_at_everything()
 
     def forget(self, kernel: Kernel) -> None:
         """Stop using a kernel."""
@@ -305,9 +315,7 @@ class Kernels:
         except PlainCall as plain:
             self.plain.note_trace(key, plain)
             raise
-        if key in self._kernels:
-            self.forget(self._kernels[key])
-        self._kernels[key] = kernel
+        self._add(key, kernel)
 
     def _taken(self, pending: Pending) -> Kernel:
         """The kernel of a trace whose code is there; better code is begun, if there is any."""

@@ -80,7 +80,7 @@ class PlainCalls:
         if known is None:
             tried = [structure for structure in self._structures.values() if not structure.is_final]
             if self._stats.plain_calls + 1 < 2 ** sum(structure.traces for structure in tried):
-                raise PlainCall(tried[-1].reason)
+                raise PlainCall(tried[-1].reason, tried[-1].parameters)
             return
         known.calls += 1
         is_time = known.calls >= _CALLS_BETWEEN_TRACES**known.traces and not known.is_final
@@ -90,7 +90,7 @@ class PlainCalls:
     def note_trace(self, key: Hashable, plain: PlainCall) -> None:
         """Note that a trace has ended with this."""
         known = self._structures.setdefault(key, _Structure(str(plain)))
-        known.reason, known.settles = str(plain), isinstance(plain, NewStructure)
+        known.reason, known.settles, known.parameters = str(plain), isinstance(plain, NewStructure), plain.parameters
         known.traces += 1
 
     def distrust(self, key: Hashable, mismatch: str, parameters: Sequence[Any]) -> None:

@@ -316,11 +316,14 @@ class CompiledStep(Generic[P, R]):
         return result
 
     def _call_plain(self, reason: PlainCall, call: Callable[[], Any]) -> Any:
-        """A call in plain Python."""
-        if isinstance(reason, Waiting):
-            return self._call_meanwhile(reason, call)
-        self._kernels.plain.note_call(str(reason))
-        return as_returned(Detached(reason.parameters).during(call) if reason.parameters else call())
+        """A call in plain Python, which may change anything that kernels know."""
+        try:
+            if isinstance(reason, Waiting):
+                return self._call_meanwhile(reason, call)
+            self._kernels.plain.note_call(str(reason))
+            return as_returned(Detached(reason.parameters).during(call) if reason.parameters else call())
+        finally:
+            self._kernels.look_at_everything()
 
     def _call_meanwhile(self, reason: Waiting, call: Callable[[], Any]) -> Any:
         """A call in plain Python, until there is a kernel."""

@@ -29,7 +29,7 @@ def look_around(
     knowledge: Knowledge,
     recorder: Recorder,
     advanced: Sequence[Place],
-    leak: Callable[[Place, Any], Exception],
+    leak: Callable[[Place, Any], BaseException],
 ) -> None:
     """Compare everything that the survey has met; the numbers that are memory have been put back.
 
@@ -52,7 +52,7 @@ def look_around(
         raise Again
     for change in changes:
         for part in change.now if change.is_growth else [change.now]:
-            is_kept = change.is_growth or (change.before is not MISSING and not _are_numbers(part))
+            is_kept = change.is_growth or (change.before is not MISSING and not are_numbers(part))
             if is_kept and holds_traced(part, survey.knows, made):
                 raise leak(change.place, part)
     places = [*(change.place for change in changes), *advanced]
@@ -77,8 +77,8 @@ def _learns(knowledge: Knowledge, change: Change) -> bool:
     return is_new
 
 
-def _are_numbers(thing: Any) -> bool:
+def are_numbers(thing: Any) -> bool:
     """Whether something is a number, or a list or tuple of numbers: Python can keep those."""
-    if type(thing) in (list, tuple):
-        return all(map(_are_numbers, thing))
+    if isinstance(thing, (list, tuple)):
+        return all(map(are_numbers, thing))
     return is_traced_number(thing) or isinstance(thing, (int, float))

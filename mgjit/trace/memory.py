@@ -33,7 +33,7 @@ from ..errors import LeakError, TraceError
 from ..record import opcodes as ops
 from ..record.counters import Counted
 from ..record.integers import IntegerLimit
-from ..record.leaks import PlainCall, is_traced
+from ..record.leaks import NewStructure, PlainCall, holds_traced, is_traced, is_traced_number
 from ..record.recorder import Recorder
 from ..record.trace import FOREIGN_BASE
 from ..record.values import TracedTypes
@@ -46,7 +46,7 @@ from ..world.roles import MANY, Roles, assign_roles
 from ..world.shapes import content_of
 from ..world.survey import Survey
 from . import number_kinds
-from .aftermath import look_around
+from .aftermath import are_numbers, look_around
 from .indexed import IndexedAssignments, tables_of
 from .knowledge import Again, HeapPlan, Knowledge
 
@@ -411,13 +411,15 @@ class Heap:
         leaf = next(leaf for copied, _, numbers, leaf in self._copied if counter.is_of(numbers[0]))
         return self._types.number_at(leaf, True) + counter.growth()
 
-    def _leak(self, place: Place, content: Any) -> LeakError:
+    def _leak(self, place: Place, content: Any) -> LeakError | NewStructure:
         if self.is_symbolic:
             self.give_up(f"it may leave gradients in {place.describe()}")
-        if content is None:
-            what = "None where a number was"
-        else:
-            what = "a traced value" if is_traced(content) else f"a {type(content).__name__} with traced values"
+        made = set(map(id, self._recorder.local_values))
+        if not holds_traced(content, self._survey.knows, made) or are_numbers(content):  # which Python can keep there
+            live = {id(thing): thing for _, thing, before in self._contents if type(before) is Home}
+            what = "a number" if is_traced_number(content) else "None" if content is None else type(content).__name__
+            return NewStructure(f"the step leaves {what} in {place.describe()}", list(live.values()))
+        what = "a traced value" if is_traced(content) else f"a {type(content).__name__} with traced values"
         return LeakError(
             f"{self._location}: the step leaves {what} in {place.describe()}. Traced values live only while the step "
             "is being traced, and a compiled call assigns nothing but numbers, where numbers were before: return the "
@@ -455,7 +457,11 @@ class Heap:
             used.update(recorder.looked_up(), recorder.read_late())
         shift = 1 << ops.KIND_SHIFT
         recorder.new_parameters += [p for p in self._parameters if p._leaf in used or p._leaf - shift in used]
-        plan.looked_after = {f.key(thing) for f, thing, *_ in self._fields}
+        plan.looked_after = {
+            f.key(thing)
+            for f, thing, content, _, leaf in self._fields
+            if content is not None or leaf in used or leaf in self._reached
+        }  # of all others, the guard sees that they are still None
         plan.looked_after |= {copied.place.key for copied, *_ in self._copied}
         plan.looked_after |= {(id(content), None) for _, content in self.roles.lists}
         plan.copied = [

@@ -112,7 +112,7 @@ class Column:
         for index, (new, old) in enumerate(zip(now, self.noted)):
             if new is not old and not is_equal(new, old):
                 return index
-        self.noted = now
+        self.noted = list(map(_to_compare, now, self.noted))
         return -1
 
 
@@ -277,12 +277,12 @@ class Facts:
             now, meant = get(name, MISSING), self._meant[k]
             if now is not meant and not is_equal(now, meant):
                 return describe_difference(spelled(path), meant, now)
-            self._meant[k] = now
+            self._meant[k] = _to_compare(now, meant)
         for k, (cell, meant, path) in enumerate(self._cells):
             now = cell_content(cell)
             if now is not meant and not is_equal(now, meant):
                 return describe_difference(spelled(path), meant, now)
-            self._cells[k] = cell, now, path
+            self._cells[k] = cell, _to_compare(now, meant), path
         for column in self._columns:
             index = column.first_difference()
             if index >= 0:
@@ -361,14 +361,21 @@ def spelled(path: Path) -> str:
 
 def is_equal(now: Any, meant: Any) -> bool:
     """Whether one thing may stand in place of another: it is the same, or an equal number or text."""
-    if now is meant or type(now) is Home:
+    if now is meant:
         return True
+    if type(now) is Home:  # the number has moved into the memory of a kernel, where it may change
+        return type(meant) is Home or is_equal(now.number, meant)
     if not isinstance(meant, _COMPARED) or type(now) is not type(meant):
         return False
     if isinstance(meant, float) and isinstance(now, float):
         same_sign = math.copysign(1.0, now) == math.copysign(1.0, meant)
         return (now == meant and same_sign) or (now != now and meant != meant)
     return bool(now == meant)
+
+
+def _to_compare(now: Any, meant: Any) -> Any:
+    """What is noted of two things that are equal: the later one, which is then quick to recognise."""
+    return meant if type(now) is Home and type(meant) is not Home else now
 
 
 def describe_difference(path: str, meant: Any, now: Any) -> str:

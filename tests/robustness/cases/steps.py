@@ -142,13 +142,6 @@ STEPS = [
         "return the number and keep it outside of the step, or put a number there at first.",
     ),
     Case(
-        "mgjit.compile(lambda x: (kept.append(x), w * x)[1])(1.0); kept[0] + 1.0",
-        "LeakError",
-        "user.py:1: the step leaves a traced value in the variable kept. Traced values live only while the "
-        "step is being traced, and a compiled call assigns nothing but numbers, where numbers were before: "
-        "return the number and keep it outside of the step, or put a number there at first.",
-    ),
-    Case(
         "mgjit.compile(lambda x: (kept.append(Value(x)), w * x)[1])(1.0); kept[0].data",
         "LeakError",
         "user.py:1: the step leaves a Value with traced values in the variable kept. Traced values live "
