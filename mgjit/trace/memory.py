@@ -28,17 +28,15 @@ from ..autograd.symbolic import SymbolicBackward
 from ..call.objects import ObjectNode
 from ..call.plan import ArgumentPlan
 from ..draws.interception import followed
-from ..engine.state import State, zero_array
 from ..errors import LeakError, TraceError
 from ..record import opcodes as ops
 from ..record.counters import Counted
 from ..record.integers import IntegerLimit
 from ..record.leaks import NewStructure, PlainCall, holds_traced, is_traced, is_traced_number
 from ..record.recorder import Recorder
-from ..record.trace import FOREIGN_BASE
 from ..record.values import TracedTypes
 from ..runtime.copies import Copied
-from ..runtime.live import Field, Home, Parameter
+from ..runtime.live import Home
 from ..source.impure import Iterators
 from ..world.numeric import is_number
 from ..world.places import Attribute, Place
@@ -47,6 +45,7 @@ from ..world.shapes import content_of
 from ..world.survey import Survey
 from . import number_kinds
 from .aftermath import are_numbers, look_around
+from .entered import Entered
 from .indexed import IndexedAssignments, tables_of
 from .knowledge import Again, HeapPlan, Knowledge
 
@@ -67,18 +66,11 @@ class Heap:
         self._knowledge, self._location = knowledge, location
         self._survey = survey
         self.roles: Roles = assign_roles(survey, knowledge.variable, knowledge.every_float)
-        self._fields: list[number_kinds.EnteredField] = []
-        self._contents: list[tuple[Field, Any, Any]] = []  # what the fields held
-        self._copied: list[number_kinds.EnteredCopy] = []
-        self._parameters: list[Parameter] = []
-        self._state: State | None = None
+        self._entered = Entered(knowledge)
         self._fixed: list[tuple[Place, Any]] = []
         self._draws: list[tuple[Place, Any, Any]] = []  # where a method was, it, and what is there instead
-        self._is_over = False
         self._iterators = Iterators(survey.iterators)
         self._reached: set[int] = set()  # leaves of gradients that backward passes add to, while the step runs
-        self._bounds: dict[int, int | None] = {}
-        self._memory: dict[int, tuple[int, Any]] = {}  # by object: the leaf of its data, and its gradient
         self._backward = ReplacedBackward(
             [] if knowledge.no_flow else classes_of_nodes(self.roles, survey), self.give_up
         )
@@ -118,12 +110,14 @@ class Heap:
     def enter(self, recorder: Recorder, types: TracedTypes, plan: ArgumentPlan) -> None:
         """Put a traced number in every place; `restore` must follow."""
         self._recorder, self._types, self._plan = recorder, types, plan
+        entered = self._entered
+        entered.begin(recorder, types)
         for place in self._survey.draws:
             bound = place.read()
             self._draws.append((place, bound, followed(bound)))
             place.write(self._draws[-1][2])
         scalars, known = list(self.roles.scalars), self._knowledge.fixed
-        symbolic = SymbolicBackward(recorder, types, self._memory_of, self._survey.known, self.give_up)
+        symbolic = SymbolicBackward(recorder, types, entered.memory_of, self._survey.known, self.give_up)
         self._reached = symbolic.reached
         self._backward.enter(recorder, types, symbolic)
         for things, found in self.roles.objects:
@@ -144,56 +138,20 @@ class Heap:
             pairs = number_kinds.pairs(things, fields) if many else []
             for pair in pairs:
                 live = tuple(f.name for pair in pairs for f in pair)
-                self._enter_parameters(things, pair, live, is_node and pair is pairs[0])
+                entered.put_parameters(things, pair, live, is_node and pair is pairs[0])
             copied = fields[sum(map(len, pairs)) :]
             for place in [Attribute(thing, f) for thing in things for f in copied]:
                 content = content_of(place.field, place.holder)
                 if is_number(content):
                     scalars.append(place)
         for given in plan.objects:
-            self._enter_given(given)
+            entered.put_given(given, given.known in self._backward.classes)
         if known:
             self._fixed = [(place, place.read()) for place in scalars if place.kind in known]
             scalars = [place for place in scalars if place.kind not in known]
-        self._enter_copied(scalars)
-        self.indexed = IndexedAssignments(self._copied, recorder, types, self._knowledge)
+        entered.put_copied(scalars, self.roles)
+        self.indexed = IndexedAssignments(entered.copied, recorder, types, self._knowledge)
         self._iterators.halt()
-
-    def _enter_parameters(
-        self, things: list[Any], fields: tuple[Field, ...], live: tuple[str, ...], are_nodes: bool
-    ) -> None:
-        for thing in things:
-            contents = [content_of(f, thing) for f in fields]
-            homes = [content for content in contents if type(content) is Home]
-            if not homes:
-                index = FOREIGN_BASE + len(self._parameters)
-                self._parameters.append(Parameter(thing, fields, ops.leaf(ops.PARAMETER, index), live))
-            for f, content, kind in zip(fields, contents, (ops.PARAMETER, ops.GRADIENT)):
-                if type(content) is Home:
-                    bound_kind = ops.PARAMETER if content.array is content.storage.data else ops.GRADIENT
-                    leaf = ops.leaf(bound_kind, self._recorder.bound_number(content.storage, content.index))
-                    self._put(f, thing, content, leaf, are_nodes)
-                elif not homes and (is_number(content) or content is None):
-                    self._put(f, thing, content, ops.leaf(kind, index), are_nodes)
-
-    def _enter_given(self, given: ObjectNode) -> None:
-        """The numbers of a node that stands for one among the arguments: they live in a storage already."""
-        of_node = given.known in self._backward.classes
-        for f, kind, number_kind in zip(given.fields, (ops.PARAMETER, ops.GRADIENT), given.kinds):
-            home = f.read(given.stand_in)
-            leaf = ops.leaf(kind, self._recorder.bound_number(home.storage, home.index))
-            self._put(f, given.stand_in, home, leaf, of_node, number_kind is int)
-
-    def _put(self, f: Field, thing: Any, content: Any, leaf: int, of_node: bool, whole: bool = False) -> None:
-        self._contents.append((f, thing, content))
-        may_be_reached = of_node and ops.leaf_kind(leaf) == ops.GRADIENT
-        is_reset = may_be_reached and not content and self._knowledge.is_for_later  # a gradient: to 0 or None
-        if (self._knowledge.is_settled or is_reset) and (content is None or isinstance(content, int)):
-            content = float(content or 0)
-        number_of = self._types.leaf_number if may_be_reached else self._types.number_at
-        number = None if content is None else number_of(leaf, whole or isinstance(content, int))
-        f.write(thing, number)
-        self._fields.append((f, thing, content, number, leaf))
 
     def _describe_backward(self) -> str:
         reason = self._knowledge.no_flow
@@ -209,52 +167,6 @@ class Heap:
         self._knowledge.no_flow = reason
         raise Again
 
-    def _memory_of(self, thing: Any) -> tuple[int, Any] | None:
-        if not self._memory:
-            for _, owner, _, number, leaf in self._fields:
-                kind = ops.leaf_kind(leaf)
-                known = self._memory.get(id(owner), (0, None))
-                if kind == ops.PARAMETER and not known[0]:  # data and gradient come first
-                    self._memory[id(owner)] = (leaf, known[1])
-                elif kind == ops.GRADIENT and known[1] is None:
-                    self._memory[id(owner)] = (known[0], number)
-        return self._memory.get(id(thing))
-
-    def _enter_copied(self, scalars: list[Place]) -> None:
-        places = [(place, [place.read()], 0) for place in scalars]
-        places += [(place, list(content), len(content)) for place, content in self.roles.lists]
-        size = sum(len(x) * (2 if place.key in self._knowledge.mixed else 1) for place, x, _ in places)
-        if not size:
-            return
-        self._state = State(())
-        self._state._buffer = zero_array(size, self._recorder.precision)  # the kernel's from the beginning
-        leaf = self._recorder.state(self._state)
-        offset = 0
-        for place, contents, size in places:
-            is_mixed = place.key in self._knowledge.mixed
-            if is_mixed:
-                start, count = leaf - offset, len(contents)
-                numbers = [self._types.mixed.in_memory(start - k, start - count - k) for k in range(count)]
-            else:
-                number_of = self._types.leaf_number if place.key in self._knowledge.indexed else self._types.number_at
-                numbers = [number_of(leaf - offset - k, isinstance(x, int)) for k, x in enumerate(contents)]
-            if place in self.roles.counters and place.key not in self._knowledge.used and not is_mixed:
-                numbers = [self._counted(place, contents[0])]
-            if size:
-                place.read()[:] = numbers
-            else:
-                place.write(numbers[0])
-            self._copied.append((Copied(place, offset, size, mixed=is_mixed), contents, numbers, leaf - offset))
-            offset += len(contents) * (2 if is_mixed else 1)
-
-    def _counted(self, place: Place, start: int) -> Counted:
-        def used() -> None:
-            if not self._is_over:
-                self._knowledge.used.add(place.key)
-                raise Again
-
-        return Counted(start, start, used)
-
     # ---- 3: while it runs -------------------------------------------------------------------------
 
     def asked_for(self, operand: int, plan: ArgumentPlan, also_arguments: bool = True) -> None:
@@ -268,7 +180,7 @@ class Heap:
         Raises:
             Again: the numbers it comes from are known to be fixed now.
         """
-        knowledge, places = self._knowledge, self._places()
+        knowledge, places = self._knowledge, self._entered.places()
         arguments, kinds = set(), set()
         for leaf in self._recorder.leaves_behind(operand):
             is_input = ops.leaf_kind(leaf) == ops.INPUT and plan.bound_of_input(ops.leaf_index(leaf)) != 0
@@ -295,12 +207,6 @@ class Heap:
             self._knowledge.fixed_arguments |= changed | plan.aliases(changed)
             raise Again
 
-    def _places(self) -> dict[int, Place]:
-        """Single numbers that may be fixed, by leaf."""
-        found = {leaf: Attribute(thing, f) for f, thing, content, _, leaf in self._fields if isinstance(content, int)}
-        scalars = {leaf: copied.place for copied, contents, _, leaf in self._copied if not copied.size}
-        return {**found, **scalars}
-
     # ---- 4: looking again -------------------------------------------------------------------------
 
     def settle(self) -> HeapPlan:
@@ -311,11 +217,11 @@ class Heap:
             Again: it assigned numbers in places that were not known to change.
         """
         self._put_back_draws()
-        plan = HeapPlan(self._state, backward=self._describe_backward())
-        number_kinds.note_moved_integers(self._fields, self._copied, self._recorder, self._types)
+        plan = HeapPlan(self._entered.state, backward=self._describe_backward())
+        number_kinds.note_moved_integers(self._entered.fields, self._entered.copied, self._recorder, self._types)
         as_integers = self._recorder.leaves_used_as_integers()
         stores: list[tuple[int, Any]] = []
-        for f, thing, content, number, leaf in self._fields:
+        for f, thing, content, number, leaf in self._entered.fields:
             now = f.read(thing)
             if now is not number or leaf in self._reached:
                 plan.assigned.add(f.key(thing)[0])
@@ -324,13 +230,13 @@ class Heap:
                 stores.append((leaf, self._number(now, Attribute(thing, f))))
                 plan.valid_once |= content is None
             plan.valid_once |= isinstance(content, int) and leaf in as_integers
-        for entry in self._copied:
+        for entry in self._entered.copied:
             self._settle_copied(*entry, stores, plan)
-        new = [copied.place.read() for copied, *_ in self._copied if copied.replaced]
+        new = [copied.place.read() for copied, *_ in self._entered.copied if copied.replaced]
         if len(set(map(id, new))) < len(new):
             raise PlainCall("two names become one new list")
         self._look_at_fixed(plan)
-        for place in number_kinds.see(self._copied, stores, self._recorder, self._types, self._plan):
+        for place in number_kinds.see(self._entered.copied, stores, self._recorder, self._types, self._plan):
             self._make_mixed(place)
         self._put_back_numbers()
         self._types.gatherer.close()  # which has put something in front of what _backward has put there
@@ -389,13 +295,11 @@ class Heap:
 
     def bound_of(self, leaf: int) -> int | None:
         """How large the int in a leaf can be; 0 where there is none, None where its limit decides."""
-        if not self._bounds:
-            self._bounds = number_kinds.bounds(self._fields, self._copied)
-        return self._bounds.get(leaf, 0)
+        return self._entered.bound_of(leaf)
 
     def limit_integers(self, integers: IntegerLimit) -> None:
         """Note how large the ints may be that are copied in."""
-        number_kinds.limit(self._copied, integers)
+        number_kinds.limit(self._entered.copied, integers)
 
     def _number(self, content: Any, place: Place) -> Any:
         if type(content) is Counted:
@@ -408,7 +312,7 @@ class Heap:
 
     def number_of(self, counter: Counted) -> Any:
         """The number of a counter in the call that runs."""
-        leaf = next(leaf for copied, _, numbers, leaf in self._copied if counter.is_of(numbers[0]))
+        leaf = next(leaf for copied, _, numbers, leaf in self._entered.copied if counter.is_of(numbers[0]))
         return self._types.number_at(leaf, True) + counter.growth()
 
     def _leak(self, place: Place, content: Any) -> LeakError | NewStructure:
@@ -416,9 +320,8 @@ class Heap:
             self.give_up(f"it may leave gradients in {place.describe()}")
         made = set(map(id, self._recorder.local_values))
         if not holds_traced(content, self._survey.knows, made) or are_numbers(content):  # which Python can keep there
-            live = {id(thing): thing for _, thing, before in self._contents if type(before) is Home}
             what = "a number" if is_traced_number(content) else "None" if content is None else type(content).__name__
-            return NewStructure(f"the step leaves {what} in {place.describe()}", list(live.values()))
+            return NewStructure(f"the step leaves {what} in {place.describe()}", self._entered.live())
         what = "a traced value" if is_traced(content) else f"a {type(content).__name__} with traced values"
         return LeakError(
             f"{self._location}: the step leaves {what} in {place.describe()}. Traced values live only while the step "
@@ -438,7 +341,7 @@ class Heap:
                     "changes it, so that each call would be another step. Count outside of the step, and pass the "
                     "number as an argument; or use it in arithmetic only."
                 )
-        places = [copied.place for copied, *_ in self._copied if copied.size]
+        places = [copied.place for copied, *_ in self._entered.copied if copied.size]
         lists = [(place, self.roles.identity(place)) for place in places]
         shared = [(place, found) for place, found in lists if id(found) in self._survey.shared]
         plan.fixed = [*self._fixed, *shared]  # a list that other names mean as well must stay where it is
@@ -451,26 +354,26 @@ class Heap:
         """Only what the step uses becomes memory of the kernel."""
         recorder = self._recorder
         used: set[int] = set()
-        if self._parameters or self._copied:
+        if self._entered.parameters or self._entered.copied:
             for column in (recorder.a, recorder.b, recorder.third.values()):
                 used.update([operand for operand in column if operand < 0])
             used.update(recorder.looked_up(), recorder.read_late())
         shift = 1 << ops.KIND_SHIFT
-        recorder.new_parameters += [p for p in self._parameters if p._leaf in used or p._leaf - shift in used]
+        recorder.new_parameters += [p for p in self._entered.parameters if p._leaf in used or p._leaf - shift in used]
         plan.looked_after = {
             f.key(thing)
-            for f, thing, content, _, leaf in self._fields
+            for f, thing, content, _, leaf in self._entered.fields
             if content is not None or leaf in used or leaf in self._reached
         }  # of all others, the guard sees that they are still None
-        plan.looked_after |= {copied.place.key for copied, *_ in self._copied}
+        plan.looked_after |= {copied.place.key for copied, *_ in self._entered.copied}
         plan.looked_after |= {(id(content), None) for _, content in self.roles.lists}
         plan.copied = [
             copied
-            for copied, _, numbers, leaf in self._copied
+            for copied, _, numbers, leaf in self._entered.copied
             if copied.assigned or any(leaf - k in used for k in range(len(numbers)))
         ]
-        if recorder.layouts and self._state is not None:
-            plan.tables = tables_of(recorder, plan.copied, self._state._leaf, self._plan.packed_size)
+        if recorder.layouts and self._entered.state is not None:
+            plan.tables = tables_of(recorder, plan.copied, self._entered.state._leaf, self._plan.packed_size)
 
     def _put_back_draws(self) -> None:
         for place, bound, instead in self._draws:
@@ -481,7 +384,7 @@ class Heap:
 
     def restore(self) -> None:
         """Put back what was there before `enter`."""
-        self._is_over = True
+        self._entered.is_over = True
         self._iterators.restore()
         self._backward.restore()
         self._put_back_draws()
@@ -490,22 +393,10 @@ class Heap:
 
     def forget(self) -> dict[int, Any]:
         """Let go of the traced numbers, when everything has been put back; returns what was there, by leaf."""
-        numbers = {leaf: content for _, _, content, _, leaf in self._fields}
-        for _, contents, _, leaf in self._copied:
-            numbers.update((leaf - k, content) for k, content in enumerate(contents))
-        self._fields, self._contents, self._copied, self._memory, self._draws = [], [], [], {}, []
-        return numbers
+        self._draws = []
+        return self._entered.forget()
 
     def _put_back_numbers(self) -> None:
-        for f, thing, content in self._contents:
-            f.write(thing, content)
-        for copied, contents, _, _ in self._copied:
-            if copied.size:
-                original = self.roles.identity(copied.place)
-                original[:] = contents
-                if copied.place.read() is not original:
-                    copied.place.write(original)
-            else:
-                copied.place.write(contents[0])
+        self._entered.put_back(self.roles)
         for place, before in self._fixed:
             place.write(before)
