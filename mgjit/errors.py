@@ -80,6 +80,10 @@ class FreezeError(UnsupportedError):
     """A step cannot be frozen, or what it was frozen from has changed in more than numbers."""
 
 
+class ExportError(MgjitError, OSError):
+    """A file of `.export()` could not be written."""
+
+
 class CompilerError(MgjitError, RuntimeError):
     """A C compiler could not be run, failed, or produced a library that does not load."""
 

@@ -171,15 +171,24 @@ class Maker:
             with contextlib.suppress(Again):
                 return self._lower(arguments)
 
+    def traced(self, plan: ArgumentPlan) -> TracedCall:
+        """The trace of a call that is not made into a kernel.
+
+        Raises:
+            Again: it has shown which arguments shape the trace.
+            PlainCall: the call cannot be traced.
+        """
+        slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
+        return self._trace(plan, slots)[0]
+
     def _lower(self, arguments: Sequence[Any]) -> Lowering:
         from .lowering import Lowering
         from .passes.cost import Processor
         from .passes.pipeline import lower
 
         plan = self.plan(arguments)
-        slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
         started = perf_counter()
-        traced, _ = self._trace(plan, slots)
+        traced = self.traced(plan)
         seconds = perf_counter() - started
         processor = Processor(64 // plan.precision.size)
         inputs = plan.regions(traced.draws.size)

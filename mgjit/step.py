@@ -406,6 +406,37 @@ class CompiledStep(Generic[P, R]):
         )
         return lowering
 
+    @with_short_tracebacks
+    def export(
+        self, directory: Any, name: str | None = None, *, calls: Sequence[Sequence[Any]] | None = None,
+        weights: str = "inside",
+    ) -> list[Any]:  # fmt: skip
+        """Write the step as self-contained C99, with its parameters and state as they are now; see docs/export.md.
+
+        Args:
+            directory: where the files go.
+            name: the prefix of all names in C, and the name of the files; by default that of the step.
+            calls: arguments of calls, a tuple for each, which the exported program repeats to check itself; by default
+                those of the last call. The first one decides the structure of the arguments.
+            weights: "inside" the C file, or in a data "file".
+
+        Returns:
+            The paths of the files.
+
+        Raises:
+            ArgumentError, ArgumentValueError: an argument cannot be one of C, or the name is no C identifier.
+            ExportError: a file cannot be written.
+            RandomnessError, UnsupportedError: the step draws random numbers, or does something else that C cannot do.
+        """
+        from .export.exporter import export_step
+
+        self._refuse_in_trace("export")
+        name = self.__name__ if name is None else name
+        bound = None if calls is None else [self._bound(call, {}) for call in calls]
+        return self._turn.run(
+            self._with_kernel, "export", lambda: export_step(self._kernels, directory, name, bound, weights)
+        )
+
     # ---- as a method, a copy, a pickle ------------------------------------------------------------------
 
     def __set_name__(self, owner: Any, name: str) -> None:

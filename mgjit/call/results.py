@@ -127,7 +127,7 @@ class GivenResult(ResultTree):
     """
 
     def __init__(self, path: GivenPath, parts: ResultTree) -> None:
-        self._path, self._parts = path, parts
+        self._path, self.parts = path, parts
 
     def __call__(self, outputs: Any, arguments: Sequence[Any] = ()) -> Any:
         return self._path.find(arguments)
@@ -136,7 +136,7 @@ class GivenResult(ResultTree):
         return self._path.expression(names, name_of)
 
     def columns(self, outputs: array[float], width: int, rows: int) -> Any:
-        return self._parts.columns(outputs, width, rows)
+        return self.parts.columns(outputs, width, rows)
 
 
 class KnownResult(ConstantResult):
@@ -148,10 +148,10 @@ class KnownResult(ConstantResult):
 
     def __init__(self, returned: Any, parts: ResultTree) -> None:
         super().__init__(returned)
-        self._parts = parts
+        self.parts = parts
 
     def columns(self, outputs: array[float], width: int, rows: int) -> Any:
-        return self._parts.columns(outputs, width, rows)
+        return self.parts.columns(outputs, width, rows)
 
 
 class CompositeResult(ResultTree):

@@ -67,6 +67,10 @@ class Writes:
     def __bool__(self) -> bool:
         return bool(self._runs)
 
+    def path(self) -> str:
+        """The first argument that is written."""
+        return self._nodes[self._regions[0]].path
+
     def check(self, frame: Frame) -> None:
         """Check that the buffers in a frame can be written.
 

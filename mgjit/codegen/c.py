@@ -13,27 +13,18 @@ it with -w: a warning about it would be a defect of mgjit, which users could do 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
 from ..engine.library import FUNCTIONS as LIBRARY
 from ..engine.precision import FLOAT64, Precision
-from ..ir.program import Array, Block, Choice, Load, Loop, Operand, Program, Reference, Register, Statement
+from ..ir.program import Block, Choice, Load, Loop, Operand, Program, Reference, Register, Statement
 from ..passes.substitute import Substitution
 from .clock import Clock
-from .emitter import Emitter
 from .entries import entries, exported
 from .layout import Layout
+from .scalar import BINARY, LONG_INTEGERS, ScalarEmitter
 from .vectors import Vectors
-
-_TYPES = {
-    "b": "signed char", "B": "unsigned char", "h": "short", "H": "unsigned short", "i": "int", "I": "unsigned int",
-    "l": "long", "L": "unsigned long", "q": "long long", "Q": "unsigned long long", "f": "float", "d": "double",
-    "?": "unsigned char",
-}  # fmt: skip
-
-_LONG_INTEGERS = frozenset("lLqQ")
 
 _PROLOGUE = """\
 extern double pow(double, double);
@@ -109,12 +100,18 @@ static UNUSED real power(real x, real y)
 #define POWER(x, y) power(x, y)
 """
 
+TYPES = {
+    "b": "signed char", "B": "unsigned char", "h": "short", "H": "unsigned short", "i": "int", "I": "unsigned int",
+    "l": "long", "L": "unsigned long", "q": "long long", "Q": "unsigned long long", "f": "float", "d": "double",
+    "?": "unsigned char",
+}  # fmt: skip
+"""The C types of the elements of buffers, by struct code."""
+
+#: What operations are called in C, where that is not their name.
+_CALLS = {"sqrt": "SQUARE_ROOT", "absolute": "ABSOLUTE", "power": "POWER"}
+
 #: Functions that use more pointers than this have them as local variables instead of parameters.
 _MOST_PARAMETERS = 40
-
-_BINARY = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
-_COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
-_CALLS = {"exp": "exp", "log": "log", "tanh": "tanh", "sqrt": "SQUARE_ROOT", "absolute": "ABSOLUTE"}
 
 
 def emit_c(
@@ -177,8 +174,9 @@ class _Blocks:
         return sources
 
 
-class _CEmitter(Emitter):
+class _CEmitter(ScalarEmitter):
     has_vectors = True
+    types = TYPES
 
     def __init__(self, program: Program, layout: Layout, blocks: _Blocks, vectors: Vectors) -> None:
         super().__init__(program, layout)
@@ -223,84 +221,13 @@ class _CEmitter(Emitter):
             call += " (void)m;"
         return "\n".join([inner, "{", *self.lines, "}", "", head, "{", call, "}", ""])
 
-    def expression(self, operation: str, operands: Sequence[str]) -> str:
-        zero = self.constant(0.0)
-        if operation in _BINARY:
-            return f"{operands[0]} {_BINARY[operation]} {operands[1]}"
-        if operation in _COMPARISONS:
-            return f"(real)({operands[0]} {_COMPARISONS[operation]} {operands[1]})"
-        if operation in _CALLS:
-            return f"{_CALLS[operation]}({operands[0]})"
+    def call(self, operation: str, operands: Sequence[str]) -> str:
         if operation in LIBRARY:
             self.blocks.called.add(operation)
-            return f"{operation}({', '.join(operands)})"
-        if operation == "power":
-            return f"POWER({operands[0]}, {operands[1]})"
-        if operation == "copy":
-            return operands[0]
-        if operation == "negate":
-            return f"-({operands[0]})"
-        if operation == "relu":
-            return f"({operands[0]} < {zero} ? {zero} : {operands[0]})"
-        if operation == "maximum":
-            return f"({operands[1]} > {operands[0]} ? {operands[1]} : {operands[0]})"
-        if operation == "minimum":
-            return f"({operands[1]} < {operands[0]} ? {operands[1]} : {operands[0]})"
-        assert operation == "select", operation
-        return f"({operands[0]} != {zero} ? {operands[1]} : {operands[2]})"
+        return f"{_CALLS.get(operation, operation)}({', '.join(operands)})"
 
-    def constant(self, value: float) -> str:
-        return float_literal(value, self.program.precision)
-
-    def element(self, array: Array, index: str) -> str:
-        text = f"{array.name}[{index}]"
-        if self.type_of(array) == "real":
-            return text
-        # Integers that do not fit a double are rounded to double first, as float(n) does in Python.
-        if array.format in _LONG_INTEGERS:
-            text = f"FROM_UNSIGNED({text})" if array.format.isupper() else f"(double){text}"
-        return f"(real){text}"
-
-    def type_of(self, array: Array) -> str:
-        """The C type of the elements of an array."""
-        other = array.space == "input" and array.format != self.program.precision.format
-        return _TYPES[array.format] if other else "real"
-
-    def place(self, array: Array, index: str) -> str:
-        return f"{array.name}[{index}]"
-
-    def choice(self, condition: str, first: str, rest: str) -> str:
-        return f"({condition} ? {first} : {rest})"
-
-    def define(self, name: str, value: str) -> None:
-        self.line(f"real {name} = {value};")
-
-    def assign(self, place: str, value: str) -> None:
-        self.line(f"{place} = {value};")
-
-    def open_loop(self, name: str, loop: Loop) -> None:
-        count = self.iterations(loop)
-        if loop.reverse:
-            last = f"{count} - 1" if loop.bound is not None else str(loop.count - 1)
-            self.line(f"for (long {name} = {last}; {name} >= 0; {name}--) {{")
-        elif loop.bound is not None and loop.bound.table is not None:  # looked up once
-            self.line(f"for (long {name} = 0, {name}_end = {count}; {name} < {name}_end; {name}++) {{")
-        else:
-            self.line(f"for (long {name} = 0; {name} < {count}; {name}++) {{")
-        self.depth += 1
-
-    def open_if(self, condition: str) -> None:
-        self.line(f"if ({condition}) {{")
-        self.depth += 1
-
-    def open_else(self) -> None:
-        self.depth -= 1
-        self.line("} else {")
-        self.depth += 1
-
-    def close(self) -> None:
-        self.depth -= 1
-        self.line("}")
+    def from_unsigned(self, text: str) -> str:
+        return f"FROM_UNSIGNED({text})"
 
     # ---- vectors ------------------------------------------------------------------------------------
 
@@ -350,7 +277,7 @@ class _CEmitter(Emitter):
         """Text of an operation, and whether it is a vector."""
         if not any(is_vector for _, is_vector in operands):
             return self.expression(operation, [text for text, _ in operands]), False
-        if operation in _BINARY or operation in ("copy", "negate"):
+        if operation in BINARY or operation in ("copy", "negate"):
             return self.expression(operation, [text for text, _ in operands]), True  # C mixes vectors and numbers
         same = [text if is_vector else self.vectors.broadcast(text, lane.count) for text, is_vector in operands]
         if operation in LIBRARY:
@@ -379,9 +306,9 @@ class _CEmitter(Emitter):
             return f"({self.vectors.type(lane.count)}){{{', '.join(elements)}}}"
         if self.type_of(array) == "real":
             return self._vector_place(reference, lane)
-        memory = self.vectors.memory_type(lane.count, _TYPES[array.format])
+        memory = self.vectors.memory_type(lane.count, TYPES[array.format])
         text = f"*(const {memory} *)&{self.reference(_in_lane(reference, lane, 0))}"
-        if array.format in _LONG_INTEGERS:
+        if array.format in LONG_INTEGERS:
             text = f"__builtin_convertvector({text}, {self.vectors.memory_type(lane.count, 'double')})"
         if array.format in "bBhH?":  # through int: gcc converts small integers to floats one by one
             text = f"__builtin_convertvector({text}, {self.vectors.memory_type(lane.count, 'int')})"
@@ -394,9 +321,6 @@ class _CEmitter(Emitter):
 
     def define_vector(self, name: str, value: str, lane: Loop) -> None:
         self.line(f"{self.vectors.type(lane.count)} {name} = {value};")
-
-    def integer(self, text: str) -> str:
-        return f"(long)({text})"
 
     def table_element(self, index: str) -> str:
         self.uses_tables = True
@@ -432,16 +356,3 @@ def _prototypes(functions: set[str]) -> list[str]:
 def _in_lane(reference: Reference, lane: Loop, number: int) -> Reference:
     """The element of one lane."""
     return Reference(reference.array, Substitution(lane, None, 1, number).index(reference.index))
-
-
-def float_literal(value: float, precision: Precision = FLOAT64) -> str:
-    """A C literal with exactly this value, which must be representable in the precision."""
-    suffix = "" if precision is FLOAT64 else "f"
-    if value != value:
-        return f"(0.0{suffix} / 0.0{suffix})"
-    if math.isinf(value):
-        return f"({'' if value > 0 else '-'}1.0{suffix} / 0.0{suffix})"
-    if value == int(value) and abs(value) < 1e15:
-        text = f"{int(value)}.0{suffix}"
-        return f"-{text.lstrip('-')}" if math.copysign(1.0, value) < 0 else text
-    return value.hex() + suffix

@@ -19,6 +19,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from ..engine.state import zero_array
+from ..errors import user_location
 from ..lookup import has, receiver
 from ..world.code import captured
 from ..world.ownership import is_of_user
@@ -52,16 +53,20 @@ class DrawPlan:
     Attributes:
         size: how many numbers are drawn.
         generators: where they come from, each generator once.
+        first_line: `file:line` of the first draw.
     """
 
     draws: list[Draw] = field(default_factory=list)
     size: int = 0
     generators: list[Any] = field(default_factory=list)
+    first_line: str = ""
     _runs: list[tuple[Draw, int]] = field(default_factory=list)
 
     def add(self, draw: Draw, generator: Any) -> int:
         """Add a draw; returns the index of its first number."""
         place = self.size
+        if not self.draws:
+            self.first_line = user_location()
         self.draws.append(draw)
         self.size += 1 if draw.size is None else draw.size
         if not any(generator is known for known in self.generators):

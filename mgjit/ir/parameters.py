@@ -58,6 +58,8 @@ class ParameterLayout:
         """The rows of the storage; a block that is not transposed counts as one row."""
         from .program import PaddedRows
 
+        if all(block.column_stride == 1 for block in self.blocks):  # the natural order, in which blocks may alternate
+            return ()
         found = []
         for block, end in zip(self.blocks, (*(block.place for block in self.blocks[1:]), self.size)):
             if block.column_stride > 1:
@@ -65,6 +67,11 @@ class ParameterLayout:
             else:
                 found.append(PaddedRows(block.place, block.rows * block.columns, end - block.place, 1))
         return tuple(found)
+
+    def natural(self) -> ParameterLayout:
+        """The same blocks, with each parameter in the place of its number."""
+        blocks = [b._replace(place=b.base, row_stride=b.row_step, column_stride=1) for b in self.blocks]
+        return ParameterLayout(tuple(blocks), max(b.position(b.rows - 1, b.columns) for b in blocks))
 
     def to_json(self) -> list[Any]:
         """As lists of numbers."""

@@ -121,6 +121,7 @@ class Work:
         grads: whether gradients can be read after a whole step.
         separate: whether its phases are to be run separately.
         folded: what the Program was lifted from; None if it was made by hand.
+        natural: whether new parameters lie in their natural order.
         schedule: how each nest is executed.
         done: the passes that were run.
     """
@@ -131,6 +132,7 @@ class Work:
     grads: bool = True
     separate: bool = False
     folded: Folded | None = None
+    natural: bool = False
     schedule: list[Scheduled] = field(default_factory=list)
     done: list[Pass] = field(default_factory=list)
 
@@ -156,7 +158,7 @@ def _lay_out(work: Work) -> None:
         return  # look-up tables need rows in their natural order
     layout = choose_layout(work.program, work.memory.regions[PARAMETER][0][1])
     if layout is not None and not walks_state(folded.forest, folded.trace, *folded.new_parameters):
-        work.program, work.memory = folded.lifted(layout)
+        work.program, work.memory = folded.lifted(layout.natural() if work.natural else layout)
         for one in work.done:
             one.run(work)
 
@@ -250,6 +252,7 @@ def lower(
     quick: bool = False,
     name: str = "step",
     watch: Watch | None = None,
+    natural: bool = False,
 ) -> Lowered:
     """Roll, lift, differentiate, schedule and simplify a trace.
 
@@ -263,6 +266,7 @@ def lower(
         quick: without a schedule.
         name: of the step.
         watch: called before the first and after each pass; from 0 on again if another form of the trace is tried.
+        natural: whether new parameters lie in their natural order; loops over them are cut all the same.
 
     Raises:
         VerificationError: not even the simplest form can be lowered.
@@ -273,7 +277,7 @@ def lower(
     ):
         raise VerificationError("a record of the trace needs one that comes after it. This is a defect of mgjit.")
     return without_garbage_collection(
-        lambda: _Lowering(trace, inputs, processor, grads, simply, separate, quick, name, watch).result()
+        lambda: _Lowering(trace, inputs, processor, grads, simply, separate, quick, name, watch, natural).result()
     )
 
 
@@ -304,6 +308,7 @@ class _Lowering:
         quick: bool,
         name: str,
         watch: Watch | None,
+        natural: bool,
     ) -> None:
         self._watch = watch
         self._trace, self._inputs, self._processor = trace, inputs, processor
@@ -324,6 +329,7 @@ class _Lowering:
         self._forms.append(lambda: flat(list(range(len(trace)))))
         self._all_forms = len(self._forms)
         self._left_out = set(OPTIONAL) if simply else set(SCHEDULE) if quick else set()
+        self._natural = natural
         if simply:
             self._forms = self._forms[-1:]
         self._checking = settings.checks_passes()
@@ -407,7 +413,7 @@ class _Lowering:
 
     def _lifted(self, rolled: Rolled) -> Work:
         folded = Folded(rolled.trace, self._inputs, rolled.reach, rolled.forest)
-        return Work(*folded.lifted(), self._processor, self._grads, self._separate, folded)
+        return Work(*folded.lifted(), self._processor, self._grads, self._separate, folded, self._natural)
 
     def _step(self, name: str, action: Callable[[], T], work: Work | None = None) -> T:
         """Do something; what goes wrong is a defect of the pass `name`.

@@ -356,7 +356,7 @@ class Kernel:
         if self.writes is not None:
             self.writes.check(self.frame)
         for check in self.checks:
-            self._check(check)
+            check_index(check, self.plan, self.frame)
         for number, buffer in zip(self._buffer_slots, self.frame.buffers):
             self.put_buffer(number, buffer)
         self.copy_in(None if self.code.separate else self.frame.packed)
@@ -415,19 +415,26 @@ class Kernel:
                 return False
         return self.copies is None or self.copies.stay_exact(rows.count, integers)
 
-    def _check(self, check: IndexCheck) -> None:
-        number = self._input(check.input_index)
-        if not _is_index(number, check.count):
-            raise _out_of_range(check, number)
 
-    def _input(self, index: int) -> float:
-        if index < self.plan.packed_size:
-            return self.frame.packed[index]
-        for node in self.plan.buffers:
-            if node.place <= index < node.place + node.size:
-                view = flat_view(self.frame.buffers[node.region], node.format)
-                return self.plan.precision.rounded(view[index - node.place])
-        raise AssertionError("an index that is no input")
+def check_index(check: IndexCheck, plan: ArgumentPlan, frame: Frame) -> None:
+    """Check one run-time index of a call.
+
+    Raises:
+        IndexRangeError: it is out of range.
+    """
+    number = _input(check.input_index, plan, frame)
+    if not _is_index(number, check.count):
+        raise _out_of_range(check, number)
+
+
+def _input(index: int, plan: ArgumentPlan, frame: Frame) -> float:
+    if index < plan.packed_size:
+        return frame.packed[index]
+    for node in plan.buffers:
+        if node.place <= index < node.place + node.size:
+            view = flat_view(frame.buffers[node.region], node.format)
+            return plan.precision.rounded(view[index - node.place])
+    raise AssertionError("an index that is no input")
 
 
 def _is_index(number: float, count: int) -> bool:

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit.codegen.c import emit_c, float_literal
+from mgjit.codegen.c import emit_c
 from mgjit.codegen.layout import Layout, lay_out
+from mgjit.codegen.scalar import float_literal
 from mgjit.engine.precision import FLOAT32, FLOAT64, PRECISIONS, Precision, float32
 from mgjit.engine.state import zero_array
 from mgjit.ir.program import Program
@@ -182,13 +183,13 @@ def test_07_the_text_is_reproducible() -> None:
 
 def test_08_struct_sizes_of_formats() -> None:
     """The C types of buffer elements have the sizes that Python's formats have here."""
-    from mgjit.codegen.c import _TYPES
+    from mgjit.codegen.c import TYPES
 
     compiler = compilers.find()
     if compiler is None:
         pytest.skip("no C compiler is installed")
-    codes = sorted(_TYPES)
-    body = "".join(f"y[{k}] = sizeof({_TYPES[code]});" for k, code in enumerate(codes))
+    codes = sorted(TYPES)
+    body = "".join(f"y[{k}] = sizeof({TYPES[code]});" for k, code in enumerate(codes))
     text = (
         f'__attribute__((visibility("default"))) int sizes(void *const *m) {{ int *y = (int *)m[0]; {body} return 0; }}'
     )

@@ -24,6 +24,7 @@ from mgjit.cache.store import Store
 from mgjit.call import inputs as input_nodes
 from mgjit.call.results import CompositeResult, OutputResult
 from mgjit.codegen import c as c_code
+from mgjit.codegen import scalar
 from mgjit.codegen.emitter import Emitter
 from mgjit.draws.plan import DrawPlan
 from mgjit.engine.value import Value
@@ -144,8 +145,8 @@ def one_iteration_too_few(patch: Patch) -> None:
 
 def short_constants(patch: Patch) -> None:
     """Six digits, as `%g` prints them."""
-    literal = c_code.float_literal
-    patch.setattr(c_code, "float_literal", lambda value, *rest: literal(float(f"{value:g}"), *rest))
+    literal = scalar.float_literal
+    patch.setattr(scalar, "float_literal", lambda value, *rest: literal(float(f"{value:g}"), *rest))
 
 
 def relu_of_everything(patch: Patch) -> None:

@@ -1,0 +1,156 @@
+"""What an export consists of: the Program, its arrays and where each of them lies in C.
+
+An array is one of these:
+
+1. An input or the result: a parameter of the exported function.
+2. Parameters that no statement writes: constant data.  In a forward pass these are the weights.
+3. Parameters, gradients and state that are written: members of the memory, which the caller provides.  Their first
+   contents are constant data as well, which the initialisation copies.
+4. Scratch: a member of the memory.
+
+Constant data lies in the C file, or in a data file that the caller loads, or leaves in flash, and passes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..call.plan import ArgumentPlan
+from ..codegen.layout import Layout
+from ..ir.program import Array, Program, arrays_read, arrays_written, statements
+from ..passes.memory import Memory
+from ..record.opcodes import GRADIENT, PARAMETER, STATE
+from ..record.trace import IndexCheck
+from .arguments import CArguments
+from .emitter import NUMBERS
+from .memory import Contents
+from .recording import Recording
+
+_NAMES = {PARAMETER: "parameters", GRADIENT: "gradients", STATE: "state"}
+
+
+@dataclass
+class Data:
+    """Numbers that exist before the first call.
+
+    Attributes:
+        target: the array of the Program.
+        name: of the C array, without the prefix.
+        numbers: at first.
+        changes: whether the step writes them: then they are a member of the memory.
+        offset: where they begin in the data file, in numbers.
+    """
+
+    target: Array
+    name: str
+    numbers: array[float]
+    changes: bool
+    offset: int = 0
+
+
+@dataclass
+class Design:
+    """One export.
+
+    Attributes:
+        prefix: of all C names.
+        title: the step, in words: its name and parameters.
+        mode: "strict" or "fast".
+        in_file: whether constant data lies in a data file.
+        outputs: how many numbers the step gives.
+        results: comments about what they are.
+    """
+
+    prefix: str
+    title: str
+    mode: str
+    in_file: bool
+    program: Program
+    layout: Layout
+    arguments: CArguments
+    checks: list[IndexCheck]
+    outputs: int
+    results: list[str]
+    plan: ArgumentPlan
+    recording: Recording
+    data: list[Data] = field(default_factory=list)
+
+    @property
+    def number(self) -> str:
+        """The C type of all numbers of the step."""
+        return NUMBERS[self.program.precision]
+
+    @property
+    def macro(self) -> str:
+        """The prefix of macros."""
+        return self.prefix.upper()
+
+    @property
+    def changing(self) -> list[Data]:
+        """What is part of the memory and is there before the first call."""
+        return [one for one in self.data if one.changes]
+
+    @property
+    def file_size(self) -> int:
+        """The numbers in the data file."""
+        return sum(len(one.numbers) for one in self.data) if self.in_file else 0
+
+    @property
+    def needs_init(self) -> bool:
+        """Whether the memory has to be initialised before the first call."""
+        return bool(self.changing) or bool(self.file_size)
+
+    def members(self) -> list[tuple[str, int, str]]:
+        """Name, size and meaning of the arrays in the memory."""
+        meanings = {"parameter": "learned numbers", "gradient": "their gradients", "state": "what else stays"}
+        found = [(one.name, len(one.numbers), meanings[one.target.space]) for one in self.changing]
+        return [*found, ("scratch", self.layout.scratch_size, "only used during a call")]
+
+    def sources(self) -> dict[Array, str]:
+        """For each array that is no scratch, the C expression for its first element."""
+        found = {}
+        for one in self.data:
+            if one.changes:
+                found[one.target] = f"memory->{one.name}"
+            elif self.in_file:
+                found[one.target] = f"memory->weights + {one.offset}"
+            else:
+                found[one.target] = f"{self.prefix}_{one.name}"
+        for array_ in self.layout.slot_of:
+            if array_.space in ("input", "output"):
+                found[array_] = array_.name
+            elif array_.space == "constant":
+                found[array_] = f"{self.prefix}_constants"
+        return found
+
+    def constants(self) -> set[Array]:
+        """The arrays that no function changes."""
+        fixed = {one.target for one in self.data if not one.changes}
+        return fixed | {array_ for array_ in self.layout.slot_of if array_.space in ("input", "constant")}
+
+
+def data_of(program: Program, memory: Memory, contents: Contents) -> list[Data]:
+    """The numbers that exist before the first call and that the Program uses."""
+    used: set[Array] = set()
+    written: set[Array] = set()
+    for _, nodes in program.phases:
+        for statement in statements(nodes):
+            written.update(arrays_written(statement))
+            used.update(arrays_read(statement))
+    used |= written
+    numbers: dict[int, list[Any]] = {
+        PARAMETER: contents.parameters,
+        GRADIENT: contents.gradients,
+        STATE: contents.states,
+    }
+    found: list[Data] = []
+    offset = 0
+    for kind, name in _NAMES.items():
+        for region, (_, array_) in enumerate(memory.regions[kind]):
+            if array_ in used:
+                label = name if len(memory.regions[kind]) == 1 else f"{name}{region}"
+                found.append(Data(array_, label, numbers[kind][region], array_ in written, offset))
+                offset += len(numbers[kind][region])
+    return found

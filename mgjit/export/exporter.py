@@ -1,0 +1,239 @@
+"""`step.export(directory, name=...)`: a compiled step as C files.
+
+1. Check the name and the directory, and trace the step as for any call.
+2. Refuse what C cannot do: random numbers, strings, elements of arguments that are assigned.
+3. Lower the trace without vectors, with parameters in their natural order, each argument a region of its own.
+4. Run the compiled step on copies of its memory, to record calls.
+5. Write the files: each first to a temporary name, so that an interrupted export leaves no half of one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .._version import __version__
+from ..build import build
+from ..call.node import Frame
+from ..call.plan import ArgumentPlan
+from ..codegen.layout import lay_out
+from ..errors import ArgumentError, ArgumentValueError, ExportError, RandomnessError, UnsupportedError, user_location
+from ..garbage import without_garbage_collection
+from ..kernels import Kernels
+from ..making import Maker
+from ..passes.cost import Processor
+from ..passes.pipeline import lower
+from ..trace.knowledge import Again
+from ..trace.tracer import TracedCall
+from .arguments import c_arguments
+from .check import check_text
+from .cmake import cmake_text
+from .design import Design, data_of
+from .header import header_text
+from .memory import contents
+from .names import require_identifier
+from .numbers import little_endian
+from .recording import record
+from .results import describe_outputs
+from .source import source_text
+
+#: No vectors, and few sums side by side: code of half the size for a few percent of the speed.
+_PROCESSOR = Processor(lanes=1, registers=12, slack=1.4)
+_WEIGHTS = ("inside", "file")
+
+
+class Request:
+    """What a user has asked for.
+
+    Args:
+        directory: where the files go; it is made if it does not exist.
+        name: the prefix of all names in C.
+        weights: "inside" the C file, or in a "file".
+
+    Raises:
+        ArgumentValueError: the name is no C identifier, or there is no such way to keep weights.
+        ExportError: the directory cannot be written.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], name: str, weights: str) -> None:
+        self.name = require_identifier(name)
+        if weights not in _WEIGHTS:
+            raise ArgumentValueError(
+                f"{user_location()}: weights={weights!r} is not one of {', '.join(map(repr, _WEIGHTS))}: they lie "
+                "inside of the C file, or in a data file."
+            )
+        self.in_file = weights == "file"
+        try:
+            self.directory = Path(directory)
+        except TypeError:
+            raise ArgumentError(
+                f"{user_location()}: the directory is {directory!r:.40}, which is no path. Pass a string or a Path."
+            ) from None
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            probe = self.directory / f".{name}.{os.getpid()}"
+            probe.write_bytes(b"")
+            probe.unlink()
+        except OSError as reason:
+            raise _not_written(self.directory, reason) from None
+
+    def write(self, files: dict[str, bytes]) -> list[Path]:
+        """Write files into the directory.
+
+        Raises:
+            ExportError: it cannot be done.
+        """
+        written = []
+        for name, content in files.items():
+            path, temporary = self.directory / name, self.directory / f".{name}.{os.getpid()}"
+            try:
+                temporary.write_bytes(content)
+                temporary.replace(path)
+            except OSError as reason:
+                raise _not_written(path, reason) from None
+            written.append(path)
+        return written
+
+
+def _not_written(path: Path, reason: OSError) -> ExportError:
+    return ExportError(
+        f"{user_location()}: {path} cannot be written: {reason.strerror or reason}. Nothing was exported: pass a "
+        "directory in which you may create files."
+    )
+
+
+def export_step(
+    kernels: Kernels, directory: Any, name: str, calls: Sequence[Sequence[Any]] | None, weights: str
+) -> list[Path]:
+    """Export a step; see `CompiledStep.export`.
+
+    Args:
+        kernels: of the step.
+        calls: the arguments of the recorded calls; None for those of the last call.
+
+    Returns:
+        The files that were written.
+    """
+    request = Request(directory, name, weights)
+    if calls is None:
+        plan, frames = _last_call(kernels)
+    while True:
+        if calls is not None:
+            plan = kernels.maker.plan(_first(calls))
+            frames = [_packed(plan, call, number) for number, call in enumerate(calls)]
+        try:
+            traced = kernels.maker.traced(plan)
+            break
+        except Again:
+            if calls is None:
+                raise _without_calls() from None
+    return request.write(_files(kernels.maker, plan, traced, frames, request))
+
+
+def _first(calls: Sequence[Sequence[Any]]) -> Sequence[Any]:
+    if not calls:
+        raise ArgumentValueError(
+            f"{user_location()}: calls=[] has no call, and the structure of the arguments is that of the first one. "
+            "Pass at least one tuple of arguments."
+        )
+    return calls[0]
+
+
+def _packed(plan: ArgumentPlan, call: Sequence[Any], number: int) -> Frame:
+    frame = plan.frame()
+    if not plan.pack(call, frame):
+        raise ArgumentError(
+            f"{user_location()}: calls[{number}] has arguments of another structure than calls[0] (such as other "
+            "lengths), for which exported C is not made. Export each structure with a name of its own."
+        )
+    return frame
+
+
+def _last_call(kernels: Kernels) -> tuple[ArgumentPlan, list[Frame]]:
+    """The plan and the arguments of the last call that a kernel has made."""
+    kernel = kernels.last
+    if kernel is None or kernel.plan.values or kernel.plan.objects or None in kernel.frame.buffers:
+        raise _without_calls()
+    plan, frame = kernel.plan, kernel.plan.frame()
+    frame.packed[:] = kernel.frame.packed
+    frame.buffers = list(kernel.frame.buffers)
+    return plan, [frame]
+
+
+def _without_calls() -> ArgumentError:
+    return ArgumentError(
+        f"{user_location()}: there is no compiled call whose arguments the export could be made for and check itself "
+        "with. Pass arguments: step.export(directory, name=..., calls=[(x, y, 0.1)])."
+    )
+
+
+def _files(maker: Maker, plan: ArgumentPlan, traced: TracedCall, frames: Sequence[Frame], request: Request) -> Any:
+    code = getattr(maker.function, "__code__", None)
+    location = f"{code.co_filename}:{code.co_firstlineno}" if code else maker.qualname
+    _refuse(traced, location)
+    arguments = c_arguments(plan, maker.options.static, location)
+    found = without_garbage_collection(lambda: contents(traced))
+    options = maker.options.code
+    # Nobody reads gradients between the calls, so only those are kept that the step itself reads.
+    lowered = lower(found.trace, arguments.regions, _PROCESSOR, False, name=f"{maker.qualname}.export", natural=True)
+    layout = lay_out(lowered.program, lowered.memory)
+    built = build(traced.trace, plan.regions(0), options, maker.qualname)
+    design = Design(
+        prefix=request.name,
+        title=f"{maker.function.__name__}({', '.join(plan.names)})",
+        mode=options.mode,
+        in_file=request.in_file,
+        program=lowered.program,
+        layout=layout,
+        arguments=arguments,
+        checks=found.trace.checks,
+        outputs=found.trace.outputs,
+        results=describe_outputs(traced.result),
+        plan=plan,
+        recording=record(built, plan, traced, frames),
+        data=data_of(lowered.program, lowered.memory, found),
+    )
+    return _texts(design)
+
+
+def _texts(design: Design) -> dict[str, bytes]:
+    """The contents of all files, by name."""
+    header, source = header_text(design), source_text(design)
+    weights = b"".join(little_endian(one.numbers) for one in design.data) if design.in_file else b""
+    digest = hashlib.sha256("\0".join([header, source]).encode() + weights).hexdigest()[:16]
+    kept = "in a data file" if design.in_file else "inside"
+    top = (
+        f"/* {design.prefix}: {design.title}, exported by mgjit {__version__}.\n"
+        f"   Options: dtype {design.program.precision.name}, mode {design.mode}, weights {kept}.\n"
+        f"   Checksum: {digest} */\n"
+    )
+    files = {
+        f"{design.prefix}.h": f"{top}{header}",
+        f"{design.prefix}.c": f"{top}{source}",
+        f"{design.prefix}_check.c": check_text(design),
+        "CMakeLists.txt": cmake_text(design.prefix),
+    }
+    made = {name: text.encode("ascii", "replace") for name, text in files.items()}
+    return {**made, f"{design.prefix}_weights.bin": weights} if design.in_file else made
+
+
+def _refuse(traced: TracedCall, location: str) -> None:
+    """Raise an error about what a step does that C cannot do."""
+    if traced.draws.size:
+        raise RandomnessError(
+            f"{traced.draws.first_line}: the step at {location} draws random numbers ({traced.draws.describe()}), and "
+            "exported C has no generator. Draw outside of the step and pass what was drawn as an argument."
+        )
+    if traced.writes:
+        raise UnsupportedError(
+            f"{user_location()}: the step at {location} assigns elements of argument {traced.writes.path()}, and an "
+            "exported step changes no argument. Let it return these numbers instead."
+        )
+    if traced.heap.valid_once:
+        raise UnsupportedError(
+            f"{user_location()}: the first call of the step at {location} makes numbers that later calls use, so that "
+            "it differs from them. Call the step once, then export it."
+        )

@@ -1,0 +1,181 @@
+"""The C file of an export.
+
+1. Checks of the compiler: numbers depend on the rounding of each operation.
+2. Constant data.
+3. The functions of the phases of the step, one after the other.
+4. The exported functions: the initialisation, and one call, which checks run-time indices before anything is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
+
+from ..codegen.scalar import float_literal
+from ..record.trace import IndexCheck
+from .design import Design
+from .emitter import ExportEmitter, Helpers
+from .header import init_prototype, memory_size, run_prototype
+from .numbers import array_text, integer_type
+
+_CHECKS = """\
+#if !defined({macro}_ANY_ROUNDING)
+#if defined(__FAST_MATH__)
+#error "-ffast-math changes the numbers of {prefix}: leave it out, or define {macro}_ANY_ROUNDING"
+#endif
+#if defined(__FLT_EVAL_METHOD__)
+#if __FLT_EVAL_METHOD__ != 0{allowed}
+#error "this processor computes with more bits than {prefix} needs: use SSE, or define {macro}_ANY_ROUNDING"
+#endif
+#endif
+#endif
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#endif
+"""
+
+
+#: The largest elements of formats whose comparison with a larger number compilers find fault with.
+_LARGEST = {"b": 127, "B": 255, "h": 32767, "H": 65535, "?": 255}
+
+
+def source_text(design: Design) -> str:
+    """The text of the C file, without the lines at the top."""
+    helpers = Helpers(design.prefix, design.program, design.mode)
+    functions, calls = _functions(design, helpers)
+    parts = [f'#include "{design.prefix}.h"\n']
+    if helpers.uses_math:
+        parts.append("#include <math.h>\n")
+    allowed = "" if design.number == "float" else " && __FLT_EVAL_METHOD__ != 1"
+    parts.append(_CHECKS.format(macro=design.macro, prefix=design.prefix, allowed=allowed))
+    parts += [*_sizes(design), *_data(design), *helpers.definitions(), *functions]
+    if design.needs_init:
+        parts.append(_init(design))
+    parts.append(_run(design, calls))
+    return "\n".join(parts)
+
+
+def _sizes(design: Design) -> list[str]:
+    size = memory_size(design)
+    if size is None:
+        return []
+    condition = f"sizeof({design.prefix}_memory) == {design.macro}_MEMORY_SIZE"
+    return [f"/* The macro is right. */\ntypedef char {design.prefix}_check[{condition} ? 1 : -1];\n"]
+
+
+def _data(design: Design) -> list[str]:
+    """Constant data."""
+    precision, prefix = design.program.precision, design.prefix
+    found = []
+    kept = [] if design.in_file else design.data
+    for one in kept:
+        name = f"{prefix}_first_{one.name}" if one.changes else f"{prefix}_{one.name}"
+        if not one.changes or any(map(_is_not_zero, one.numbers)):
+            head = f"static const {design.number} {name}[{len(one.numbers)}]"
+            found.append(array_text(head, one.numbers, precision))
+    constants = design.program.constants
+    if constants and any(array.space == "constant" for array in design.layout.slot_of):
+        head = f"static const {design.number} {prefix}_constants[{len(constants)}]"
+        found.append(array_text(head, constants, precision))
+    tables = design.layout.tables
+    if tables:
+        head = f"static const {integer_type(tables)} {prefix}_table[{len(tables)}]"
+        found.append(array_text(head, tables, None))
+    return found
+
+
+def _is_not_zero(number: float) -> bool:
+    return number != 0.0 or str(number)[0] == "-"
+
+
+def _parameters(design: Design) -> list[tuple[str, str]]:
+    """Declaration and name of what the functions of the phases take."""
+    regions = enumerate(design.arguments.regions)
+    types = [
+        (number, design.number if design.arguments.numbers_of(number) else one.type)
+        for number, region in regions
+        for one in design.arguments.arguments
+        if region.size and one.region == number and one.offset == 0
+    ]
+    found = [(f"{design.prefix}_memory *memory", "memory")]
+    found += [(f"const {kind} *x{number}", f"x{number}") for number, kind in types]
+    return found + ([(f"{design.number} *y", "y")] if design.outputs else [])
+
+
+def _functions(design: Design, helpers: Helpers) -> tuple[list[str], list[str]]:
+    """The functions of the phases, and the names of those that do something."""
+    sources, constants, parameters = design.sources(), design.constants(), _parameters(design)
+    functions, names = [], []
+    for name, nodes in design.program.phases:
+        if nodes:
+            emitter = ExportEmitter(design.program, design.layout, helpers, sources, constants, parameters)
+            emitter.nodes(nodes)
+            text = emitter.function(name)
+            functions += [*helpers.take(), text]
+            names.append(name)
+    return functions, names
+
+
+def _init(design: Design) -> str:
+    lines = [f"{init_prototype(design)}", "{"]
+    if design.in_file:
+        lines.append("    memory->weights = weights;")
+    for one in design.changing:
+        source = f"weights[{one.offset} + k]" if design.in_file else f"{design.prefix}_first_{one.name}[k]"
+        if not design.in_file and not any(map(_is_not_zero, one.numbers)):
+            source = float_literal(0.0, design.program.precision)
+        size = len(one.numbers)
+        lines.append(f"    for (long k = 0; k < {size}; k++) memory->{one.name}[k] = {source};")
+    return "\n".join([*lines, "}", ""])
+
+
+def _run(design: Design, calls: Sequence[str]) -> str:
+    arguments = design.arguments
+    body: list[str] = []
+    names = ["memory"]
+    for number, region in enumerate(arguments.regions):
+        single = arguments.numbers_of(number)
+        if single:
+            values = [f"({design.number}){one.name}" if one.is_integer else one.name for one in single]
+            body.append(f"    const {design.number} x{number}[{region.size}] = {{{', '.join(values)}}};")
+        names += [f"x{number}" if single else one.name for one in arguments.arguments if one.region == number][:1]
+    names += ["result"] if design.outputs else []
+    checks = [line for group in _groups(design.checks) for line in _check(design, *group)]
+    lines = [f"    {design.prefix}_{name}({', '.join(names)});" for name in calls]
+    unused = [] if calls else [f"    (void){name};" for name in names]
+    return "\n".join([
+        run_prototype(design), "{", *body, *checks, *unused, *lines, f"    return {design.macro}_OK;", "}", "",
+    ])  # fmt: skip
+
+
+def _groups(checks: Sequence[IndexCheck]) -> list[tuple[int, int, int]]:
+    """Checks as (first input, how many that follow each other, the limit)."""
+    wanted = sorted({(check.count, check.input_index) for check in checks})
+    found = []
+    for (limit, _), group in groupby(enumerate(wanted), lambda one: (one[1][0], one[1][1] - one[0])):
+        inputs = [index for _, (_, index) in group]
+        found.append((inputs[0], len(inputs), limit))
+    return sorted(found, key=itemgetter(0))
+
+
+def _check(design: Design, first: int, count: int, limit: int) -> list[str]:
+    """Lines that check run-time indices."""
+    lines: list[str] = []
+    while count:
+        one, position = design.arguments.find(first)
+        here = min(count, one.count - position)
+        text = one.name if one.size is None else f"{one.name}[{f'k + {position}' if position else 'k'}]"
+        if one.is_integer:
+            low = [] if one.format in "BHIQ?" else [f"{text} < 0"]
+            high = [] if limit > _LARGEST.get(one.format, limit) else [f"{text} >= {limit}"]
+            wrong = " || ".join([*low, *high])
+            if not wrong:
+                return lines
+        else:
+            kind, suffix = one.type, "f" if one.type == "float" else ""
+            wrong = f"!({text} >= 0.0{suffix} && {text} < {limit}.0{suffix}) || {text} != ({kind})(long){text}"
+        refusal = f"if ({wrong}) return {design.macro}_INDEX_ERROR;"
+        lines.append(f"    {refusal}" if one.size is None else f"    for (long k = 0; k < {here}; k++) {refusal}")
+        first, count = first + here, count - here
+    return lines
