@@ -24,6 +24,7 @@ STANDARD = {
     "PhaseError": RuntimeError,
     "PrecisionError": TypeError,
     "UnsupportedError": NotImplementedError,
+    "ExportError": OSError,
     "FreezeError": NotImplementedError,
     "CompilerError": RuntimeError,
     "CompilerTimeout": TimeoutError,
