@@ -137,7 +137,9 @@ class NumbersNode(Node):
         return path + steps
 
     def describe(self) -> str:
-        return " x ".join(map(str, self.shape)) + (" integers" if self.integer else " numbers")
+        kinds = {kind.__name__ for kind in self.kinds} - {"list"}
+        inside = f" in a {' and '.join(sorted(kinds))}" if kinds else ""
+        return " x ".join(map(str, self.shape)) + (" integers" if self.integer else " numbers") + inside
 
 
 class BufferNode(Node):

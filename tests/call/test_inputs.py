@@ -89,7 +89,7 @@ def test_04_blocks_of_numbers() -> None:
     ):
         assert packed(node, other, 8) is None
     assert node.traced(make) == [tuple((1 + 2 * row + k, False) for k in (0, 1)) for row in range(3)]
-    assert node.describe() == "3 x 2 numbers"
+    assert node.describe() == "3 x 2 numbers in a tuple"
     integers = NumbersNode(0, (2,), (tuple,), True)
     assert packed(integers, (1, 2)) == [1, 2, 0, 0]
     assert packed(integers, (1, 2.0)) is None
