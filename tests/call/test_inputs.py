@@ -94,7 +94,7 @@ def test_04_blocks_of_numbers() -> None:
     assert packed(integers, (1, 2)) == [1, 2, 0, 0]
     assert packed(integers, (1, 2.0)) is None
     assert packed(integers, (1, True)) is None
-    assert integers.describe() == "2 integers"
+    assert integers.describe() == "2 integers in a tuple"
 
 
 def test_05_buffers() -> None:
