@@ -44,9 +44,10 @@ from .toolchain import build as toolchain
 from .toolchain import compilers
 
 if TYPE_CHECKING:
+    from .codegen.clock import Clock
     from .codegen.layout import Layout
     from .ir.program import Program
-    from .passes.pipeline import Lowered
+    from .passes.pipeline import Lowered, Watch
 
 #: With more statements than this, compiler optimisations of straight-line code take longer than they are worth.
 _FEW_STATEMENTS = 200
@@ -193,7 +194,7 @@ def _key(structure: str, compiler: compilers.Compiler, options: Options, trace: 
 
 def _key_parts(structure: str, compiler: compilers.Compiler, options: Options, trace: Trace) -> dict[str, str]:
     """Everything that the entry of a step depends on."""
-    optimisation = _optimisation(compiler, options, 0)
+    optimisation = optimisation_for(compiler, options, 0)
     flags = toolchain.flags(compiler, options.mode, optimisation)
     return key_parts(
         structure,
@@ -238,7 +239,7 @@ def _vectors(compiler: compilers.Compiler, optimisation: str, trace: Trace) -> s
 def _has_key(compiler: compilers.Compiler, options: Options, trace: Trace) -> bool:
     """Whether the key of an entry can be told without comparing functions; if not, there can hardly be an entry."""
     frequent = _frequent(trace) if options.mode == "strict" else []
-    return not frequent or bool(_verification().are_known(compiler, _optimisation(compiler, options, 0), frequent))
+    return not frequent or bool(_verification().are_known(compiler, optimisation_for(compiler, options, 0), frequent))
 
 
 def _verification() -> Any:
@@ -261,7 +262,7 @@ def _vector_functions(trace: Trace, compiler: compilers.Compiler, options: Optio
 
     if options.mode == "fast":
         return frozenset(EXACT)
-    optimisation = _optimisation(compiler, options, 0)
+    optimisation = optimisation_for(compiler, options, 0)
     return frozenset(name for name in _frequent(trace) if verification.verified(compiler, optimisation, name))
 
 
@@ -276,7 +277,8 @@ def _frequent(trace: Trace) -> list[str]:
     return [name for name, code in names.items() if codes.count(code) >= _MANY_CALLS]
 
 
-def _optimisation(compiler: compilers.Compiler, options: Options, statements: int) -> str:
+def optimisation_for(compiler: compilers.Compiler, options: Options, statements: int) -> str:
+    """The flags for a Program of so many statements."""
     if options.optimisation is not None:
         return options.optimisation
     if statements > _MANY_STATEMENTS:
@@ -322,9 +324,9 @@ def _compile(
     name: str,
 ) -> Code:
     started = perf_counter()
-    lowered, layout, source = _emitted(compiler, trace, inputs, options, name)
-    emitted = perf_counter()
-    optimisation = _optimisation(compiler, options, lowered.statements)
+    lowered, layout, source = emitted(compiler, trace, inputs, options, name)
+    lowered_at = perf_counter()
+    optimisation = optimisation_for(compiler, options, lowered.statements)
     try:
         built = toolchain.compile_shared(compiler, source, mode=options.mode, optimisation=optimisation)
     except (CompilerTimeout, CompilerMemoryError) as reason:
@@ -332,7 +334,7 @@ def _compile(
         if other is None:
             raise
         settings.LOGGER.info("%s instead: %s", other.command, reason)
-        lowered, layout, source = _emitted(other, trace, inputs, options, name)
+        lowered, layout, source = emitted(other, trace, inputs, options, name)
         built = toolchain.compile_shared(other, source, mode=options.mode)
     facts = {
         **_facts(lowered, source, structure),
@@ -340,7 +342,7 @@ def _compile(
         "cache": "miss" if options.cache else "off",
         "compiler": built.compiler.command,
         "flags": " ".join(built.flags),
-        "lower_seconds": emitted - started,
+        "lower_seconds": lowered_at - started,
         "compile_seconds": built.seconds,
     }
     code = Code.of_lowered(lowered, layout, source)
@@ -355,16 +357,27 @@ def _compile(
     return code
 
 
-def _emitted(
-    compiler: compilers.Compiler, trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str
+def emitted(
+    compiler: compilers.Compiler,
+    trace: Trace,
+    inputs: Sequence[InputRegion],
+    options: Options,
+    name: str,
+    watch: Watch | None = None,
+    clock: Clock | None = None,
 ) -> tuple[Lowered, Layout, str]:
-    """The Program scheduled for a compiler, its memory layout, and its source."""
+    """The Program scheduled for a compiler, its memory layout, and its source.
+
+    Args:
+        watch: sees what each pass has left.
+        clock: if given, the code also measures how long each part of the Program takes.
+    """
     import_generator()
     from .codegen.c import emit_c
     from .passes.pipeline import lower
     from .toolchain.processor import processor
 
-    flags = toolchain.flags(compiler, options.mode, _optimisation(compiler, options, 0))
+    flags = toolchain.flags(compiler, options.mode, optimisation_for(compiler, options, 0))
     functions = _vector_functions(trace, compiler, options)
     return _simplest_if_necessary(
         lambda simply: lower(
@@ -376,8 +389,9 @@ def _emitted(
             options.separate,
             options.quick,
             name,
+            watch,
         ),
-        lambda program, layout: emit_c(program, layout, options.mode, functions),
+        lambda program, layout: emit_c(program, layout, options.mode, functions, clock),
     )
 
 
@@ -409,6 +423,24 @@ def _compiler_that_is_quick(options: Options) -> compilers.Compiler | None:
     return next((other for other in quick if compilers.probe(other) is None), None)
 
 
+def emitted_python(
+    trace: Trace,
+    inputs: Sequence[InputRegion],
+    separate: bool,
+    name: str,
+    watch: Watch | None = None,
+    clock: Clock | None = None,
+) -> tuple[Lowered, Layout, str]:
+    """The Program, its memory layout, and its source in Python; see `emitted`."""
+    from .codegen.python import emit_python
+    from .passes.pipeline import lower
+
+    return _simplest_if_necessary(
+        lambda simply: lower(trace, inputs, simply=simply, separate=separate, name=name, watch=watch),
+        lambda program, layout: emit_python(program, layout, clock),
+    )
+
+
 def _python(
     trace: Trace, inputs: Sequence[InputRegion], structure: str, started: float, separate: bool, name: str
 ) -> Code:
@@ -416,12 +448,7 @@ def _python(
         import_generator()
     except CompilerError as reason:
         raise PlainCall(str(reason)) from None
-    from .codegen.python import emit_python
-    from .passes.pipeline import lower
-
-    lowered, layout, source = _simplest_if_necessary(
-        lambda simply: lower(trace, inputs, simply=simply, separate=separate, name=name), emit_python
-    )
+    lowered, layout, source = emitted_python(trace, inputs, separate, name)
     code = Code.of_lowered(lowered, layout, source)
     code.facts = {
         **_facts(lowered, source, structure),

@@ -83,6 +83,11 @@ class Kernels:
         return len(self._kernels) + (0 if self._separate is None else len(self._separate))
 
     @property
+    def has_separate(self) -> bool:
+        """Whether phases of this step have been run."""
+        return self._separate is not None
+
+    @property
     def separate(self) -> Kernels:
         """The kernels that run the phases of this step separately."""
         if self._separate is None:

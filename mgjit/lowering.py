@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from .codegen.c import emit_c
 from .codegen.layout import lay_out
 from .ir.printer import print_program
 from .passes.pipeline import Lowered
+from .report.text import estimated, table, wants_colour
 from .stats import Stats
+
+if TYPE_CHECKING:
+    from .making import Noted
 
 
 @dataclass
@@ -22,6 +27,8 @@ class Lowering:
     draws: str = ""
     backward: str = ""
     not_compared: str = ""
+    noted: Noted | None = field(default=None, repr=False)
+    step: object = field(default=None, repr=False)
 
     @property
     def graph(self) -> str:
@@ -33,8 +40,12 @@ class Lowering:
         """The generated C source."""
         return emit_c(self.lowered.program, lay_out(self.lowered.program, self.lowered.memory))
 
-    def explain(self) -> str:
-        """What was recorded, how each loop is executed, what takes a slower path and why, and how long it all took."""
+    def explain(self, colour: bool | None = None) -> str:
+        """What was recorded, which line became which loops, what takes a slower path and why, and how long it all took.
+
+        Args:
+            colour: whether to mark what matters for a terminal; None: if that is where standard output goes.
+        """
         lowered = self.lowered
         lines = [
             f"{lowered.records} records traced in {self.trace_seconds:.3f} s",
@@ -46,7 +57,8 @@ class Lowering:
             lines.append(f"last build: cache {self.stats.cache}, C compiler {self.stats.compile_seconds:.3f} s")
         else:
             lines.append("not built yet: no compiler has run")
-        lines += [f"    {line}" for line in lowered.schedule]
+        if self.noted is not None:
+            lines += table(estimated(lowered, self.noted, self.step), wants_colour() if colour is None else colour)
         lines += [f"slower path: {note}" for note in lowered.notes]
         lines += [f"could be faster: {hint}" for hint in self.hints]
         lines += [f"traced again: {reason}" for reason in self.stats.retraces]

@@ -14,7 +14,7 @@ import contextlib
 import inspect
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,27 @@ from .world.survey import Survey
 
 if TYPE_CHECKING:
     from .lowering import Lowering
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A trace for people.
+
+    Attributes:
+        plan: of the arguments.
+        traced: the trace, in which the sites of the records are noted.
+        slots: storage for Values among the arguments, or None.
+        sites: the lines that records come from.
+        inputs: the memory of the arguments.
+        seconds: how long the trace took, with noting the lines.
+    """
+
+    plan: ArgumentPlan
+    traced: TracedCall
+    slots: Any
+    sites: Sites
+    inputs: list[InputRegion]
+    seconds: float
 
 
 class Maker:
@@ -165,6 +186,19 @@ class Maker:
         bound = bound_arguments(self._signature, arguments)
         return self.function(*bound.args, **bound.kwargs)
 
+    def noted(self, plan: ArgumentPlan) -> Noted:
+        """Trace the call once more, for people: with the lines that its records come from.
+
+        Raises:
+            Again: it has shown which arguments shape the trace.
+            PlainCall: the step runs as plain Python.
+        """
+        slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
+        sites = Sites()
+        started = perf_counter()
+        traced, _ = self._trace(plan, slots, sites)
+        return Noted(plan, traced, slots, sites, plan.regions(traced.draws.size), perf_counter() - started)
+
     def lower(self, arguments: Sequence[Any]) -> Lowering:
         """Trace and lower the step for these arguments without building or running it."""
         while True:
@@ -186,16 +220,14 @@ class Maker:
         from .passes.cost import Processor
         from .passes.pipeline import lower
 
-        plan = self.plan(arguments)
-        started = perf_counter()
-        traced = self.traced(plan)
-        seconds = perf_counter() - started
+        noted = self.noted(self.plan(arguments))
+        plan, traced, seconds = noted.plan, noted.traced, noted.seconds
         processor = Processor(64 // plan.precision.size)
-        inputs = plan.regions(traced.draws.size)
-        lowered = lower(traced.trace, inputs, processor, self.options.code.grads, name=self.qualname)
+        lowered = lower(traced.trace, noted.inputs, processor, self.options.code.grads, name=self.qualname)
         return Lowering(
             lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe(), traced.heap.backward,
             self.options.reason_without_trial(plain_seconds(seconds, len(traced.trace), traced.trace.in_blocks())),
+            noted, self.function,
         )  # fmt: skip
 
     # ---- 3, 4: code ---------------------------------------------------------------------------------

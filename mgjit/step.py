@@ -46,7 +46,10 @@ from .verification.documented import as_returned
 from .verification.trial import compare, warn_of_mismatch
 
 if TYPE_CHECKING:
+    import os
+
     from .lowering import Lowering
+    from .report.report import Report
 
 try:
     from typing import ParamSpec
@@ -436,6 +439,20 @@ class CompiledStep(Generic[P, R]):
         return self._turn.run(
             self._with_kernel, "export", lambda: export_step(self._kernels, directory, name, bound, weights)
         )
+
+    def report(self, path: str | os.PathLike[str] | None = None) -> Report:
+        """What became of the step: the time of each line, its loops, its memory, its passes (docs/reference.md).
+
+        Waits for code that is being built.  Shown in a notebook, or written to `path` as a page of HTML.
+        """
+        self._refuse_in_trace("report")
+        self.wait()
+        from .report.report import report_of
+
+        return self._turn.run(report_of, self._kernels, self.__name__, path)
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
 
     # ---- as a method, a copy, a pickle ------------------------------------------------------------------
 

@@ -130,6 +130,8 @@ def emit_c(
         functions: the mathematical functions that have a version for whole vectors.
         clock: if given, the code also measures how long each part of the Program takes.
     """
+    if clock is not None:
+        clock.parts.clear()
     parts: list[str] = []
     blocks, vectors = _Blocks(), Vectors(program.precision.name, mode, functions)
     phases = [(name, nodes) for name, nodes in program.phases if nodes or program.separate]

@@ -12,7 +12,7 @@ own counter, where the compiler has a name for it; otherwise, and in Python, the
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
@@ -80,6 +80,12 @@ class Part(NamedTuple):
     text: str
 
 
+def top_nodes(nodes: Sequence[Node]) -> Iterator[Sequence[Node]]:
+    """The parts of a phase."""
+    for _, group in groupby(enumerate(nodes), lambda one: one[0] if not isinstance(one[1], Statement) else -1):
+        yield [node for _, node in group]
+
+
 class Clock:
     """Measures the parts of one Program.
 
@@ -101,8 +107,7 @@ class Clock:
         Args:
             functions: the functions emitted so far, which parts may add to.
         """
-        for _, group in groupby(enumerate(nodes), lambda one: one[0] if not isinstance(one[1], Statement) else -1):
-            part = [node for _, node in group]
+        for part in top_nodes(nodes):
             lines, before = len(emitter.lines), len(functions)
             emitter.nodes(part)
             text = "\n".join([*functions[before:], *(line[4:] for line in emitter.lines[lines:])])

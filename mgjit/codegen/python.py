@@ -38,6 +38,8 @@ def emit_python(program: Program, layout: Layout, clock: Clock | None = None) ->
     Args:
         clock: if given, the code also measures how long each part of the Program takes.
     """
+    if clock is not None:
+        clock.parts.clear()
     parts: list[str] = []
     blocks: list[str] = []
     for name, nodes in program.phases:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ..engine.library import FUNCTIONS as LIBRARY
-from ..ir.program import Loop, Reference, Register, Statement
+from ..ir.program import Loop, Reference, Register, Statement, reads, writes
 from .dependence import independent_among, plain
 from .nest import Nest, Use, examine, loops_of, work
 from .pack import can_be_packed, pattern
@@ -139,6 +139,27 @@ def _cost_of_insides(loop: Loop, processor: Processor, sharing: Sharing) -> floa
 
 def _operation(statement: Statement) -> float:
     return _EXPENSIVE.get(statement.operation, 1.0)
+
+
+def cost_when_scheduled(statement: Statement, loops: Sequence[Loop]) -> float:
+    """About what a statement costs where it is, in all iterations: in lanes, an operation is one for all of them.
+
+    Args:
+        loops: around it, outermost first.
+    """
+    lane = loops[-1] if loops and loops[-1].lanes else None
+    around = loops[:-1] if lane is not None else loops
+    lanes = 1 if lane is None else lane.count
+    total = 0.0 if statement.operation == "copy" else _operation(statement)
+    if statement.operation in LIBRARY:  # which has no vectors
+        total *= lanes
+    for array, index in (*reads(statement), *writes(statement)):
+        if index is None:
+            total += _STRIDED * lanes
+        elif not around or around[-1] in loops_of(index) or statement.operation == "copy":  # else it is in a register
+            step = 0 if lane is None else dict(index.terms).get(lane, 0)
+            total += (_LOAD if step in (0, 1) else _STRIDED * lanes) + (_CONVERSION if array.format not in "df" else 0)
+    return max(total, _LOAD) * work(around)
 
 
 # ---- 2 and 3: the cost of an order --------------------------------------------------------------------------

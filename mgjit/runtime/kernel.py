@@ -173,6 +173,11 @@ class Kernel:
         self._state_buffers = move.state_buffers
         self._install(code)
 
+    @property
+    def drawn(self) -> Sequence[float]:
+        """The random numbers of the last call."""
+        return self._drawn[0] if self._drawn else ()
+
     def replace(self, code: Code, compared: bool) -> bool:
         """Go on with other code for the same trace; returns False where it needs another layout of the parameters.
 
