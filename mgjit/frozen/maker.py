@@ -4,8 +4,8 @@
    on in a guard.  Before a later trace, of arguments of another structure, that guard must still hold.
 2. Trace the step as always, except that floats which are only read are memory, too.  So no weight is a constant of the
    code, which other processes share.  Where this is impossible, the code with its constants is kept in no cache.
-3. Take the forward part of the trace (forward.py).  Parameters, and what the forward part does not assign, become
-   memory of the kernel, filled once.  What it does assign, such as keys and values in `mgjit.state`, is shared with the
+3. Take the forward part of the trace (forward.py).  Parameters, and what the forward part does not assign, become one
+   block, filled once (block.py).  What it does assign, such as keys and values in `mgjit.state`, is shared with the
    program as in any step.
 4. Bind the code to that memory.  No call looks at the model again.
 """
@@ -20,8 +20,8 @@ from typing import Any
 
 from ..build import build
 from ..call.plan import ArgumentPlan
-from ..engine.state import State
 from ..errors import FreezeError, TraceError
+from ..ir.parameters import ParameterLayout
 from ..making import Maker, changed_by
 from ..options import StepOptions
 from ..pending import Prepared
@@ -38,7 +38,8 @@ from ..trace.tracer import TracedCall
 from ..world.guard import Guard
 from ..world.places import Place
 from ..world.survey import Survey
-from .forward import forward_of
+from .block import Part, with_block
+from .forward import Forward, forward_of
 from .weights import Weights
 
 #: Constants that do not stand in the code: with more of them, they may be weights.
@@ -94,6 +95,13 @@ class FrozenKernel(Kernel):
     def copy_out(self) -> None:
         if self.copies is not None:
             self.copies.show()
+
+
+@dataclass
+class FrozenCall(TracedCall):
+    """The forward part of a trace, with the block of numbers that it only reads, in its natural order."""
+
+    block: ParameterStorage
 
 
 @dataclass(frozen=True)
@@ -193,11 +201,12 @@ class FrozenMaker(Maker):
             raise FreezeError(f"{self.qualname}: {changed} has changed since it was frozen. Freeze it again.")
         forward = forward_of(traced.trace, self._location(), bool(self.knowledge.no_flow))
         given = [] if traced.objects is None else [traced.objects.storage]
-        trace, heap = self._with_own_memory(forward.trace, traced.heap, forward.assigned, [slots, *given])
+        trace, heap, block = self._with_own_memory(forward.trace, traced.heap, forward.assigned, [slots, *given])
         if self._structure is None:
             self._structure = guard
-        self._note(trace, heap, forward.assigned, forward.dropped)
-        return replace(traced, trace=trace, heap=heap), FrozenGuard(self._structure, self._stale)
+        self._note(trace, heap, forward, len(block))
+        call = FrozenCall(**{**vars(traced), "trace": trace, "heap": heap}, block=block)
+        return call, FrozenGuard(self._structure, self._stale)
 
     def _location(self) -> str:
         code = getattr(self.function, "__code__", None)
@@ -220,53 +229,65 @@ class FrozenMaker(Maker):
 
     def _with_own_memory(
         self, trace: Trace, heap: HeapPlan, assigned: frozenset[int], given: Sequence[Any]
-    ) -> tuple[Trace, HeapPlan]:
-        """The trace over copies of what it does not assign, and what is left to be copied at each call.
+    ) -> tuple[Trace, HeapPlan, ParameterStorage]:
+        """The trace over one block of what it only reads, what is left to be copied at each call, and the block.
 
         Args:
+            assigned: the elements of state that it assigns.
             given: storages of what comes with the arguments.
         """
         weights = self._weights
         assert weights is not None
-        states: list[tuple[int, State]] = []
+        parts: list[Part] = []
         live: set[Any] = set()
-        first = 0
+        read: set[Any] = set()
+        if trace.new_parameters:
+            data, grad = weights.of_parameters(trace.new_parameters)
+            parts.append(Part(ops.PARAMETER, trace.new_parameters[0][0], len(data), data, grad))
+        for base, storage in trace.bound_storages:
+            if not any(storage is one for one in given):
+                parts.append(Part(ops.PARAMETER, base, len(storage), *weights.of_storage(storage)))
+
+        def is_live(key: Any, start: int, size: int) -> bool:
+            found = key in self._live or not assigned.isdisjoint(range(start, start + size))
+            (live if found else read).add(key)
+            return found
+
+        states, copied, first = [], [], 0
         for start, state in trace.states:
-            if heap.state is state:
-                first = start
-                states.append((start, state))
-            elif id(state) in self._live or not assigned.isdisjoint(range(start, start + len(state))):
-                live.add(id(state))
+            first = start if state is heap.state else first
+            if state is heap.state or is_live(id(state), start, len(state)):
                 states.append((start, state))
             else:
-                self._read.add(id(state))
-                states.append((start, weights.state_like(state, trace.precision)))
-        copied = []
+                parts.append(Part(ops.STATE, start, len(state), weights.of_state(state)))
         for part in heap.copied:
-            elements = range(first + part.offset, first + part.offset + part.count)
-            if part.place.key in self._live or not assigned.isdisjoint(elements):
-                live.add(part.place.key)
+            if is_live(part.place.key, first + part.offset, part.count):
                 copied.append(part)
             else:
-                self._read.add(part.place.key)
-                weights.put(part, heap.state._buffer)  # type: ignore[union-attr]  # there is one, if it has parts
-        self._live |= live
-        if live & self._read:
-            self._read -= live
-            self._stale.append("the step assigns numbers now that it has only read before")
-            self._stale = []
-        storages = [
-            (base, storage if any(storage is one for one in given) else weights.copy_of(storage))
-            for base, storage in trace.bound_storages
-        ]
+                numbers = weights.of_place(part)
+                parts.append(Part(ops.STATE, first + part.offset, len(numbers), numbers))
+        if not copied:
+            states = [(start, state) for start, state in states if state is not heap.state]
+        self._note_use(live, read)
+        storages = [(base, storage) for base, storage in trace.bound_storages if any(storage is one for one in given)]
         kept = {id(part) for part in copied}
         tables = [table for table in heap.tables if all(id(row) in kept for row in table.rows)]
+        trace, block = with_block(replace(trace, states=states, bound_storages=storages), parts)
         return (
-            replace(trace, states=states, bound_storages=storages),
+            trace,
             replace(heap, copied=copied, tables=tables, valid_once=heap.valid_once and bool(copied)),
+            block,
         )
 
-    def _note(self, trace: Trace, heap: HeapPlan, assigned: frozenset[int], dropped: int) -> None:
+    def _note_use(self, live: set[Any], read: set[Any]) -> None:
+        """Note which memory a kernel assigns, and which it only reads; other kernels that read it may be stale."""
+        self._live |= live
+        if live & self._read:
+            self._stale.append("the step assigns numbers now that it has only read before")
+            self._stale = []
+        self._read = (self._read | read) - live
+
+    def _note(self, trace: Trace, heap: HeapPlan, forward: Forward, weights: int) -> None:
         """Note what is told about the trace, and whether its code may be kept."""
         survey = self._survey
         self._survey = None
@@ -275,15 +296,13 @@ class FrozenMaker(Maker):
         if not self._constants and len(many) > _FEW_CONSTANTS:
             self._constants = f"{len(many)} numbers are read from tuples, arrays or the like, such as {many[0]!r}"
         self.is_private = bool(self._constants)
-        parameters = len(trace.new_parameters) + sum(len(storage) for _, storage in trace.bound_storages)
         parts = [part.place.describe() for part in heap.copied if part.assigned]
         states = [
             f"an mgjit.state of {len(state)} numbers"
             for start, state in trace.states
-            if state is not heap.state and not assigned.isdisjoint(range(start, start + len(state)))
+            if state is not heap.state and not forward.assigned.isdisjoint(range(start, start + len(state)))
         ]
-        read = sum(len(state) for _, state in trace.states) - sum(part.count for part in heap.copied)
-        self.about = About(parameters + read, (*parts, *states), self._constants, dropped)
+        self.about = About(weights, (*parts, *states), self._constants, forward.dropped)
 
     # ---- 4: code --------------------------------------------------------------------------------------------------
 
@@ -294,10 +313,10 @@ class FrozenMaker(Maker):
     def bound(self, code: Code, prepared: Prepared) -> Kernel:
         plan, traced, guard, trace = prepared.plan, prepared.traced, prepared.guard, prepared.traced.trace
         guard.expired = traced.heap.valid_once
-        move = Move([], [], empty_storage(trace), [s for _, s in trace.states], trace.precision, code.parameter_layout)
-        self.fill(move.storage, trace)
-        parameters = [move.storage] if trace.new_parameters else []
-        parameters += [storage for _, storage in trace.bound_storages]
+        assert isinstance(traced, FrozenCall)
+        block = laid_out(traced.block, code.parameter_layout)
+        move = Move([], [], 0, [state for _, state in trace.states], trace.precision)
+        parameters = [*([block] if trace.new_parameters else []), *(storage for _, storage in trace.bound_storages)]
         copies = None
         if traced.heap.copied:
             copies = Copies(traced.heap.state, traced.heap.copied, self.stats.counter, traced.heap.tables)
@@ -309,17 +328,15 @@ class FrozenMaker(Maker):
         self.stats.note_kernel(code.facts, prepared.seconds, plan.outline(), prepared.reason)
         return kernel
 
-    def fill(self, storage: ParameterStorage, trace: Trace) -> None:
-        """Fill memory for the new parameters of a trace."""
-        assert self._weights is not None
-        if trace.new_parameters:
-            first = trace.new_parameters[0][0]
-            self._weights.fill(storage, [(number - first, thing) for number, thing in trace.new_parameters])
 
-
-def empty_storage(trace: Trace) -> int:
-    """How many numbers the new parameters of a trace have, holes between them included."""
-    return trace.new_parameters[-1][0] - trace.new_parameters[0][0] + 1 if trace.new_parameters else 0
+def laid_out(block: ParameterStorage, layout: ParameterLayout | None) -> ParameterStorage:
+    """The same numbers in another layout."""
+    if layout is None:
+        return block
+    made = ParameterStorage(len(block), block.precision, layout)
+    for number, place in enumerate(layout.positions(range(len(block)))):
+        made.data[place], made.grad[place] = block.data[number], block.grad[number]
+    return made
 
 
 def _computes_with_weights(trace: Trace) -> bool:

@@ -19,13 +19,12 @@ from ..kernels import Kernels
 from ..options import StepOptions
 from ..record.leaks import PlainCall
 from ..record.progress import is_tracing
-from ..runtime.buffers import ParameterStorage
 from ..runtime.kernel import Kernel
 from ..stats import Stats
 from ..step import CompiledStep
 from ..trace.knowledge import Again
 from ..tracebacks import with_short_tracebacks
-from .maker import FrozenMaker, empty_storage
+from .maker import FrozenCall, FrozenMaker, laid_out
 
 if TYPE_CHECKING:
     from ..lowering import Lowering
@@ -150,10 +149,10 @@ class FrozenStep(CompiledStep[P, R]):
         plan = maker.plan(arguments)
         prepared = maker.prepared(plan, "", True)
         trace = prepared.traced.trace
+        assert isinstance(prepared.traced, FrozenCall)
         lowered = lower(trace, plan.regions(prepared.traced.draws.size), name=self.__qualname__)
-        own = ParameterStorage(empty_storage(trace), trace.precision, lowered.memory.layout)
-        maker.fill(own, trace)
-        storages = [*([own] if trace.new_parameters else []), *(storage for _, storage in trace.bound_storages)]
+        block = laid_out(prepared.traced.block, lowered.memory.layout)
+        storages = [*([block] if trace.new_parameters else []), *(storage for _, storage in trace.bound_storages)]
         weights: dict[tuple[str, int], Any] = {("parameter", k): one.data for k, one in enumerate(storages)}
         weights.update((("gradient", k), one.grad) for k, one in enumerate(storages))
         weights.update((("state", k), state._buffer) for k, (_, state) in enumerate(trace.states))

@@ -15,7 +15,6 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from ..engine.precision import Precision
 from ..engine.state import State
 from ..engine.value import Value
 from ..errors import FreezeError
@@ -72,57 +71,55 @@ class Weights:
 
     # ---- what a kernel gets -----------------------------------------------------------------------------------
 
-    def fill(self, storage: ParameterStorage, parameters: Sequence[tuple[int, Any]]) -> None:
-        """Fill new memory with the numbers of parameters that no kernel had moved.
+    def of_parameters(self, parameters: Sequence[tuple[int, Any]]) -> tuple[list[float], list[float]]:
+        """Data and gradients of parameters that no kernel has moved, by number from the first one on.
 
         Args:
-            parameters: the number in the storage of each, and what it is.
+            parameters: the number of each, and what it is.
         """
-        places = storage.places([number for number, _ in parameters])
-        for place, (_, thing) in zip(places, parameters):
+        first, last = parameters[0][0], parameters[-1][0]
+        data, grad = [0.0] * (last - first + 1), [0.0] * (last - first + 1)
+        for number, thing in parameters:
             if isinstance(thing, Value):
-                storage.data[place], storage.grad[place] = self._of_value(thing)
+                data[number - first], grad[number - first] = self._of_value(thing)
             else:
-                for field, numbers in zip(thing.fields, (storage.data, storage.grad)):
-                    numbers[place] = self._of_field(thing.owner, field) or 0.0
+                for field, numbers in zip(thing.fields, (data, grad)):
+                    numbers[number - first] = self._of_field(thing.owner, field) or 0.0
+        return data, grad
 
-    def copy_of(self, storage: ParameterStorage) -> ParameterStorage:
-        """A storage like one that kernels of other steps work on, with the numbers that were there."""
-        made = ParameterStorage(len(storage), storage.precision, storage.layout)
-        if self.is_open:
-            made.data[:], made.grad[:] = storage.data, storage.grad
-            return made
-        for value in self._values:
-            if value._is_bound and value._storage is storage:
-                made.data[value._index], made.grad[value._index] = self._of_values[id(value)]
-        for things, field, numbers in self._columns:
-            for thing, number in zip(things, numbers):
-                home = field.read(thing)
-                if type(home) is Home and home.storage is storage:
-                    of = made.data if home.array is storage.data else made.grad
-                    of[home.index] = number or 0.0
-        return made
+    def of_storage(self, storage: ParameterStorage) -> tuple[list[float], list[float]]:
+        """The same of parameters that live in the memory of another step."""
+        data, grad = storage.data, storage.grad
+        if not self.is_open:
+            data, grad = array("d", bytes(8 * len(data))), array("d", bytes(8 * len(grad)))
+            for value in self._values:
+                if value._is_bound and value._storage is storage:
+                    data[value._index], grad[value._index] = self._of_values[id(value)]
+            for things, field, numbers in self._columns:
+                homes = [(content_of(field, thing), number) for thing, number in zip(things, numbers)]
+                for home, number in homes:
+                    if type(home) is Home and home.storage is storage:
+                        (data if home.array is storage.data else grad)[home.index] = number or 0.0
+        places = storage.places(range(len(storage)))
+        return [data[place] for place in places], [grad[place] for place in places]
 
-    def state_like(self, state: State, precision: Precision) -> State:
-        """A state with the numbers that another one held."""
-        held = self._states.get(id(state), (state, state._buffer) if self.is_open else None)
-        if held is None:
-            raise self._unknown("an mgjit.state")
-        made = State(())
-        made._buffer = array(precision.format, held[1])
-        return made
+    def of_state(self, state: State) -> Sequence[float]:
+        """The numbers of a state."""
+        if id(state) not in self._states:
+            if not self.is_open:
+                raise self._unknown("an mgjit.state")
+            self._states[id(state)] = state, state._buffer[:]
+        return self._states[id(state)][1]
 
-    def put(self, copied: Copied, buffer: Any) -> None:
-        """Put what a place held where a kernel expects it."""
+    def of_place(self, copied: Copied) -> list[float]:
+        """What a place held, as a kernel expects it."""
         numbers = self._of_places.get(copied.place.key)
         if numbers is None or len(numbers) != copied.count:
             if not self.is_open:
                 raise self._unknown(copied.place.describe())
             numbers = list(map(_number, copied.read()))
-        if copied.mixed:
-            numbers = [*numbers, *(TYPES.index(type(number)) for number in numbers)]
-        for offset, number in enumerate(numbers, copied.offset):
-            buffer[offset] = number
+        kinds = [TYPES.index(type(number)) for number in numbers] if copied.mixed else []
+        return [*map(float, numbers), *map(float, kinds)]
 
     def changed(self, places: Iterable[tuple[Place, Any]]) -> str:
         """The first of some places that held another number, in words; empty if there is none."""

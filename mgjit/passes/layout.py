@@ -7,7 +7,8 @@ is therefore stored with j fastest.
 1. Candidates are the two-dimensional reads of parameters in reductions of a first, provisional Program: rows belong to
    different sums, columns are summed over.  The largest are chosen first; candidates that overlap them are dropped.
 2. Each chosen block is stored transposed, with its rows padded to whole cache lines; what is between the rows (biases)
-   becomes a separate block, and so does the remainder.
+   becomes a separate block, and so does the remainder.  A look-up table, whose elements must stay at equal distances,
+   lies in one block; those that the same record looks up must have the same distance.
 3. Loops over the parameters in their natural order (`for p in model.parameters()`) are cut at the block boundaries
    into nests over rows and columns, which visit the parameters in the same order.
 
@@ -21,12 +22,13 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import sub
+from typing import NamedTuple
 
 from ..ir.parameters import ParameterBlock, ParameterLayout
 from ..ir.program import Array, Load, Loop, Node, Program, Reference, Statement, walk
-from ..record.opcodes import GRADIENT, PARAMETER, STATE, leaf_index, leaf_kind
+from ..record.opcodes import GRADIENT, NUMBER, PARAMETER, STATE, TAKE, TableLayout, leaf_index, leaf_kind
 from ..record.trace import Trace
 from .forest import Fold, Item
 from .rewrite import operand_arrays
@@ -42,10 +44,74 @@ _FEWEST_BETWEEN = 8
 # ---- 1 and 2: the blocks ------------------------------------------------------------------------------
 
 
-def choose_layout(program: Program, parameters: Array) -> ParameterLayout | None:
-    """The layout for the new parameters of a Program; None if their natural order is as good."""
+class LookUps(NamedTuple):
+    """The look-up tables with the same layout in a trace.
+
+    Attributes:
+        firsts: the first elements of the tables: numbers of parameters, counted from the first new one.
+        layout: the distance of their elements, and how many they have.
+    """
+
+    firsts: frozenset[int]
+    layout: TableLayout
+
+
+def look_ups(trace: Trace) -> list[LookUps]:
+    """The tables of new parameters that a trace looks up by run-time indices."""
+    first, last = trace.new_parameters[0][0], trace.new_parameters[-1][0]
+    found: dict[int, set[int]] = {}
+    for code, a in zip(trace.op, trace.a) if trace.layouts else ():
+        number = (code & (NUMBER - 1)) - TAKE
+        if number >= 0 and leaf_kind(a) in (PARAMETER, GRADIENT) and first <= leaf_index(a) <= last:
+            found.setdefault(number, set()).add(leaf_index(a) - first)
+    return [LookUps(frozenset(firsts), trace.layouts[number]) for number, firsts in found.items()]
+
+
+def choose_layout(program: Program, parameters: Array, tables: Sequence[LookUps] = ()) -> ParameterLayout | None:
+    """The layout for the new parameters of a Program; None if their natural order is as good.
+
+    Args:
+        program: reads them.
+        parameters: their memory.
+        tables: of parameters, whose elements must stay at equal distances.
+    """
+    candidates = [block for block in _candidates(program, parameters) if _keeps_tables(block, tables)]
+    layout = _chosen(candidates, program, parameters)
+    if layout is not None and not all(len(_distances(layout, one)) <= 1 for one in tables):
+        layout = _chosen([block for block in candidates if not _meets_tables(block, tables)], program, parameters)
+    return layout
+
+
+def _spans(one: LookUps) -> Iterator[tuple[int, int]]:
+    """The first and the last element of each table."""
+    stride, count = one.layout
+    return ((min(first, end), max(first, end)) for first in one.firsts for end in (first + stride * (count - 1),))
+
+
+def _keeps_tables(block: ParameterBlock, tables: Sequence[LookUps]) -> bool:
+    """Whether no table lies partly in a block, or in its gaps; of those inside, all elements are in one column."""
+    low, high = block.base, block.base + block.rows * block.row_step
+    return all(
+        last < low or first >= high or (low <= first and last < high and one.layout.stride % block.row_step == 0)
+        for one in tables
+        for first, last in _spans(one)
+    ) and (block.columns == block.row_step or not _meets_tables(block, tables))
+
+
+def _meets_tables(block: ParameterBlock, tables: Sequence[LookUps]) -> bool:
+    low, high = block.base, block.base + block.rows * block.row_step
+    return any(low <= last and first < high for one in tables for first, last in _spans(one))
+
+
+def _distances(layout: ParameterLayout, one: LookUps) -> set[int]:
+    """The distances in memory at which tables of one layout have their elements."""
+    stride, count = one.layout
+    return {layout.position(first + stride) - layout.position(first) for first in one.firsts if count > 1}
+
+
+def _chosen(found: Iterable[ParameterBlock], program: Program, parameters: Array) -> ParameterLayout | None:
     chosen: list[ParameterBlock] = []
-    candidates = sorted(_candidates(program, parameters), key=lambda b: (-b.rows * b.columns, b.base))
+    candidates = sorted(found, key=lambda b: (-b.rows * b.columns, b.base))
     for block in candidates:
         last = block.base + block.rows * block.row_step
         if last - (block.row_step - block.columns) <= parameters.size and all(

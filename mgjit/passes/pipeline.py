@@ -39,7 +39,7 @@ from .forest import Item
 from .fuse import fuse
 from .growing import Rolled, roll_growing
 from .hoist import hoist
-from .layout import choose_layout, cut_at_blocks, cut_at_gaps, walks_state
+from .layout import choose_layout, cut_at_blocks, cut_at_gaps, look_ups, walks_state
 from .lift import LiftError, lift
 from .memory import Memory
 from .merge import merge
@@ -154,9 +154,9 @@ class Pass(NamedTuple):
 def _lay_out(work: Work) -> None:
     """Lift the trace again, with new parameters in the best layout, and do again what was done until now."""
     folded = work.folded
-    if folded is None or not folded.trace.new_parameters or folded.trace.layouts:
-        return  # look-up tables need rows in their natural order
-    layout = choose_layout(work.program, work.memory.regions[PARAMETER][0][1])
+    if folded is None or not folded.trace.new_parameters:
+        return
+    layout = choose_layout(work.program, work.memory.regions[PARAMETER][0][1], look_ups(folded.trace))
     if layout is not None and not walks_state(folded.forest, folded.trace, *folded.new_parameters):
         work.program, work.memory = folded.lifted(layout.natural() if work.natural else layout)
         for one in work.done:
