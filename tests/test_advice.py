@@ -81,10 +81,10 @@ ADVICE = [
     ),
     Advice(
         "a computed index",
-        "T = [1.0, 2.0, 3.0]\n@mgjit.compile\ndef step(i):\n    return T[i + 1]\ncalls = [(0,), (1,)]",
+        "T = [1.0, 2.0, 3.0]\n@mgjit.compile\ndef step(i):\n    return T[i * i]\ncalls = [(0,), (1,)]",
         "TraceError",
         r"the index of table\[i\], mgjit\.take and mgjit\.one_hot must be an int argument .* Compute the index outside",
-        "T = [1.0, 2.0, 3.0]\n@mgjit.compile\ndef inner(i):\n    return T[i]\ndef step(i):\n    return inner(i + 1)\n"
+        "T = [1.0, 2.0, 3.0]\n@mgjit.compile\ndef inner(i):\n    return T[i]\ndef step(i):\n    return inner(i * i)\n"
         "calls = [(0,), (1,)]",
     ),
     Advice(

@@ -47,6 +47,7 @@ from .opcodes import (
     leaf_index,
     leaf_kind,
 )
+from .ranges import affine_of_input, inputs_in, range_of
 from .trace import BOUND_BASE, LATE, NEW_BASE, Block, Finishing, IndexCheck, Trace
 
 _backward_of, _sequence_of = attrgetter("_backward"), attrgetter("_sequence")
@@ -372,23 +373,41 @@ class Recorder:
         return [leaf(CONSTANT, start + i) for i in range(len(numbers))]
 
     def check_index(self, operand: int, count: int) -> None:
-        """Require that `operand`, an input or an int in a known range, is an integer in range(count)."""
+        """Require that `operand`, an input, an int that is computed from inputs, or one in a known range, is an integer
+        in range(count)."""
         known = self.known_integers.get(operand)
         if known is not None:
             self._require_in_range(known, count)
+            return
+        if operand >= 0 and self._is_computed_index(operand, count):
             return
         if leaf_kind(operand) != INPUT:
             self.asked_for(operand, also_arguments=False)
             raise TraceError(
                 f"{user_location()}: the index of table[i], mgjit.take and mgjit.one_hot must be an int argument of "
-                "the step itself, so that its range can be checked before anything is written, and this one is "
-                "computed in the step. Compute the index outside, and pass it as an argument."
+                "the step itself, or a sum or product of such ints and constants, so that its range can be checked "
+                "before anything is written, and this one is computed in another way. Compute the index outside, and "
+                "pass it as an argument."
             )
         if count > self.precision.largest_integer:
             raise TraceError(f"{user_location()}: float32 does not hold all indices of a table of {count} elements.")
-        check = IndexCheck(leaf_index(operand), count, user_location())
-        if not any(c.input_index == check.input_index and c.count == count for c in self.checks):
+        self._require_input(IndexCheck(leaf_index(operand), count, user_location()))
+
+    def _require_input(self, check: IndexCheck) -> None:
+        if not any(c.input_index == check.input_index and c.allowed == check.allowed for c in self.checks):
             self.checks.append(check)
+
+    def _is_computed_index(self, operand: int, count: int) -> bool:
+        """Whether an index that is computed is in range(count) once its inputs have been checked."""
+        known = range_of(self, operand)
+        if known is not None and known[0] >= 0 and known[-1] < count:
+            return True
+        affine = affine_of_input(self, operand)
+        if affine is None or not affine.factor or count > self.precision.largest_integer:
+            return False
+        allowed = inputs_in(affine, count)
+        self._require_input(IndexCheck(affine.input_index, len(allowed), user_location(), allowed.start, False))
+        return True
 
     def _require_in_range(self, known: range, count: int) -> None:
         if known[0] < 0 or known[-1] >= count:

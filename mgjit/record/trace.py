@@ -67,11 +67,26 @@ class InputRegion:
 
 @dataclass(frozen=True)
 class IndexCheck:
-    """A run-time index that must be an integer in `range(count)` before anything runs."""
+    """An input that must be an integer in a range before anything runs: a run-time index, or what one is computed from.
+
+    Attributes:
+        input_index: which input.
+        count: how many integers there are in the range.
+        location: the line that looks up.
+        start: the first integer in the range.
+        is_index: whether the input itself is the index.
+    """
 
     input_index: int
     count: int
     location: str
+    start: int = 0
+    is_index: bool = True
+
+    @property
+    def allowed(self) -> range:
+        """The range."""
+        return range(self.start, self.start + self.count)
 
 
 class Block(NamedTuple):

@@ -19,6 +19,7 @@ from ..call.exact import PLAIN, exact_key, exact_keys
 from ..call.inputs import EXACT_INTEGERS, BufferNode, NumberNode, NumbersNode, is_not_all_ints
 from ..call.known import KnownNode, StaticNode, ValueNode
 from ..call.node import Node
+from ..record.ranges import intersection
 from .kernel import Kernel
 
 #: Lists up to this length are packed element by element.
@@ -61,7 +62,11 @@ class ConditionWriter:
         self.names: dict[str, Any] = {}
         self.cells: dict[str, CellType] = {}
         self._type, self._len = self.name_of(type), self.name_of(len)
-        self._counts = {check.input_index: check.count for check in reversed(kernel.checks)}
+        allowed: dict[int, list[range]] = {}
+        for check in kernel.checks:
+            allowed.setdefault(check.input_index, []).append(check.allowed)
+        #: For each input that is an index, or that one is computed from: which integers it may be.
+        self._allowed = {index: intersection(ranges) for index, ranges in allowed.items()}
 
     def own(self, name: str) -> str:
         """A name that does not clash with a parameter."""
@@ -112,7 +117,7 @@ class ConditionWriter:
 
     def number(self, node: NumberNode, place: str) -> None:
         local = self.typed(place, int if node.integer else float)
-        if node.place in self._counts:
+        if node.place in self._allowed:
             self._index(node.place, local, node.integer)
         elif node.integer:
             limit = min(node.limit, _QUICK_INTEGERS)
@@ -120,7 +125,8 @@ class ConditionWriter:
         self.numbers.append(local)
 
     def _index(self, index: int, place: str, integer: bool) -> None:
-        self.conditions += [f"{place} >= 0", f"{place} < {self._counts[index]}"]
+        allowed = self._allowed[index]
+        self.conditions += [f"{place} >= {allowed.start}", f"{place} < {allowed.stop}"]
         if not integer:
             self.conditions.append(f"{place} % 1 == 0")
 
@@ -132,7 +138,7 @@ class ConditionWriter:
                 element.limit = node.limit
             self.sequence(SequenceNode(node.kinds[0], [*elements]), place)
             return
-        checked = [k for k in range(size) if node.place + k in self._counts] if self._counts else []
+        checked = [k for k in range(size) if node.place + k in self._allowed] if self._allowed else []
         if len(node.shape) > 1 or node.integer or checked:
             flat = self._new_local()
             self.conditions.append(f"({flat} := {self.name_of(node.flatten)}({place})) is not None")
@@ -158,7 +164,7 @@ class ConditionWriter:
         self.numbers += parts
 
     def buffer(self, node: BufferNode, place: str) -> None:
-        checked = [k for k in range(node.size) if node.place + k in self._counts] if self._counts else []
+        checked = [k for k in range(node.size) if node.place + k in self._allowed] if self._allowed else []
         if node.type is bytes:
             local = self.typed(place, bytes)
             self.conditions.append(f"{self._len}({local}) == {node.size}")

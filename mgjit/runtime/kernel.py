@@ -408,8 +408,9 @@ class Kernel:
         """
         for check in self.checks:
             column = list(map(self.plan.precision.rounded, rows.input_column(check.input_index)))
-            if not (all(map(float.is_integer, column)) and min(column) >= 0 and max(column) < check.count):
-                row = next(k for k, number in enumerate(column) if not _is_index(number, check.count))
+            allowed = check.allowed
+            if not (all(map(float.is_integer, column)) and min(column) >= allowed.start and max(column) < allowed.stop):
+                row = next(k for k, number in enumerate(column) if not _is_in(number, allowed))
                 raise _out_of_range(check, column[row], f" in row {row}")
 
     def stays_exact(self, rows: Rows) -> bool:
@@ -428,7 +429,7 @@ def check_index(check: IndexCheck, plan: ArgumentPlan, frame: Frame) -> None:
         IndexRangeError: it is out of range.
     """
     number = _input(check.input_index, plan, frame)
-    if not _is_index(number, check.count):
+    if not _is_in(number, check.allowed):
         raise _out_of_range(check, number)
 
 
@@ -442,14 +443,16 @@ def _input(index: int, plan: ArgumentPlan, frame: Frame) -> float:
     raise AssertionError("an index that is no input")
 
 
-def _is_index(number: float, count: int) -> bool:
-    return 0 <= number < count and number == int(number)
+def _is_in(number: float, allowed: range) -> bool:
+    return allowed.start <= number < allowed.stop and number == int(number)
 
 
 def _out_of_range(check: IndexCheck, number: float, where: str = "") -> IndexRangeError:
+    what = "the index" if check.is_index else "the number that the index is computed from,"
+    end = "" if check.is_index else ","
+    allowed = f"in {check.start} .. {check.start + check.count - 1}" if check.count else "that is possible"
     return IndexRangeError(
-        f"{check.location}: the index {number:g}{where} is not an integer in 0 .. {check.count - 1}. "
-        "Nothing was computed or written."
+        f"{check.location}: {what} {number:g}{where}{end} is not an integer {allowed}. Nothing was computed or written."
     )
 
 

@@ -98,13 +98,14 @@ def test_10_look_ups_need_a_regular_table() -> None:
 def test_11_index_checks() -> None:
     """Only inputs can be checked before anything runs; the same check is kept once."""
     recorder = Recorder()
+    computed = recorder.emit(ops.DIVIDE | ops.NUMBER, ops.leaf(ops.INPUT, 2), ops.leaf(ops.INPUT, 3))
     for count in (3, 3, 4):
         recorder.check_index(ops.leaf(ops.INPUT, 2), count)
     checks = recorder.finish().checks
     assert [(check.input_index, check.count) for check in checks] == [(2, 3), (2, 4)]
     assert "test_recorder.py" in checks[0].location
     with pytest.raises(TraceError, match="argument of the step"):
-        recorder.check_index(5, 3)
+        recorder.check_index(computed, 3)
 
 
 @pytest.mark.parametrize("kind", range(len(ops.KINDS)))

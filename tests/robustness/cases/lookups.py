@@ -58,11 +58,18 @@ LOOKUPS = [
         "user.py:1: take needs a list or tuple to take from, not the float 3.0.",
     ),
     Case(
-        "mgjit.compile(lambda i: mgjit.take([1.0, 2.0], i * 1))(0)",
+        "mgjit.compile(lambda i: mgjit.take([1.0, 2.0], i * i))(0)",
         "TraceError",
         "user.py:1: the index of table[i], mgjit.take and mgjit.one_hot must be an int argument of the "
-        "step itself, so that its range can be checked before anything is written, and this one is "
-        "computed in the step. Compute the index outside, and pass it as an argument.",
+        "step itself, or a sum or product of such ints and constants, so that its range can be checked before "
+        "anything is written, and this one is computed in another way. Compute the index outside, and pass it as "
+        "an argument.",
+    ),
+    Case(
+        "mgjit.compile(lambda i: mgjit.take([1.0, 2.0], 2 * i - 6))(1)",
+        "IndexRangeError",
+        "user.py:1: the number that the index is computed from, 1, is not an integer in 3 .. 3. Nothing was computed "
+        "or written.",
     ),
     Case(
         "mgjit.compile(lambda i: mgjit.take([w, 1.0], i))(0)",
