@@ -149,32 +149,33 @@ def _run(design: Design, calls: Sequence[str]) -> str:
     ])  # fmt: skip
 
 
-def _groups(checks: Sequence[IndexCheck]) -> list[tuple[int, int, int]]:
-    """Checks as (first input, how many that follow each other, the limit)."""
-    wanted = sorted({(check.count, check.input_index) for check in checks})
+def _groups(checks: Sequence[IndexCheck]) -> list[tuple[int, int, range]]:
+    """Checks as (first input, how many that follow each other, the integers that they may be)."""
+    wanted = sorted({(check.start, check.count, check.input_index) for check in checks})
     found = []
-    for (limit, _), group in groupby(enumerate(wanted), lambda one: (one[1][0], one[1][1] - one[0])):
-        inputs = [index for _, (_, index) in group]
-        found.append((inputs[0], len(inputs), limit))
+    for (start, size, _), group in groupby(enumerate(wanted), lambda one: (*one[1][:2], one[1][2] - one[0])):
+        inputs = [index for _, (_, _, index) in group]
+        found.append((inputs[0], len(inputs), range(start, start + size)))
     return sorted(found, key=itemgetter(0))
 
 
-def _check(design: Design, first: int, count: int, limit: int) -> list[str]:
+def _check(design: Design, first: int, count: int, allowed: range) -> list[str]:
     """Lines that check run-time indices."""
     lines: list[str] = []
+    least, limit = allowed.start, allowed.stop
     while count:
         one, position = design.arguments.find(first)
         here = min(count, one.count - position)
         text = one.name if one.size is None else f"{one.name}[{f'k + {position}' if position else 'k'}]"
         if one.is_integer:
-            low = [] if one.format in "BHIQ?" else [f"{text} < 0"]
+            low = [] if one.format in "BHIQ?" and least <= 0 else [f"{text} < {least}"]
             high = [] if limit > _LARGEST.get(one.format, limit) else [f"{text} >= {limit}"]
             wrong = " || ".join([*low, *high])
             if not wrong:
                 return lines
         else:
             kind, suffix = one.type, "f" if one.type == "float" else ""
-            wrong = f"!({text} >= 0.0{suffix} && {text} < {limit}.0{suffix}) || {text} != ({kind})(long){text}"
+            wrong = f"!({text} >= {least}.0{suffix} && {text} < {limit}.0{suffix}) || {text} != ({kind})(long){text}"
         refusal = f"if ({wrong}) return {design.macro}_INDEX_ERROR;"
         lines.append(f"    {refusal}" if one.size is None else f"    for (long k = 0; k < {here}; k++) {refusal}")
         first, count = first + here, count - here
