@@ -8,16 +8,20 @@ from .engine.functions import dot, exp, log, maximum, minimum, one_hot, relu, sq
 from .engine.state import State, state, zeros
 from .engine.value import Value
 from .frozen.step import FrozenStep, freeze
+from .parallel.ensemble import Ensemble, each, ensemble
 from .step import CompiledStep
 
 __all__ = [
     "CompiledStep",
+    "Ensemble",
     "FrozenStep",
     "State",
     "Value",
     "__version__",
     "compile",
     "dot",
+    "each",
+    "ensemble",
     "errors",
     "exp",
     "freeze",

@@ -195,6 +195,26 @@ class Kernels:
         for kernel in list(self._kernels.values()):
             kernel.guard.look_at_everything()
 
+    def patient(self, arguments: Sequence[Any]) -> Kernel:
+        """The kernel for these arguments, with its best code, which cannot come while rows are run.
+
+        Raises:
+            PlainCall: the call is to run as plain Python.
+        """
+        kernel = self.fitting(arguments, patient=True)
+        if kernel.upgrade is not None:
+            kernel.upgrade.job.wait()
+            self.upgrade(kernel)
+        return kernel
+
+    def in_use(self) -> list[Kernel]:
+        """All of them, the one of the last call first."""
+        return sorted(self._kernels.values(), key=lambda kernel: kernel is not self.last)
+
+    def has(self, kernel: Kernel) -> bool:
+        """Whether a kernel is still in use."""
+        return any(kernel is known for known in self._kernels.values())
+
     def forget(self, kernel: Kernel) -> None:
         """Stop using a kernel."""
         self._family = {lengths: member for lengths, member in self._family.items() if member is not kernel}

@@ -272,11 +272,8 @@ class CompiledStep(Generic[P, R]):
             return array("d") if self._kernels.last is None else self._kernels.last.result.columns(array("d"), 1, 0)
         while True:
             try:
-                kernel = self._kernels.fitting(table.row(0), patient=True)
-                if kernel.upgrade is not None:  # which cannot come while the loop runs
-                    kernel.upgrade.job.wait()
-                    self._kernels.upgrade(kernel)
-                    self._forget_call()
+                kernel = self._kernels.patient(table.row(0))
+                self._forget_call()  # it may have other code now
                 rows = pack_rows(kernel.plan, kernel.frame, table)
                 if not rows.ragged:  # those are checked one by one
                     kernel.check_rows(rows)

@@ -114,16 +114,17 @@ class Copies:
         show: copies back what was assigned.
         inputs: the places of these indices among the packed numbers of a call; empty without tables.
         owed: one number: the counter before a call that is under way, or -1.
+        numbers: the contents of the State. parts: what lies where in it.
     """
 
     def __init__(self, state: Any, parts: Sequence[Copied], counter: array[int], tables: Sequence[Table] = ()) -> None:
-        self._buffer: array[float] = state._buffer
-        self._parts, self._counter = parts, counter
+        self.numbers: array[float] = state._buffer
+        self.parts, self._counter = parts, counter
         self._kept: list[bytes] = []
         self.owed = [-1]
         self.inputs = indices_of(tables)
         if tables:
-            self._fill_chosen, self._show_chosen = copying_functions(self._buffer, parts, [], tables)
+            self._fill_chosen, self._show_chosen = copying_functions(self.numbers, parts, [], tables)
             self.fill, self.show = self._fill_in_either_way, self._show_in_the_same_way
             self._has_chosen = False
         else:
@@ -133,7 +134,7 @@ class Copies:
     @cached_property
     def _of_all(self) -> tuple[Callable[..., bool], Callable[[], None]]:
         """The functions that copy everything, which may be long."""
-        return copying_functions(self._buffer, self._parts, self._kept)
+        return copying_functions(self.numbers, self.parts, self._kept)
 
     def _fill_in_either_way(self, indices: Sequence[float] | None = None) -> bool:
         """Copy in everything, or of tables the rows that these indices choose."""
@@ -170,18 +171,18 @@ class Copies:
 
     def places(self) -> list[Any]:
         """Where the user has what is copied."""
-        return [part.place for part in self._parts]
+        return [part.place for part in self.parts]
 
     def difference(self) -> str:
         """The first number whose type has changed where that can be told, in words; or two lists that have become one.
 
         Empty when there is no difference.
         """
-        return next(filter(None, (part.changed_kind() for part in self._parts)), "") or self._same_list()
+        return next(filter(None, (part.changed_kind() for part in self.parts)), "") or self._same_list()
 
     def _same_list(self) -> str:
         found: dict[int, Copied] = {}
-        for part in lists_on_their_own(self._parts):
+        for part in lists_on_their_own(self.parts):
             try:
                 other = found.setdefault(id(part.place.read()), part)
             except (LookupError, AttributeError, ValueError):
@@ -192,17 +193,17 @@ class Copies:
 
     def stay_exact(self, calls: int, integers: IntegerLimit) -> bool:
         """Whether ints cannot grow beyond the limit in so many calls that nobody looks at."""
-        numbers = [n for part in self._parts if part.limit == integers.limit for n in part.read() if type(n) is int]
+        numbers = [n for part in self.parts if part.limit == integers.limit for n in part.read() if type(n) is int]
         largest = max(map(abs, numbers), default=0)
         return max(largest, integers.least) + calls * integers.growth <= integers.limit
 
     def _fill_slowly(self) -> None:
         """As `fill`, but raises an error that says what is wrong."""
-        code = self._buffer.typecode
-        found = [(part, self._numbers(part, code)) for part in self._parts]
+        code = self.numbers.typecode
+        found = [(part, self._numbers(part, code)) for part in self.parts]
         self._kept[:] = [b""] * len(self._kept)
         for part, numbers in found:
-            self._buffer[part.offset : part.offset + len(numbers)] = numbers
+            self.numbers[part.offset : part.offset + len(numbers)] = numbers
 
     def _numbers(self, part: Copied, code: str) -> array[float]:
         numbers = part.read()

@@ -234,6 +234,11 @@ class Kernel:
         """The number of the slot of a region of memory."""
         return next(k for k, slot in enumerate(self.code.slots) if (slot.space, slot.region) == (space, region))
 
+    def states(self) -> list[Any]:
+        """The memory of State, other than what is copied from the user's objects."""
+        copied = None if self.copies is None else self.copies.numbers
+        return [buffer for buffer in self._state_buffers if buffer is not copied]
+
     def pointer_block(self, more: int = 0) -> ffi.PointerBlock:
         """A new block of pointers to the kernel's memory, followed by `more` empty ones."""
         block = ffi.PointerBlock(len(self.buffers) + more)
@@ -415,11 +420,16 @@ class Kernel:
 
     def stays_exact(self, rows: Rows) -> bool:
         """Whether no int of a loop becomes larger than it may be."""
-        integers = self._integers
-        for index in (ops.leaf_index(leaf) for leaf in integers.leaves if ops.leaf_kind(leaf) == ops.INPUT):
-            if not is_exact(rows.input_column(index), integers.limit):
-                return False
-        return self.copies is None or self.copies.stay_exact(rows.count, integers)
+        return self.are_exact(rows) and self.copies_stay_exact(rows.count)
+
+    def are_exact(self, rows: Rows) -> bool:
+        """Whether no int among the arguments is larger than it may be."""
+        inputs = (ops.leaf_index(leaf) for leaf in self._integers.leaves if ops.leaf_kind(leaf) == ops.INPUT)
+        return all(is_exact(rows.input_column(index), self._integers.limit) for index in inputs)
+
+    def copies_stay_exact(self, calls: int) -> bool:
+        """Whether no int of the user's objects becomes larger than it may be in so many calls."""
+        return self.copies is None or self.copies.stay_exact(calls, self._integers)
 
 
 def check_index(check: IndexCheck, plan: ArgumentPlan, frame: Frame) -> None:

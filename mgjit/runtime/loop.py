@@ -21,6 +21,7 @@ from itertools import starmap
 from time import perf_counter
 from typing import Any, Callable, Protocol
 
+from ..call.node import Frame
 from ..call.rows import Rows
 from ..engine.state import zero_array
 from ..interruption import with_cleanup
@@ -42,11 +43,29 @@ class Runner(Protocol):
     def run(self, count: int) -> None: ...
 
 
-class NativeRunner:
-    """Rows through C."""
+class Runnable(Protocol):
+    """A kernel, or one whose code works on other memory of the same form."""
 
-    def __init__(self, library: ffi.Library, kernel: Kernel, rows: Rows, outputs: array[float]) -> None:
-        block = kernel.pointer_block()
+    @property
+    def frame(self) -> Frame: ...
+    @property
+    def outputs(self) -> array[float]: ...
+    @property
+    def draws(self) -> Any: ...
+
+    def pointer_block(self) -> ffi.PointerBlock: ...
+    def slot(self, space: str, region: int) -> int: ...
+
+
+class NativeRunner:
+    """Rows through C.
+
+    Attributes:
+        block: the pointers, those to inputs and outputs at the next row.
+    """
+
+    def __init__(self, library: ffi.Library, kernel: Runnable, rows: Rows, outputs: array[float]) -> None:
+        block = self.block = kernel.pointer_block()
         moves = array("q")
         for slot, memory, stride in _moving(kernel, rows):
             if len(memory):
@@ -190,7 +209,7 @@ def _run(kernel: Kernel, runner: Runner, count: int) -> None:
         raise
 
 
-def _moving(kernel: Kernel, rows: Rows) -> Iterator[tuple[int, Any, int]]:
+def _moving(kernel: Runnable, rows: Rows) -> Iterator[tuple[int, Any, int]]:
     """Slot, memory and row stride in bytes of everything that holds arguments."""
     yield kernel.slot("input", 0), rows.packed, rows.packed_stride
     for region, (memory, stride) in enumerate(rows.buffers, 1):

@@ -138,7 +138,7 @@ class Snapshot:
             found = next((name for cls, name in _READERS if issubclass(kind, cls)), "_object")
             if (kind.__module__, kind.__name__) in _ARRAYS:
                 found = "_buffer"
-            known = self._readers[kind] = getattr(Snapshot, found)
+            known = self._readers[kind] = getattr(type(self), found)
         return known
 
     def _list(self, thing: Any, path: Path) -> Found:

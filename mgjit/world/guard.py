@@ -259,6 +259,12 @@ class Guard:
         """Keys of the numbers that are not what they were: in the next trace they are no constants."""
         return [*self._often.changed_numbers(), *self._rarely.changed_numbers()]
 
+    def holds(self) -> bool:
+        """Whether everything is what it was, also what is otherwise compared from time to time."""
+        self.look_at_everything()
+        self._skipped = False  # nothing is noticed late, because this is asked of other contents than calls had
+        return not self.difference()
+
     def look_at_everything(self) -> None:
         """Let the next comparison include what is otherwise compared from time to time."""
         self._at_once = True

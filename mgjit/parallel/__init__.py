@@ -1,0 +1,1 @@
+"""Many cores: ensembles of one step, and the rows of a loop in parallel."""

@@ -1,0 +1,392 @@
+"""The course of one call of an ensemble: many members, each of which runs the same number of rows.
+
+A call is a loop of one row.  It is run in rounds; after each of them, all members have run the same rows:
+
+1. For each member, find the kernel that fits its arguments.  All rows are packed and checked before anything runs.
+2. Members whose kernel has no work to do besides running its code are run in the pool (pool.py), each on its own memory
+   (memory.py): a single row, or as many as take about a tenth of a second for all members.
+3. Others are loaded into the user's objects, and run by the step itself, one after the other.  So is all that happens
+   to a kernel now and then (traces, better code, comparisons with plain Python), and every row of a step that runs as
+   plain Python.
+4. A round is for all members or for none: what step 3 leaves is not taken over before all members have been run, and
+   what step 2 does cannot fail.  In the end, the user's objects are what they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from array import array
+from collections.abc import Callable, Sequence
+from math import ceil
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from .. import settings
+from ..call.columns import Columns
+from ..call.results import collect_results
+from ..call.rows import Rows, pack_rows
+from ..errors import ArgumentError, user_location
+from ..interruption import with_cleanup
+from ..record.leaks import PlainCall
+from ..runtime.kernel import Kernel
+from ..step import CompiledStep
+from ..verification.comparison import first_difference
+from ..verification.documented import as_returned
+from ..verification.snapshot import Snapshot
+from . import pool
+from .member import MemberState, Visit
+from .memory import Bound, MemberRows, Memory, Scratch
+from .worlds import Contents, World, objects_in
+
+#: Seconds that a round should take.
+_SECONDS_A_ROUND = 0.1
+#: The first rows may be slower or faster than the others.
+_FASTEST_GROWTH = 64
+#: Less work than so many seconds is done by one thread, because waking another would take as long.
+_SECONDS_FOR_THREADS = 200e-6
+#: Loading a member takes at most this part of the time of the rows that it then runs as plain Python.
+_SHARE_OF_LOADING = 0.1
+
+
+class _Part(NamedTuple):
+    """Some rows of a member: what its kernel has returned, or else the results themselves."""
+
+    kernel: Kernel | None
+    outputs: array[float]
+    results: list[Any]
+
+
+class Course:
+    """One call.
+
+    Args:
+        step: the step.
+        world, members: of the ensemble.
+        tables: the arguments of each member.
+        own: the names of those arguments that are not the same for all members.
+        threads: how many there may be.
+        note: is told after each round how many rows have been run so far.
+    """
+
+    def __init__(
+        self,
+        step: CompiledStep[..., Any],
+        world: World,
+        members: Sequence[MemberState],
+        tables: Sequence[Columns],
+        own: frozenset[str],
+        threads: int,
+        note: Callable[[int], Any],
+    ) -> None:
+        self._step, self._kernels, self._world = step, step._kernels, world
+        self._members, self._tables, self._own, self._threads = members, tables, own, threads
+        self._total, self._note = tables[0].length, note
+        self._visit = Visit(world)
+        self._parts: list[list[_Part]] = [[] for _ in members]
+        self._packed: dict[int, tuple[Kernel, Rows] | None] = {}
+        self._running: dict[int, MemberRows] = {}
+        self._scratch: dict[int, Scratch] = {}
+        self._plain_rows, self._last_rows = 1, 1
+
+    def run(self, report: Callable[[int], Any]) -> None:
+        """Run all rows."""
+
+        def work() -> None:
+            position = 0
+            while position < self._total:
+                self._find_kernels(position)
+                count = self._round(position)
+                position += count
+                report(count)
+
+        with_cleanup(work, self._visit.end)
+        for number in list(self._running):
+            self._stop(number)
+
+    def result(self, number: int) -> Any:
+        """What a member returns, if there is one row."""
+        part = self._parts[number][0]
+        if part.results:
+            return part.results[0]
+        assert part.kernel is not None
+        return part.kernel.result(part.outputs, self._tables[number].row(0))
+
+    def columns(self, number: int) -> Any:
+        """What a member returns, as columns."""
+        parts, table = self._parts[number], self._tables[number]
+        first = parts[0].kernel
+        if first is not None and all(part.kernel is first for part in parts):
+            outputs = first.outputs[:0]
+            for part in parts:
+                outputs += part.outputs
+            return first.result.columns(outputs, len(first.outputs), self._total)
+        results: list[Any] = []
+        for part in parts:
+            width = 0 if part.kernel is None else len(part.kernel.outputs)
+            if part.results or part.kernel is None:
+                results += part.results
+                continue
+            for start in range(0, len(part.outputs), width):
+                row = part.outputs[start : start + width]
+                results.append(part.kernel.result(row, table.row(len(results))))
+        return collect_results(results)
+
+    # ---- 1: kernels -------------------------------------------------------------------------------------
+
+    def _find_kernels(self, position: int) -> None:
+        for member, table in zip(self._members, self._tables):
+            if id(table) not in self._packed:
+                self._packed[id(table)] = self._pack(member, table, position)
+
+    def _pack(self, member: MemberState, table: Columns, position: int) -> tuple[Kernel, Rows] | None:
+        """The kernel for the rows, and these rows; None if each of them is to be run by the step itself.
+
+        Raises:
+            IndexRangeError, ColumnError: a row is wrong; nothing has been done with any.
+        """
+        kernel = self._fitting(member, table.row(position))
+        if kernel is None:
+            return None
+        try:
+            rows = pack_rows(kernel.plan, kernel.frame, table)
+            if rows.ragged:
+                return None
+            kernel.check_rows(rows)
+        except PlainCall:
+            return None
+        is_usual = not rows.separate and kernel.are_exact(rows) and _runs_anywhere(kernel)
+        return (kernel, rows) if is_usual and not kernel.is_changed_by_rows(table.rows_of_objects()) else None
+
+    def _fitting(self, member: MemberState, arguments: Sequence[Any]) -> Kernel | None:
+        """A kernel for these arguments, which are in its frame then; None if the step runs as plain Python."""
+        for kernel in self._kernels.in_use():
+            if kernel.plan.pack(arguments, kernel.frame):
+                if self._world.meets(kernel):
+                    self._meet(arguments)
+                return kernel
+        self._meet(arguments)
+        if self._is_disabled():
+            return None
+        self._visit.load(member)
+        try:
+            return self._kernels.patient(arguments)
+        except PlainCall:
+            return None
+
+    def _is_disabled(self) -> bool:
+        return settings.disabled() and self._kernels.last is None
+
+    def _meet(self, arguments: Sequence[Any]) -> frozenset[str]:
+        """Let objects among the arguments, such as a model, belong to what each member has of its own.
+
+        Returns the names of all other arguments.
+        """
+        plan = self._kernels.maker.plan(arguments)
+        found = {name: [*objects_in(node)] for name, node in zip(plan.names, plan.nodes)}
+        for name in self._own:
+            if found.get(name):
+                raise ArgumentError(
+                    f"{user_location()}: each({name}) holds a {type(found[name][0]).__name__}: it is for numbers and "
+                    "data. Objects are copied for each member; give members different ones by init=, which assigns "
+                    "numbers to those that the step knows."
+                )
+        if self._world.add(plan):
+            self._visit.widen(self._members)
+        return frozenset(name for name, things in found.items() if not things)
+
+    # ---- 2, 3, 4: rounds --------------------------------------------------------------------------------
+
+    def _round(self, position: int) -> int:
+        """Run some rows of all members; returns how many."""
+        kernels = {id(found[0]): found[0] for found in self._packed.values() if found is not None}
+        count = min(self._total - position, self._rows_of_round(list(kernels.values())))
+        settled: set[int] = set()
+        ready: list[int] = []
+        general: dict[int, Contents | Memory] = {}
+        parts: dict[int, _Part] = {}
+        undo: list[tuple[Snapshot, list[Any]]] = []
+        try:
+            for number in range(len(self._members)):
+                if self._is_ready(number, position, count, settled):
+                    ready.append(number)
+                    continue
+                count = min(count, self._plain_rows if not kernels else 1)
+                part = parts[number] = self._generally(number, position, count, undo)
+                general[number] = left = self._visit.left(self._members[number], part.kernel)
+                if number == 0 and isinstance(left, Contents):
+                    self._world.prototype = left
+        except BaseException:
+            for data, before in undo:
+                data.restore(before)
+            raise
+        self._finish_round(position, count, ready, general)
+        for number, part in parts.items():
+            self._stop(number)
+            self._parts[number].append(part)
+        self._last_rows = count
+        return count
+
+    def _rows_of_round(self, kernels: Sequence[Kernel]) -> int:
+        """How many rows all members run in a round."""
+        if not kernels:
+            return self._plain_rows
+        seconds = max(kernel.seconds_a_row for kernel in kernels) * ceil(len(self._members) / self._threads)
+        wanted = int(_SECONDS_A_ROUND / seconds) if seconds else 1
+        return max(1, min(wanted, _FASTEST_GROWTH * self._last_rows))
+
+    def _is_ready(self, number: int, position: int, count: int, settled: set[int]) -> bool:
+        """Whether the kernel of a member has nothing to do but to run its code, on the member's memory.
+
+        Args:
+            settled: the kernels of which that is known for this round.
+        """
+        found = self._packed.get(id(self._tables[number]))
+        if found is None:
+            return False
+        kernel, rows = found
+        if id(kernel) not in settled:
+            calls = count * (len(self._members) - number)
+            if not self._kernels.has(kernel) or not _is_settled(kernel, calls):
+                return False
+            settled.add(id(kernel))
+        member, running = self._members[number], self._running.get(number)
+        is_running = running is not None and running.code is kernel.code and running.memory is member.memory
+        if is_running and member.calls_left >= count:
+            return True
+        member.calls_left = 0 if is_running else member.calls_left
+        memory = self._visit.memory(member, kernel)
+        if memory is None:
+            return False
+        self._stop(number)
+        code = kernel.code
+        if id(code) not in self._scratch:
+            self._scratch[id(code)] = Scratch(kernel, self._threads)
+        self._running[number] = MemberRows(Bound(kernel, memory), rows.after(position), self._scratch[id(code)])
+        return True
+
+    def _stop(self, number: int) -> None:
+        """Keep what a member has returned so far from its memory, because something else follows."""
+        running = self._running.pop(number, None)
+        if running is not None:
+            self._parts[number].append(_Part(running.kernel, running.returned(), []))
+
+    def _generally(self, number: int, position: int, count: int, undo: list[tuple[Snapshot, list[Any]]]) -> _Part:
+        """Let the step itself run some rows of a member.
+
+        Args:
+            undo: gets arguments that are to be restored if something fails later.
+        """
+        table, kernels = self._tables[number], self._kernels
+        rows = [table.row(position + k) for k in range(count)]
+        data = self._data(rows)
+        before = data.read()
+        undo.append((data, before))
+        started = perf_counter()
+        self._visit.load(self._members[number])
+        loaded = perf_counter()
+        last, results, outputs = kernels.last, [], array("d")
+        compiled: Kernel | None = None
+        for row in rows:
+            calls = kernels.stats.calls
+            results.append(self._one(row, number))
+            compiled = kernels.last if kernels.stats.calls == calls + 1 and count == 1 else None
+        if compiled is not None:
+            outputs = compiled.outputs[:]
+        if len(self._members) > 1:
+            self._refuse_changes(data, before)
+        if kernels.last is not last:
+            self._packed = {}
+        elif not kernels.in_use():
+            self._note_seconds(loaded - started, (perf_counter() - loaded) / count)
+        return _Part(compiled, outputs, results)
+
+    def _one(self, row: Sequence[Any], number: int) -> Any:
+        """Let the step run a row of a member; an exception says of which."""
+        try:
+            if self._is_disabled():
+                return as_returned(self._kernels.maker.undecorated(row))
+            with contextlib.suppress(PlainCall):
+                self._kernels.patient(row)
+            return self._step._run(row, lambda count: None)
+        except Exception as error:
+            if hasattr(error, "add_note"):  # from Python 3.11 on
+                error.add_note(f"In member {number} of the ensemble; this step has changed no member.")
+            raise
+
+    def _note_seconds(self, loading: float, row: float) -> None:
+        """Let members run more rows at a time, if loading them takes a good part of the time."""
+        self._plain_rows = max(1, min(_FASTEST_GROWTH * self._plain_rows, int(loading / row / _SHARE_OF_LOADING)))
+
+    def _data(self, rows: Sequence[Sequence[Any]]) -> Snapshot:
+        """The arguments of some rows that are data, and no objects of which each member has its own."""
+        names = self._tables[0].names
+        named = [(name, argument) for row in rows for name, argument in zip(names, row) if name in self._meet(row)]
+        return Snapshot(named)
+
+    def _refuse_changes(self, data: Snapshot, before: list[Any]) -> None:
+        changed = first_difference(data.holders, before, data.read())
+        if changed is None:
+            return
+        name = changed.place.split("[")[0]
+        if name not in self._own:
+            raise ArgumentError(
+                f"{user_location()}: the step changes {changed.place}, which is the same for all members. Give each "
+                f"member its own: mgjit.each([copy.deepcopy({name}) for _ in range({len(self._members)})])."
+            )
+
+    def _finish_round(
+        self, position: int, count: int, ready: Sequence[int], general: dict[int, Contents | Memory]
+    ) -> None:
+        """Run the members that are ready, and take over what the others have left: all of it, whatever is raised."""
+        running = [self._running[number] for number in ready]
+        after = self._draw(ready, count)
+        calls = self._step.stats.counter[0] + count * len(ready)
+        left = {number: self._members[number].calls_left - count for number in ready}
+        for one, (numbers, _) in zip(running, after):
+            one.advance(count, numbers)
+        tasks = [one.run for one in running]
+
+        def finish() -> None:
+            for number, contents in general.items():
+                self._members[number].become(contents)
+            for task in tasks:
+                task(0)
+            for number, one, (_, states) in zip(ready, running, after):
+                one.memory.note_drawn(one.kernel, states)
+                self._members[number].calls_left = left[number]
+            self._step.stats.counter[0] = calls
+            self._note(position + count)
+
+        started = perf_counter()
+        expected = count * sum(one.kernel.seconds_a_row for one in running)
+        threads = min(self._threads, len(tasks)) if expected > _SECONDS_FOR_THREADS else 1
+        with_cleanup(lambda: pool.run(tasks, threads), finish)
+        for one in running:
+            one.kernel.seconds_a_row = max((perf_counter() - started) * threads / (count * len(running)), 1e-9)
+
+    def _draw(self, ready: Sequence[int], count: int) -> list[tuple[array[float] | None, list[Any]]]:
+        """What each member draws in its next rows, and the states of its generators after that."""
+        plans = {id(one.kernel): one.kernel.draws for one in map(self._running.__getitem__, ready)}
+        states = [(plan, plan.states()) for plan in plans.values() if plan is not None]
+
+        def draw() -> list[tuple[array[float] | None, list[Any]]]:
+            return [self._running[number].draw(count) for number in ready]
+
+        def restore() -> None:
+            for plan, state in states:
+                plan.restore(state)
+
+        return with_cleanup(draw, restore)
+
+
+def _runs_anywhere(kernel: Kernel) -> bool:
+    """Whether the code of a kernel can work on the memory of any member."""
+    is_simple = kernel.values is None and kernel.objects is None and kernel.writes is None
+    return is_simple and kernel.code.library is not None and not kernel.guard.expired
+
+
+def _is_settled(kernel: Kernel, calls: int) -> bool:
+    """Whether so many calls of a kernel are calls of its code and nothing else."""
+    if kernel.move is not None or kernel.upgrade is not None or kernel.predecessor is not None:
+        return False
+    return kernel.trial is None or not kernel.trial.rows_ahead(True, calls)

@@ -1,0 +1,316 @@
+"""`mgjit.ensemble(step, n)`: many copies of what a step trains, on many cores."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from inspect import BoundArguments
+from typing import Any, Callable, TypeVar
+
+from ..call.columns import Columns, SameColumn, read_columns
+from ..call.plan import bind
+from ..call.results import collect_results
+from ..errors import ArgumentError, ArgumentValueError, ColumnError, PhaseError, described, user_location
+from ..interruption import with_cleanup
+from ..runtime.loop import reporting
+from ..stats import Stats
+from ..step import CompiledStep
+from ..tracebacks import with_short_tracebacks
+from ..unlocked import UnlockedStep
+from .course import Course
+from .member import MemberState, Visit
+from .pool import checked_threads
+from .worlds import World
+
+T = TypeVar("T")
+
+
+class Each:
+    """Arguments of an ensemble, one for each member."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: Sequence[Any]) -> None:
+        self.items = items
+
+    def __repr__(self) -> str:
+        return f"mgjit.each({self.items!r:.60})"
+
+
+def each(items: Iterable[Any]) -> Any:
+    """Arguments of an ensemble, one for each member: `sweep(pixels, label, mgjit.each([0.1, 0.01]))`.
+
+    Args:
+        items: member k gets item k. Each is a number or other data; in `.loop`, it may also be a column.
+    """
+    if not isinstance(items, Iterable):
+        raise ArgumentError(
+            f"{user_location()}: each needs a list with an item for each member, not {described(items)}. An argument "
+            "that is the same for all members needs no each()."
+        )
+    return Each(list(items))
+
+
+def ensemble(
+    step: Any,
+    n: int,
+    *,
+    init: Callable[[int], Any] | None = None,
+    threads: int | None = None,
+) -> Ensemble:
+    """`n` copies of everything that a step trains, which run at the same time on several cores.
+
+    Each member has its own copy of everything that the step can reach: parameters, gradients, State, the numbers in its
+    objects and variables, and the states of random generators. Its numbers are, bit for bit, those of the step run
+    alone. What the step knows by itself (`model`) is not changed by the members.
+
+    Args:
+        step: a compiled step, or a compiled method.
+        n: how many members there are.
+        init: is called with the number of each member, when the step's objects are those of the member: it may seed
+            generators, assign other numbers, or put other models in place of those that are there.
+        threads: how many threads run members at the same time; None: as many as there are processors.
+
+    Raises:
+        ArgumentError: the step is not compiled, or an argument has the wrong type.
+        ArgumentValueError: there are no members, or no threads.
+    """
+    if not isinstance(step, CompiledStep):
+        raise ArgumentError(
+            f"{user_location()}: an ensemble needs a compiled step, not {described(step)}. Decorate it: "
+            "mgjit.ensemble(mgjit.compile(step), n)."
+        )
+    if type(n) is not int:
+        raise ArgumentError(f"{user_location()}: the number of members must be an int, not {described(n)}.")
+    if n < 1:
+        raise ArgumentValueError(f"{user_location()}: an ensemble needs at least one member, not {n}.")
+    if init is not None and not callable(init):
+        raise ArgumentError(f"{user_location()}: init must be a function of a member's number, not {described(init)}.")
+    return Ensemble(step, n, init, checked_threads(threads))
+
+
+class Ensemble:
+    """The copies; call it like the step.
+
+    Attributes:
+        step: the step. threads: how many threads run members at the same time.
+        calls: how many steps each member has made since it was made.
+    """
+
+    def __init__(self, step: CompiledStep[..., Any], n: int, init: Callable[[int], Any] | None, threads: int) -> None:
+        step._refuse_in_trace("ensemble")
+        self.step = step._mine() if isinstance(step, UnlockedStep) else step
+        self.threads, self.calls = threads, 0
+        self._world = World([self.step._function, *([] if init is None else [init])])
+        self._visiting: int | None = None
+        self._members: list[MemberState] = []
+        self.step._turn.run(lambda: self._make(n, init))
+
+    def _make(self, n: int, init: Callable[[int], Any] | None) -> None:
+        before = self._world.prototype = self._world.save()
+
+        def work() -> None:
+            for number in range(n):
+                contents = before
+                if init is not None:
+                    before.load()
+                    init(number)
+                    contents = self._world.save_member()
+                self._members.append(MemberState(contents))
+
+        with_cleanup(work, before.load)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __getitem__(self, number: int) -> Member:
+        if type(number) is not int:
+            raise ArgumentError(f"{user_location()}: a member is chosen by an int, not by {described(number)}.")
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"{user_location()}: member {number} of an ensemble of {len(self)}.")
+        return Member(self, number % len(self))
+
+    def __iter__(self) -> Iterator[Member]:
+        return (Member(self, number) for number in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"<ensemble of {len(self)} x {self.step.__qualname__}>"
+
+    @property
+    def stats(self) -> Stats:
+        """Those of the step, whose kernels all members use."""
+        return self.step.stats
+
+    # ---- running ----------------------------------------------------------------------------------------
+
+    @with_short_tracebacks
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the step once in each member.
+
+        Args:
+            args, kwargs: of the step, the same for all members; or `mgjit.each([...])`, one for each.
+
+        Returns:
+            The result of the step, with an `array('d')`, one element for each member, in place of each number.
+        """
+        tables, own = self._tables(args, kwargs, self._one_row)
+        return self._run(tables, own, False, lambda course: collect_results(map(course.result, range(len(self)))))
+
+    @with_short_tracebacks
+    def loop(self, *columns: Any, progress: bool = False, **named: Any) -> list[Any]:
+        """Run many steps in each member; compiled members run many of them in one call into C.
+
+        Args:
+            columns, named: as for `.loop` of the step, the same for all members; or `mgjit.each([...])`, with what each
+                member gets for this argument: a column, or what is the same for all its steps.
+            progress: whether to show a progress bar.
+
+        Returns:
+            For each member, what `.loop` of the step returns.
+
+        Raises:
+            ColumnError: columns differ in length, also between members; nothing was computed.
+        """
+
+        def read(args: Sequence[Any], kwargs: dict[str, Any]) -> Columns:
+            return read_columns(self.step._signature, args, kwargs, self.step._options.static)
+
+        tables, own = self._tables(columns, named, read)
+        for number, table in enumerate(tables):
+            if table.length != tables[0].length:
+                raise ColumnError(
+                    f"{user_location()}: the columns of member 0 have {tables[0].length} rows, those of member "
+                    f"{number} have {table.length}. All members make the same number of steps."
+                )
+        if not tables[0].length:
+            return [self.step.loop(*_of_member(columns, 0), **dict(zip(named, _of_member(named.values(), 0))))] * len(
+                self
+            )
+        return self._run(tables, own, progress, lambda course: list(map(course.columns, range(len(self)))))  # type: ignore[no-any-return]
+
+    def _one_row(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Columns:
+        arguments = self.step._bound(args, kwargs)
+        names = list(self.step._signature.parameters)
+        return Columns(names, [SameColumn(argument) for argument in arguments], 1, self.step._options.static)
+
+    def _tables(
+        self, args: Sequence[Any], kwargs: dict[str, Any], read: Callable[[Sequence[Any], dict[str, Any]], Columns]
+    ) -> tuple[list[Columns], frozenset[str]]:
+        """The arguments of each member, and the names of those that are not the same for all."""
+        self.step._refuse_in_trace("ensemble")
+        given = [*args, *kwargs.values()]
+        if not any(type(argument) is Each for argument in given):
+            return [read(args, kwargs)] * len(self), frozenset()
+        for argument in given:
+            if type(argument) is Each and len(argument.items) != len(self):
+                raise ArgumentValueError(
+                    f"{user_location()}: each() has {len(argument.items)} items for {len(self)} members."
+                )
+        found: BoundArguments = bind(self.step._signature, args, kwargs, self.step.__name__)
+        own = frozenset(name for name, argument in found.arguments.items() if _has_each(argument))
+        tables = [
+            read(_of_member(args, k), dict(zip(kwargs, _of_member(kwargs.values(), k)))) for k in range(len(self))
+        ]
+        return tables, own
+
+    def _run(self, tables: list[Columns], own: frozenset[str], progress: bool, collect: Callable[[Course], Any]) -> Any:
+        def work() -> Any:
+            self._refuse_inside("called")
+            self.step._phase = ""
+            before = self.calls
+
+            def note(rows: int) -> None:
+                self.calls = before + rows
+
+            course = Course(self.step, self._world, self._members, tables, own, self.threads, note)
+            with reporting(tables[0].length, self.step.__name__, progress) as report:
+                course.run(report)
+            return collect(course)
+
+        return self.step._turn.run(work)
+
+    def _refuse_inside(self, what: str) -> None:
+        if self._visiting is not None:
+            raise PhaseError(
+                f"{user_location()}: the ensemble cannot be {what} inside of `with ensemble[{self._visiting}]:`. "
+                "Leave that block first."
+            )
+
+
+class Member:
+    """One member of an ensemble.
+
+    In `with ensemble[k]:`, the step's objects are those of member k: `model` has its parameters, the step and other
+    steps work on them, and what is changed there is changed in the member. After it, they are what they were before.
+    """
+
+    def __init__(self, ensemble: Ensemble, number: int) -> None:
+        self._ensemble, self.number = ensemble, number
+        self._visit: Visit | None = None
+
+    def __repr__(self) -> str:
+        return f"<member {self.number} of {self._ensemble!r}>"
+
+    def __enter__(self) -> Member:
+        ensemble = self._ensemble
+        ensemble._refuse_inside("entered")
+        visit = Visit(ensemble._world)
+        self._visit, ensemble._visiting = visit, self.number
+        try:
+            ensemble.step._turn.run(lambda: visit.load(self._state()))
+        except BaseException:
+            self._leave()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        ensemble = self._ensemble
+
+        def work() -> None:
+            self._state().become(ensemble._world.save_member())
+
+        with_cleanup(lambda: ensemble.step._turn.run(work), self._leave)
+
+    def _leave(self) -> None:
+        if self._visit is not None:
+            self._visit.end()
+        self._visit = self._ensemble._visiting = None
+
+    def _state(self) -> MemberState:
+        return self._ensemble._members[self.number]
+
+    @with_short_tracebacks
+    def copy(self, thing: T) -> T:
+        """A deep copy of something that the step can reach, such as a model, as this member has it."""
+        return self._loaded(lambda: copy.deepcopy(thing))
+
+    @with_short_tracebacks
+    def load(self) -> None:
+        """Let the step's objects be, from now on, what they are in this member."""
+        ensemble = self._ensemble
+        ensemble._refuse_inside("loaded")
+        ensemble.step._turn.run(self._state().load)
+
+    def _loaded(self, work: Callable[[], T]) -> T:
+        """Return `work()`, while the step's objects are those of this member."""
+        ensemble = self._ensemble
+        if ensemble._visiting == self.number:
+            return work()
+        ensemble._refuse_inside("read")
+        visit = Visit(ensemble._world)
+
+        def run() -> T:
+            visit.load(self._state())
+            return work()
+
+        return ensemble.step._turn.run(lambda: with_cleanup(run, visit.end))
+
+
+def _of_member(arguments: Iterable[Any], number: int) -> list[Any]:
+    return [argument.items[number] if type(argument) is Each else argument for argument in arguments]
+
+
+def _has_each(argument: Any) -> bool:
+    """Whether the argument for a parameter is one of each(), or one of those of `*rest` or `**named` is."""
+    parts = argument.values() if type(argument) is dict else argument if type(argument) is tuple else [argument]
+    return any(type(part) is Each for part in parts)

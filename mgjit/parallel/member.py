@@ -1,0 +1,112 @@
+"""A member of an ensemble: its contents, and its memory while compiled code works on that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..runtime.kernel import Kernel
+from .memory import Memory
+from .worlds import Contents, World
+
+#: After so many calls in memory, ints that the step counts up are looked at again.
+_CALLS = 1 << 20
+
+
+class MemberState:
+    """What a member is.
+
+    Args:
+        contents: of everything that the step can reach.
+
+    Attributes:
+        memory: the numbers that are newer than those of the contents, or None.
+        calls_left: how many calls may be made in memory before ints are looked at.
+    """
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+        self.memory: Memory | None = None
+        self.calls_left = 0
+
+    def load(self) -> None:
+        """Put everything into the user's objects; may be repeated."""
+        self._contents.load()
+        if self.memory is not None:
+            self.memory.put()
+
+    def become(self, contents: Contents | Memory) -> None:
+        """Be these from now on, or be this memory and the contents as before; may be repeated."""
+        if isinstance(contents, Memory):
+            self.memory, self.calls_left = contents, _CALLS
+        else:
+            self._contents, self.memory = contents, None
+
+
+class Visit:
+    """Loads members into the user's objects, one after the other, and puts back in the end what was there.
+
+    Args:
+        world: what the members have in common.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._before: Contents | None = None
+
+    def load(self, member: MemberState) -> None:
+        """Let the user's objects be those of a member."""
+        if self._before is None:
+            self._before = self._world.save()
+        member.load()
+
+    def end(self) -> None:
+        """Put back what was there; may be repeated."""
+        if self._before is not None:
+            self._before.load()
+
+    def widen(self, members: Sequence[MemberState]) -> None:
+        """After something has been added to the world: it is, for all members, what it is now."""
+        self.end()
+        self._before = self._world.save()
+        found = []
+        for member in members:
+            self.end()
+            member.load()
+            found.append(self._world.save_member())
+        self.end()
+        for member, contents in zip(members, found):
+            member.become(contents)
+
+    def memory(self, member: MemberState, kernel: Kernel) -> Memory | None:
+        """The memory of a member on which the code of a kernel can work; None if the kernel does not fit the member."""
+        memory = member.memory
+        if memory is not None and member.calls_left > 0 and memory.hand_over(kernel):
+            return memory
+        self.load(member)
+        if not _fits(kernel):
+            return None
+        if memory is None or memory.would_lose(kernel):
+            known = [] if memory is None else memory.kernels
+            if memory is not None:
+                member.become(self._world.save_member())
+            memory = Memory(known)
+        memory.take(kernel)
+        member.become(memory)
+        return memory
+
+    def left(self, member: MemberState, kernel: Kernel | None) -> Contents | Memory:
+        """What a member is after a call in the user's objects.
+
+        Args:
+            kernel: that has made the call; None if it was plain Python, which can change anything.
+        """
+        before = Memory() if member.memory is None else member.memory
+        if kernel is None or before.would_lose(kernel) or not _fits(kernel):
+            return self._world.save_member()
+        return before.taken_anew(kernel)
+
+
+def _fits(kernel: Kernel) -> bool:
+    """Whether a kernel can go on with the user's objects, without looking at them again for many calls."""
+    is_usual = kernel.move is None and kernel.code.library is not None and not kernel.guard.expired
+    return is_usual and kernel.guard.holds() and kernel.copies_stay_exact(_CALLS)
