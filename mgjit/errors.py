@@ -68,6 +68,10 @@ class PhaseError(MgjitError, RuntimeError):
     """`.backward()` or `.update()` was called without the phase before it."""
 
 
+class SharedWriteError(MgjitError, ValueError):
+    """`.loop(threads=)` runs rows side by side, and the step writes numbers that the rows share."""
+
+
 class PrecisionError(MgjitError, TypeError):
     """A parameter or state that lives in the memory of a float64 step is used in a float32 step, or the reverse."""
 

@@ -102,6 +102,11 @@ class Maker:
         made.knowledge = self.knowledge
         return made
 
+    @property
+    def names(self) -> list[str]:
+        """Those of the parameters of the step."""
+        return list(self._signature.parameters)
+
     # ---- 1: arguments -------------------------------------------------------------------------------
 
     def plan(
@@ -116,7 +121,7 @@ class Maker:
             shared: names of those that are known by identity, because the step changes them by another way.
             is_slot: whether a Value is copied in and out.
         """
-        names = list(self._signature.parameters)
+        names = self.names
         static = self.options.static | self.knowledge.fixed_arguments | shared
         return plan_arguments(names, arguments, static, is_slot, self.options.precision)
 

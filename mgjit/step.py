@@ -30,6 +30,9 @@ from .errors import ArgumentError, PhaseError, RetraceWarning, UnsupportedError,
 from .kernels import Kernels
 from .making import Maker
 from .options import StepOptions
+from .parallel.pool import checked_threads
+from .parallel.rows import run_rows_in_threads
+from .parallel.writes import refuse_writes
 from .pending import Waiting
 from .record.leaks import PlainCall
 from .record.progress import is_tracing, tracing_threads
@@ -236,34 +239,35 @@ class CompiledStep(Generic[P, R]):
         self._continue("update", "backward")
 
     @with_short_tracebacks
-    def loop(self, *columns: Any, progress: bool = False, **named: Any) -> Any:
+    def loop(self, *columns: Any, progress: bool = False, threads: int | None = 1, **named: Any) -> Any:
         """Run many steps in one call into C: `losses = step.loop(images, labels, 0.01)`.
 
         A list, tuple, range, bytes, array, memoryview, numpy array or other sequence is a column: item k is what
-        call k would get.  Everything else (a number, a Value, a string, a dict) is the same for every step, and so
-        are defaults and the arguments that `static=` names.  All columns must have the same length.  All rows are
-        checked before the first step runs.  Rows of a buffer of two or more dimensions are not copied.  Rows may differ
-        in length, such as sentences: they are then separate calls of the step, whose indices are checked one by one.
+        call k would get.  Everything else (a number, a Value, a dict), defaults, and arguments that `static=` names are
+        the same for every step.  All columns must have the same length, and all rows are checked before the first step
+        runs.  Rows of a buffer of two or more dimensions are not copied.  Rows of other lengths, such as sentences, are
+        separate calls of the step, whose indices are checked one by one.
 
         Other Python threads run meanwhile.  Ctrl-C ends the loop within 0.2 s (or one step); with compiled code
         the parameters then hold the state after a whole number of steps, which `.stats.calls` counts.
 
         Args:
-            columns, named: the arguments of the step, by position or name.
-            progress: whether to show a progress bar.
+            columns, named: the arguments, by position or name.  progress: whether to show a progress bar.
+            threads: how many run rows at the same time; None: one for each processor.  For steps that write nothing.
 
         Returns:
-            The result of a step, with an `array('d')`, one element per step, in place of each number.  Parts that
-            are not numbers are those of one step.  Without rows: an empty array for each number.
+            The result of a step, with an `array('d')`, one element per step, in place of each number.  Parts that are
+            no numbers are those of one step.  Without rows: an empty array for each number.
 
         Raises:
             ColumnError: the columns differ in length, or a row in structure from row 0, other than in lengths.
             IndexRangeError: a run-time index of some row is out of range.
+            SharedWriteError: the step writes something, and there are several threads.
         """
         self._refuse_in_trace("loop")
-        return self._turn.run(self._loop, columns, named, progress)
+        return self._turn.run(self._loop, columns, named, progress, checked_threads(threads))
 
-    def _loop(self, columns: Sequence[Any], named: dict[str, Any], progress: bool) -> Any:
+    def _loop(self, columns: Sequence[Any], named: dict[str, Any], progress: bool, threads: int) -> Any:
         self._phase = ""
         table = read_columns(self._signature, columns, named, self._options.static)
         if self._kernels.last is None and settings.disabled():
@@ -274,6 +278,8 @@ class CompiledStep(Generic[P, R]):
             try:
                 kernel = self._kernels.patient(table.row(0))
                 self._forget_call()  # it may have other code now
+                if threads > 1:
+                    refuse_writes(kernel, self._kernels.maker, table.row(0), self.__name__)
                 rows = pack_rows(kernel.plan, kernel.frame, table)
                 if not rows.ragged:  # those are checked one by one
                     kernel.check_rows(rows)
@@ -290,7 +296,7 @@ class CompiledStep(Generic[P, R]):
                 if separate:
                     return collect_results(self._run(row, report) for row in table.rows())
                 ahead = 0 if kernel.trial is None else kernel.trial.rows_ahead(kernel.move is None, table.length)
-                ahead = ahead if kernel.predecessor is None else max(1, ahead)
+                ahead = ahead if kernel.predecessor is None and (threads == 1 or not kernel.move) else max(1, ahead)
                 results, outputs = [], kernel.outputs[:0]
                 for number in range(ahead):
                     results.append(self._run(table.row(number), report))
@@ -301,7 +307,8 @@ class CompiledStep(Generic[P, R]):
                 if ahead == table.length:
                     return kernel.result.columns(outputs, len(kernel.outputs), ahead)
                 try:
-                    return run_rows(kernel, rows.after(ahead), report, self.stats.counter, outputs)
+                    run = run_rows if threads == 1 or not kernel.code.library else run_rows_in_threads(threads)
+                    return run(kernel, rows.after(ahead), report, self.stats.counter, outputs)
                 except Moved:
                     self._kernels.forget(kernel)
 

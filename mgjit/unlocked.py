@@ -53,8 +53,8 @@ class UnlockedStep(CompiledStep[P, R]):
     def update(self) -> None:
         self._mine().update()
 
-    def loop(self, *columns: Any, progress: bool = False, **named: Any) -> Any:
-        return self._mine().loop(*columns, progress=progress, **named)
+    def loop(self, *columns: Any, progress: bool = False, threads: int | None = 1, **named: Any) -> Any:
+        return self._mine().loop(*columns, progress=progress, threads=threads, **named)
 
     def wait(self, seconds: float | None = None) -> bool:
         return self._mine().wait(seconds)

@@ -22,6 +22,7 @@ STANDARD = {
     "IndexRangeError": IndexError,
     "RetraceLimitError": RuntimeError,
     "PhaseError": RuntimeError,
+    "SharedWriteError": ValueError,
     "PrecisionError": TypeError,
     "UnsupportedError": NotImplementedError,
     "ExportError": OSError,

@@ -65,13 +65,16 @@ class Rows:
 
     def after(self, number: int) -> Rows:
         """The rows without the first ones."""
-        if not number:
-            return self
+        return self.between(number, self.count) if number else self
+
+    def between(self, first: int, end: int) -> Rows:
+        """The rows from one on, up to another."""
         rest = copy.copy(self)
-        rest.start, rest.count = self.start + number, self.count - number
-        rest.packed = self.packed[number * self.packed_stride // self.plan.precision.size :]
+        rest.start, rest.count = self.start + first, end - first
+        width = self.packed_stride // self.plan.precision.size
+        rest.packed = self.packed[first * width : end * width] if width else self.packed
         rest.buffers = [
-            MovingBuffer(memoryview(memory).cast("B")[number * stride :] if stride else memory, stride)
+            MovingBuffer(memoryview(memory).cast("B")[first * stride : end * stride] if stride else memory, stride)
             for memory, stride in self.buffers
         ]
         return rest

@@ -25,6 +25,7 @@ from .. import settings
 from ..call.columns import Columns
 from ..call.results import collect_results
 from ..call.rows import Rows, pack_rows
+from ..engine.state import zero_array
 from ..errors import ArgumentError, user_location
 from ..interruption import with_cleanup
 from ..record.leaks import PlainCall
@@ -35,8 +36,8 @@ from ..verification.documented import as_returned
 from ..verification.snapshot import Snapshot
 from . import pool
 from .member import MemberState, Visit
-from .memory import Bound, MemberRows, Memory, Scratch
-from .worlds import Contents, World, objects_in
+from .memory import Bound, Memory, Piece, Scratch
+from .worlds import Contents, World, containers_of, objects_in
 
 #: Seconds that a round should take.
 _SECONDS_A_ROUND = 0.1
@@ -84,7 +85,7 @@ class Course:
         self._visit = Visit(world)
         self._parts: list[list[_Part]] = [[] for _ in members]
         self._packed: dict[int, tuple[Kernel, Rows] | None] = {}
-        self._running: dict[int, MemberRows] = {}
+        self._running: dict[int, Piece] = {}
         self._scratch: dict[int, Scratch] = {}
         self._plain_rows, self._last_rows = 1, 1
 
@@ -155,7 +156,9 @@ class Course:
         except PlainCall:
             return None
         is_usual = not rows.separate and kernel.are_exact(rows) and _runs_anywhere(kernel)
-        return (kernel, rows) if is_usual and not kernel.is_changed_by_rows(table.rows_of_objects()) else None
+        if not is_usual or kernel.is_changed_by_rows(table.rows_of_objects()) or _changes(kernel, table.row(position)):
+            return None
+        return kernel, rows
 
     def _fitting(self, member: MemberState, arguments: Sequence[Any]) -> Kernel | None:
         """A kernel for these arguments, which are in its frame then; None if the step runs as plain Python."""
@@ -200,6 +203,7 @@ class Course:
         """Run some rows of all members; returns how many."""
         kernels = {id(found[0]): found[0] for found in self._packed.values() if found is not None}
         count = min(self._total - position, self._rows_of_round(list(kernels.values())))
+        most = 1 if kernels else count  # of a kernel that has something else to do
         settled: set[int] = set()
         ready: list[int] = []
         general: dict[int, Contents | Memory] = {}
@@ -210,7 +214,7 @@ class Course:
                 if self._is_ready(number, position, count, settled):
                     ready.append(number)
                     continue
-                count = min(count, self._plain_rows if not kernels else 1)
+                count = min(count, most)
                 part = parts[number] = self._generally(number, position, count, undo)
                 general[number] = left = self._visit.left(self._members[number], part.kernel)
                 if number == 0 and isinstance(left, Contents):
@@ -261,14 +265,17 @@ class Course:
         code = kernel.code
         if id(code) not in self._scratch:
             self._scratch[id(code)] = Scratch(kernel, self._threads)
-        self._running[number] = MemberRows(Bound(kernel, memory), rows.after(position), self._scratch[id(code)])
+        rest = rows.after(position)
+        outputs = zero_array(rest.count * len(kernel.outputs), kernel.plan.precision)
+        self._running[number] = Piece(Bound(kernel, memory), rest, self._scratch[id(code)], outputs)
         return True
 
     def _stop(self, number: int) -> None:
         """Keep what a member has returned so far from its memory, because something else follows."""
         running = self._running.pop(number, None)
         if running is not None:
-            self._parts[number].append(_Part(running.kernel, running.returned(), []))
+            outputs = running.outputs[: running.done * len(running.kernel.outputs)]
+            self._parts[number].append(_Part(running.kernel, outputs, []))
 
     def _generally(self, number: int, position: int, count: int, undo: list[tuple[Snapshot, list[Any]]]) -> _Part:
         """Let the step itself run some rows of a member.
@@ -352,8 +359,7 @@ class Course:
             for task in tasks:
                 task(0)
             for number, one, (_, states) in zip(ready, running, after):
-                one.memory.note_drawn(one.kernel, states)
-                self._members[number].calls_left = left[number]
+                self._members[number].go_on(one.kernel, states, left[number])
             self._step.stats.counter[0] = calls
             self._note(position + count)
 
@@ -370,7 +376,7 @@ class Course:
         states = [(plan, plan.states()) for plan in plans.values() if plan is not None]
 
         def draw() -> list[tuple[array[float] | None, list[Any]]]:
-            return [self._running[number].draw(count) for number in ready]
+            return [self._members[number].drawn(self._running[number].kernel, count) for number in ready]
 
         def restore() -> None:
             for plan, state in states:
@@ -383,6 +389,11 @@ def _runs_anywhere(kernel: Kernel) -> bool:
     """Whether the code of a kernel can work on the memory of any member."""
     is_simple = kernel.values is None and kernel.objects is None and kernel.writes is None
     return is_simple and kernel.code.library is not None and not kernel.guard.expired
+
+
+def _changes(kernel: Kernel, arguments: Sequence[Any]) -> bool:
+    """Whether a kernel changes data among the arguments."""
+    return bool(kernel.changed) and any(key in kernel.changed for thing in arguments for key in containers_of(thing))
 
 
 def _is_settled(kernel: Kernel, calls: int) -> bool:

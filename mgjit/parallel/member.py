@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
+from typing import Any
 
 from ..runtime.kernel import Kernel
 from .memory import Memory
@@ -40,6 +42,17 @@ class MemberState:
             self.memory, self.calls_left = contents, _CALLS
         else:
             self._contents, self.memory = contents, None
+
+    def drawn(self, kernel: Kernel, count: int) -> tuple[array[float] | None, list[Any]]:
+        """What the next calls of a kernel draw, and the states of the generators after that."""
+        assert self.memory is not None
+        return (None, []) if kernel.draws is None else self.memory.drawn(kernel, count)
+
+    def go_on(self, kernel: Kernel, states: Sequence[Any], calls_left: int) -> None:
+        """Calls have been made in memory, after which the generators are in these states; may be repeated."""
+        self.calls_left = calls_left
+        if self.memory is not None:
+            self.memory.note_drawn(kernel, states)
 
 
 class Visit:

@@ -7,7 +7,7 @@ of the kernel can work on it at the same time as on that of other members:
    State, the numbers that the kernel copies from the user's objects, and the states of random generators.
 2. `put` copies it back there.
 3. `Bound` is the kernel's pointer block with the member's memory in it.  Inputs and results belong to a call
-   (`MemberRows`), scratch memory to the thread that runs it.
+   (`Piece`), scratch memory to the thread that runs it.
 
 Kernels of other lengths of the arguments work on the same memory; what they copy from the user's objects is handed over
 place by place (`hand_over`).
@@ -21,7 +21,6 @@ from typing import Any
 
 from ..call.rows import Rows
 from ..draws.plan import restore_state
-from ..engine.state import zero_array
 from ..runtime import ffi
 from ..runtime.buffers import ParameterStorage, aligned_zeros
 from ..runtime.copies import Copied, Copies
@@ -151,9 +150,9 @@ class Memory:
 
 
 class Bound:
-    """A kernel whose code works on the memory of a member."""
+    """A kernel whose code works on the memory of a member, or on its own memory, but with other scratch memory."""
 
-    def __init__(self, kernel: Kernel, memory: Memory) -> None:
+    def __init__(self, kernel: Kernel, memory: Memory | None = None) -> None:
         self.kernel, self.memory = kernel, memory
         self.outputs, self.frame = kernel.outputs, kernel.frame
         self.draws = None if kernel.draws is None else Drawn(kernel.draws.size)
@@ -163,7 +162,7 @@ class Bound:
         kernel = self.kernel
         block = ffi.PointerBlock(len(kernel.buffers))
         for number, shared in enumerate(kernel.buffers):
-            own = self.memory.buffer(kernel, number)
+            own = None if self.memory is None else self.memory.buffer(kernel, number)
             buffer = shared if own is None else own
             if buffer is not None and len(buffer) and kernel.code.slots[number].space != "scratch":
                 block.set(number, buffer)
@@ -190,26 +189,35 @@ class Scratch:
     """Scratch memory of a kernel for each of several threads."""
 
     def __init__(self, kernel: Kernel, threads: int) -> None:
+        self.threads = threads
         size, precision = kernel.code.scratch_size, kernel.plan.precision
         self.blocks = [aligned_zeros(size, precision) for _ in range(threads if size else 0)]
         self.slot = kernel.slot("scratch", 0)
 
 
-class MemberRows:
-    """The rows of a loop that a member runs, some at a time; a call is one row.
+class Piece:
+    """Rows that are run through the code of a kernel, some at a time, in any thread.
+
+    Args:
+        bound: the kernel, and the memory that it works on. rows: the rows.
+        scratch: for each thread. outputs: gets what the rows return.
 
     Attributes:
         kernel, code: that run them. memory: on which they work.
     """
 
-    def __init__(self, bound: Bound, rows: Rows, scratch: Scratch) -> None:
+    def __init__(self, bound: Bound, rows: Rows, scratch: Scratch, outputs: Any) -> None:
         kernel = self.kernel = bound.kernel
-        self.code, self.memory = kernel.code, bound.memory
+        self.code, self.memory, self.outputs = kernel.code, bound.memory, outputs
         assert kernel.code.library is not None
-        self._outputs = zero_array(rows.count * len(kernel.outputs), kernel.plan.precision)
         self._scratch, self._drawn = scratch, bound.draws
-        self._runner = NativeRunner(kernel.code.library, bound, rows, self._outputs)
+        self._runner = NativeRunner(kernel.code.library, bound, rows, outputs)
         self._end = 0
+
+    @property
+    def done(self) -> int:
+        """How many rows have been run."""
+        return self._runner.done
 
     def advance(self, count: int, drawn: array[float] | None) -> None:
         """Let `run` run so many more rows.
@@ -220,14 +228,6 @@ class MemberRows:
         self._end = self._runner.done + count
         if self._drawn is not None and drawn is not None:
             self._drawn.numbers = drawn
-
-    def draw(self, count: int) -> tuple[array[float] | None, list[Any]]:
-        """What the next rows draw, and the states of the generators after that."""
-        return (None, []) if self._drawn is None else self.memory.drawn(self.kernel, count)
-
-    def returned(self) -> array[float]:
-        """What the rows so far have returned, one after the other."""
-        return self._outputs[: self._runner.done * len(self.kernel.outputs)]
 
     def run(self, thread: int) -> None:
         """Run them in a thread; does nothing once that is done."""

@@ -16,15 +16,17 @@ from __future__ import annotations
 
 import functools
 import random
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..call.known import KnownNode, StaticNode, ValueNode
 from ..call.node import Node
 from ..call.plan import ArgumentPlan
+from ..lookup import has
 from ..runtime.detached import Detached
 from ..runtime.kernel import Kernel
-from ..verification.holders import ATOMS, Attributes, Holder, Path
+from ..verification.holders import ATOMS, Attributes, Holder, Path, described
 from ..verification.snapshot import Found, Snapshot
 from ..world.shapes import MISSING
 
@@ -51,7 +53,7 @@ class _Floats(Holder):
         return dict(enumerate(contents))
 
 
-class _Walk(Snapshot):
+class Walk(Snapshot):
     """The holders that can be reached.
 
     Attributes:
@@ -60,6 +62,7 @@ class _Walk(Snapshot):
 
     def __init__(self, roots: Iterable[tuple[str, Any]]) -> None:
         self.objects: list[Any] = []
+        self._paths: dict[int, Path] = {}
         #: Of each thing, how many holders there were before it was taken apart.
         self._counts: list[int] = []
         super().__init__(roots)
@@ -70,6 +73,7 @@ class _Walk(Snapshot):
 
     def _object(self, thing: Any, path: Path) -> Found:
         self.objects.append(thing)
+        self._paths[id(thing)] = path
         return super()._object(thing, path)
 
     def _find_in_object(self, holder: Holder, path: Path, found: list[tuple[Any, Any]]) -> None:
@@ -80,7 +84,12 @@ class _Walk(Snapshot):
 
     def _state(self, thing: Any, path: Path) -> Found:
         self.holders.append(_Floats(thing, path))
+        self._paths[id(thing)] = path
         return iter(())
+
+    def path(self, thing: Any) -> str:
+        """What leads to an object or a State, as it is written in Python."""
+        return described(self._paths[id(thing)]) if id(thing) in self._paths else f"a {type(thing).__name__}"
 
     def things(self) -> list[tuple[Any, bool]]:
         """Everything that was met, in order, and whether it has a holder of its own."""
@@ -112,7 +121,7 @@ class Contents:
         ordinary: makes it so.
     """
 
-    def __init__(self, walk: _Walk, contents: list[Any], ordinary: _Ordinary) -> None:
+    def __init__(self, walk: Walk, contents: list[Any], ordinary: _Ordinary) -> None:
         self._walk, self._contents, self._ordinary = walk, contents, ordinary
 
     @classmethod
@@ -124,7 +133,7 @@ class Contents:
         """
 
         def read() -> Contents:
-            walk = _Walk(roots)
+            walk = Walk(roots)
             return Contents(walk, walk.read(), ordinary)
 
         things = list(known)
@@ -255,11 +264,31 @@ class World:
 def objects_in(node: Node) -> Iterator[Any]:
     """The objects with a life of their own in an argument, such as a model; everything else is data."""
     if isinstance(node, KnownNode):
-        yield node.container
+        if not is_data(node.container):
+            yield node.container
     elif isinstance(node, ValueNode):
         yield node.value
-    elif isinstance(node, StaticNode) and not node.by_value:
-        yield node.argument
+    elif isinstance(node, StaticNode):
+        if not node.by_value and not is_data(node.argument):
+            yield node.argument
     else:
         for _, part in node.children():
             yield from objects_in(part)
+
+
+def is_data(thing: Any) -> bool:
+    """Whether something consists of numbers and text, in containers of Python's own and in arrays."""
+    kind = type(thing)
+    if kind in (list, tuple, dict):
+        parts = thing.values() if kind is dict else thing
+        return ATOMS.issuperset(map(type, parts)) or all(map(is_data, parts))
+    return kind in ATOMS or kind in (array, bytearray, memoryview) or has(thing, "dtype")
+
+
+def containers_of(thing: Any) -> Iterator[int]:
+    """The identities of the containers in data."""
+    if type(thing) in (list, tuple, dict):
+        yield id(thing)
+        for part in thing.values() if type(thing) is dict else thing:
+            if type(part) not in ATOMS:
+                yield from containers_of(part)

@@ -166,6 +166,8 @@ class Kernel:
         self.predecessor: Predecessor | None = None
         #: The call path of this kernel, or None where there is only the general one; by whether it is short.
         self.fast_calls: dict[bool, Callable[..., Any] | None] = {}
+        #: Whether it is known to write nothing but its results (parallel/writes.py).
+        self.only_reads = False
         #: How long a step takes in a loop, as far as it is known.
         self.seconds_a_row = 0.0
         #: When it is compared with plain Python (verification/trial.py); None when it is not, or not any more.
