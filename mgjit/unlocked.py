@@ -13,7 +13,10 @@ from .stats import Stats
 from .step import CompiledStep
 
 if TYPE_CHECKING:
+    import os
+
     from .lowering import Lowering
+    from .report.report import Report
 
 try:
     from typing import ParamSpec
@@ -61,6 +64,9 @@ class UnlockedStep(CompiledStep[P, R]):
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
         return self._mine().lower(*args, **kwargs)
+
+    def report(self, path: str | os.PathLike[str] | None = None) -> Report:
+        return self._mine().report(path)
 
     @property
     def stats(self) -> Stats:

@@ -3,6 +3,7 @@
 1. The parts are the nodes at the top of each phase: loop nests, blocks, and stretches of single statements.
 2. After each of them, `tick(number)` adds the time since the last one to what the part has taken.
 3. What a tick takes itself is measured, too: `mgjit_clock` calls it many times with nothing in between.
+4. The unit of the clock is found by reading it twice, a while apart, together with the system's (report/measured.py).
 
 The parts are not moved across ticks, which are opaque to the compiler; they are otherwise compiled as in a kernel, so
 that their times are what they take there, except that a part cannot overlap with the next one.  C reads the processor's
@@ -44,7 +45,8 @@ static long long now(void)
 static long long last, spent[{count}];
 static NOINLINE void tick(int part)
 {{
-    spent[part] += now() - last;
+    if (part >= 0)
+        spent[part] += now() - last;
     last = now();
 }}
 EXPORT int mgjit_clock(void *const *m);
@@ -59,6 +61,7 @@ EXPORT int mgjit_clock(void *const *m)
     for (int k = 0; k < {ticks}; k++)
         tick({count} - 1);
     out[{count} - 1] = spent[{count} - 1];
+    out[{count}] = now();
     spent[{count} - 1] = 0;
     last = now();
     return 0;
@@ -107,11 +110,13 @@ class Clock:
         Args:
             functions: the functions emitted so far, which parts may add to.
         """
+        end = ";" if emitter.has_vectors else ""  # of C
+        if not self.parts:
+            emitter.line(f"tick(-1){end}")
         for part in top_nodes(nodes):
             lines, before = len(emitter.lines), len(functions)
             emitter.nodes(part)
             text = "\n".join([*functions[before:], *(line[4:] for line in emitter.lines[lines:])])
-            end = ";" if emitter.has_vectors else ""  # of C
             emitter.line(f"tick({len(self.parts)}){end}")
             self.parts.append(Part(phase, part, text))
 
@@ -124,17 +129,19 @@ class Clock:
     # ---- in Python ------------------------------------------------------------------------------------
 
     def tick(self, part: int) -> None:
-        """A part ends."""
-        self._spent[part] += perf_counter() - self._last
+        """A part ends, or the first one begins: -1."""
+        if part >= 0:
+            self._spent[part] += perf_counter() - self._last
         self._last = perf_counter()
 
     def take(self) -> array[float]:
-        """What each part has taken since the last time, and behind them what the ticks have taken, in seconds."""
+        """What each part has taken since the last time, what the ticks have taken, and the time, in seconds."""
         found = array("d", self._spent or [0.0] * (len(self.parts) + 1))
+        found.append(perf_counter())
         self._spent = [0.0] * (len(self.parts) + 1)
         self._last = perf_counter()
         for _ in range(self.TICKS):
             self.tick(len(self.parts))
-        found[-1], self._spent[-1] = self._spent[-1], 0.0
+        found[-2], self._spent[-1] = self._spent[-1], 0.0
         self._last = perf_counter()
         return found

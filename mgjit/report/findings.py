@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..codegen.clock import Part
@@ -77,6 +77,19 @@ class LoopNest:
     lines: dict[int, float] = field(default_factory=dict)
     is_gradient: bool = False
     parts: list[int] = field(default_factory=list)
+
+    @property
+    def kind(self) -> tuple[str, bool, str, str]:
+        """What those have in common that are shown as one, with how many there are."""
+        return self.phase, self.is_gradient, self.shape, self.how
+
+
+def grouped(loops: Iterable[LoopNest]) -> list[list[LoopNest]]:
+    """Loops of one kind together, those first that take the most time."""
+    groups: dict[object, list[LoopNest]] = {}
+    for loop in loops:
+        groups.setdefault(loop.kind, []).append(loop)
+    return sorted(groups.values(), key=lambda group: -sum(loop.share for loop in group))
 
 
 @dataclass

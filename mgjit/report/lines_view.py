@@ -6,13 +6,14 @@ each line shows its panel.
 
 from __future__ import annotations
 
-from .findings import Body, Findings, Line, LoopNest
+from .findings import Body, Findings, Line, LoopNest, grouped
 from .markup import element, percent, plural, python, radio, text
 from .stages import without_data
 from .study import Study
 
-#: Functions other than the step that are shown, and lines of C of one loop.
+#: Functions other than the step that are shown, kinds of loops of one line, and lines of C of one loop.
 _MOST_FUNCTIONS = 12
+_MOST_LOOPS = 30
 _MOST_LINES_OF_C = 300
 
 
@@ -31,10 +32,6 @@ class LinesView:
         self._findings = Findings([], []) if findings is None else findings
         self._rules: list[str] = []
         self._hottest = self._findings.hottest()
-        #: Where the C of each loop is: at the line of the step that takes the most of it.
-        self._home = {
-            k: max(one.lines, key=one.lines.__getitem__) for k, one in enumerate(self._findings.loops) if one.lines
-        }
 
     def style(self) -> str:
         """The rules that show the panel of the line that is chosen."""
@@ -135,17 +132,26 @@ class LinesView:
             share = percent(sum(one.gradient for one in self._findings.bodies[0].lines))
             said = f"The gradients, {share} of a call, are counted at the lines that they are the gradients of."
             parts.append(element("p", said, class_="note"))
-        loops = sorted(line.loops, key=lambda k: -self._findings.loops[k].share)
-        parts += [self._loop(k, self._findings.loops[k], body, line) for k in loops]
+        loops = [self._findings.loops[k] for k in line.loops]
+        groups = grouped(loops)
+        parts += [self._loops(group, body, line) for group in groups[:_MOST_LOOPS]]
+        rest = [loop for group in groups[_MOST_LOOPS:] for loop in group]
+        if rest:
+            share = percent(sum(loop.share for loop in rest))
+            parts.append(element("p", text(f"... and {plural(len(rest), 'loop')} more, {share}"), class_="note"))
         return element("section", "".join(parts), class_="panel", id=f"{self._prefix}-{body}-{line.number}-p")
 
-    def _loop(self, number: int, loop: LoopNest, body: int, line: Line) -> str:
+    def _loops(self, group: list[LoopNest], body: int, line: Line) -> str:
+        """Loops of one kind."""
+        loop = group[0]
         kind = f"{loop.phase}, gradient" if loop.is_gradient else loop.phase
+        kind += f", {len(group)} times" if len(group) > 1 else ""
         words = element("b", text(loop.shape or "no loop")) + element("span", text(kind), class_="muted")
-        what = element("p", words + element("span", percent(loop.share)), class_="what")
+        share = percent(sum(one.share for one in group))
+        what = element("p", words + element("span", share), class_="what")
         into = element("p", text(f"computes {loop.target}") + self._shared_with(loop, body, line), class_="into")
         chips = "".join(element("li", text(words), class_=mood) for words, mood in chips_of(loop.how))
-        code = self._code(number, loop, body, line)
+        code = self._code(loop, body, line)
         return element("div", what + into + element("ul", chips, class_="chips") + code, class_="loop")
 
     def _shared_with(self, loop: LoopNest, body: int, line: Line) -> str:
@@ -159,13 +165,13 @@ class LinesView:
         """A link to a line of the step."""
         return element("label", f"line {line}", class_="jump", for_=f"{self._prefix}-0-{line}")
 
-    def _code(self, number: int, loop: LoopNest, body: int, line: Line) -> str:
+    def _code(self, loop: LoopNest, body: int, line: Line) -> str:
         clock = self._study.clock
-        if clock is None or not loop.parts:
+        if clock is None or not loop.lines:
             return ""
-        home = self._home.get(number)
+        home = max(loop.lines, key=loop.lines.__getitem__)  # where the code of the loop is shown
         if body or home != line.number:
-            return "" if home is None else element("p", f"Its code is shown at {self._jump(home)}.", class_="into")
+            return element("p", f"Its code is shown at {self._jump(home)}.", class_="into")
         lines = "\n".join(clock.parts[part].text for part in loop.parts).splitlines()
         more = len(lines) - _MOST_LINES_OF_C
         code = "\n".join(lines[:_MOST_LINES_OF_C]) + (f"\n... {more:,} more lines" if more > 0 else "")

@@ -4,7 +4,7 @@
    call.  Indices that would be out of range, because that call has failed, are set to 0.
 2. Each run begins with the same numbers, so that training many times does not lead anywhere else.
 3. The time of a part is the median of its times in all runs, without that of the clock itself.
-4. The clock may count anything; what it counts is compared with the system's clock over each whole run.
+4. The clock may count anything: how long one of it takes is known from the first and the last time that it is read.
 
 Nothing that the program can see is changed, and no random number is drawn.
 """
@@ -164,19 +164,16 @@ def measure(memory: Memory, clock: Clock, library: ffi.Library | None, source: s
     """
     run, take = _native(memory, clock, library) if library is not None else _in_python(memory, clock, source)
     rows: list[list[float]] = []
-    began = perf_counter()
+    began, first = perf_counter(), take()[-1]
     while len(rows) < _FEWEST or (len(rows) < _MOST and perf_counter() - began < _SECONDS):
         memory.restore()
         take()
-        started = perf_counter()
         run()
-        seconds = perf_counter() - started
-        counted = take()
-        tick = counted[-1] / clock.TICKS
-        unit = seconds / sum(counted[:-1]) if any(counted[:-1]) else 0.0
-        rows.append([max(0.0, count - tick) * unit for count in counted[:-1]])
+        *counted, ticks, last = take()
+        rows.append([max(0.0, count - ticks / clock.TICKS) for count in counted])
+    unit = (perf_counter() - began) / max(last - first, 1e-9)
     rows = rows[1:]  # the first run has met cold caches
-    return Measured([median(column) for column in zip(*rows)], len(rows))
+    return Measured([median(column) * unit for column in zip(*rows)], len(rows))
 
 
 def _native(
@@ -186,7 +183,7 @@ def _native(
     for number, buffer in enumerate(memory.buffers):
         if len(buffer):
             block.set(number, buffer)
-    counts = array("q", bytes(8 * (len(clock.parts) + 1)))
+    counts = array("q", bytes(8 * (len(clock.parts) + 2)))
     own = ffi.PointerBlock(1)
     own.set(0, counts)
     read = library.bind("mgjit_clock", own)

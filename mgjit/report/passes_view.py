@@ -11,6 +11,8 @@ from .markup import element, plural, radio, text
 from .stages import Row, Stage, compared, without_data
 from .study import Study
 
+#: Lines of the Program before any pass that are shown.
+_MOST_LINES = 400
 _COMMENT = re.compile(r"^(.*?)(  # .*)$")
 
 #: What each pass does, in a line; docs/passes.md has more.
@@ -57,9 +59,8 @@ class PassesView:
 
     def html(self) -> str:
         """The tab."""
-        if not any(stage.text for stage in self._stages):
-            why = "The Program is too long to be shown." if self._stages else "There is no Program."
-            return element("p", why, class_="muted")
+        if not self._stages:
+            return element("p", "There is no Program.", class_="muted")
         texts = [without_data(stage.text, self._known) for stage in self._stages]
         labels, changes = [], []
         for number, stage in enumerate(self._stages):
@@ -81,17 +82,23 @@ class PassesView:
     def _change(self, number: int, stage: Stage, rows: list[Row], whole: str) -> str:
         count = sum(not row.is_equal for row in rows)
         said = "nothing changed" if number else "where it begins"
-        if stage.changed:
+        if count:
             said = f"{plural(count, 'line')} changed"
+        if not stage.text:
+            size = f"{plural(stage.loops, 'loop')} and {plural(stage.statements, 'statement')}"
+            said = f"{'left' if stage.changed or not number else said + ' of'} {size}, which are too many to be shown"
         purpose = PURPOSES.get(stage.name, "")
         head = element("h3", text(stage.name)) + element("p", text(f"{purpose}: {said}" if purpose else said))
-        if stage.changed:
+        if count:
             before = "".join(_side(row, row.before, "gone") for row in rows)
             after = "".join(_side(row, row.after, "came") for row in rows)
             sides = element("div", element("h4", "before") + before) + element("div", element("h4", "after") + after)
             body = element("div", sides, class_="sides")
         else:
-            lines = "".join(element("span", _code(line)) for line in whole.splitlines()) if not number else ""
+            shown = whole.splitlines()[:_MOST_LINES] if not number else []
+            lines = "".join(element("span", _code(line)) for line in shown)
+            if len(shown) == _MOST_LINES:
+                lines += element("span", "and so on", class_="skip")
             body = element("div", element("div", lines), class_="sides whole") if lines else ""
         return element("section", head + body, class_="change", id=f"{self._prefix}-x{number}-c")
 

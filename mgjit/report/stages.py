@@ -15,12 +15,12 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from ..ir.printer import print_program
-from ..ir.program import Program, Statement, count_statements
+from ..ir.program import Loop, Program, Statement, walk
 
 #: Programs with more statements are not shown.
-_MOST_STATEMENTS = 4_000
+_MOST_STATEMENTS = 1_000
 #: A comparison shows at most so many lines, and so many around each change.
-_MOST_ROWS = 600
+_MOST_ROWS = 400
 _AROUND = 3
 #: Numbers in a Program, and in C.
 _FLOAT = re.compile(r"(?<![\w.])-?(?:\d+\.\d+(?:e[-+]?\d+)?|\d+e[-+]?\d+)(?![\w.])")
@@ -47,13 +47,16 @@ class Stage(NamedTuple):
 
     Attributes:
         name: of the pass.
-        text: the Program that it has left; empty if that is not shown.
+        text: the Program that it has left; empty if that is too long to be shown.
+        statements, loops: how many it has left.
         changed: whether it has changed anything.
     """
 
     name: str
     text: str
     changed: bool
+    statements: int
+    loops: int
 
 
 class Stages:
@@ -74,9 +77,13 @@ class Stages:
         """See what a pass has left."""
         if number == 0:
             self.all = []
-        count = sum(count_statements(nodes) for _, nodes in program.phases)
-        text = print_program(program, self._note) if count <= _MOST_STATEMENTS else ""
-        self.all.append(Stage(name, text, bool(self.all) and _alike(text) != _alike(self.all[-1].text)))
+        nodes = [node for _, phase in program.phases for node in walk(phase)]
+        loops = sum(isinstance(node, Loop) for node in nodes)
+        statements = sum(isinstance(node, Statement) for node in nodes)
+        text = print_program(program, self._note) if statements <= _MOST_STATEMENTS else ""
+        last = self.all[-1] if self.all else None
+        changed = last is not None and (_alike(text), statements, loops) != (_alike(last.text), *last[3:])
+        self.all.append(Stage(name, text, changed, statements, loops))
 
 
 def compared(before: str, after: str) -> list[Row]:

@@ -166,13 +166,18 @@ class _Studied:
         try:
             memory = Memory(self._kernel, self._noted, lowered, layout)
             library = None if compiler is None else _built(compiler, source, self._options, lowered.statements)
-            return measure(memory, self._clock, library, source), ""
+            found = measure(memory, self._clock, library, source)
         except CompilerError as reason:
             return None, f"the instrumented code could not be built: {reason}"
         except Moved:
             return None, "another thread has just moved the parameters"
+        if found.call < _SHORTEST:
+            return None, "its kernel takes less than 0.03 µs"
+        return found, ""
 
 
+#: Calls that take less, in seconds, are too short for the clock.
+_SHORTEST = 3e-8
 #: Instrumented libraries, by their source: a report is often made twice.
 _libraries: dict[tuple[str, str], ffi.Library] = {}
 _MOST_LIBRARIES = 8

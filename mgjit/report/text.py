@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from ..codegen.clock import Part, top_nodes
 from ..making import Noted
 from ..passes.pipeline import Lowered
-from .findings import Findings, Line, LoopNest, find
+from .findings import Findings, Line, LoopNest, find, grouped
 from .markup import percent, seconds
 from .names import Names
 from .source import Sources
@@ -72,7 +72,7 @@ def table(findings: Findings, colour: bool = False, how: str = "by the cost mode
     for line in lines:
         rows.append(_head(line, digits, colour))
         own = [findings.loops[k] for k in line.loops if homes.get(k) == line.number and findings.loops[k].shape]
-        rows += [_loop(one, digits, shapes, colour) for one in own]
+        rows += [_loops(group, digits, shapes, colour) for group in grouped(own)]
         rows += _elsewhere(line, homes, findings.loops, digits, colour)
     return rows
 
@@ -82,10 +82,14 @@ def _head(line: Line, digits: int, colour: bool) -> str:
     return _styled(text, _BOLD, colour and line.share >= 0.1)
 
 
-def _loop(one: LoopNest, digits: int, shapes: int, colour: bool) -> str:
+def _loops(group: Sequence[LoopNest], digits: int, shapes: int, colour: bool) -> str:
+    """Loops of one kind."""
+    one = group[0]
     kind = f"{one.phase}, gradient" if one.is_gradient else one.phase
-    text = f"{'':{digits + 10}}{one.shape:<{shapes}}  {kind:<18}  {one.how}"
-    return _styled(text, _WARM, colour and one.share >= 0.05 and "not vectorised" in one.how)
+    times = f"{len(group)} times: " if len(group) > 1 else ""
+    text = f"{'':{digits + 10}}{one.shape:<{shapes}}  {kind:<18}  {times}{one.how}"
+    is_slow = sum(loop.share for loop in group) >= 0.05 and "not vectorised" in one.how
+    return _styled(text, _WARM, colour and is_slow)
 
 
 def _elsewhere(line: Line, homes: dict[int, int], loops: Sequence[LoopNest], digits: int, colour: bool) -> list[str]:

@@ -9,7 +9,7 @@ FACTOR = 0.987654321  # a number that is no data, but that is not in the text of
 
 def network(**options):
     """A small step, called three times, and its arguments."""
-    model = nn.MLP(24, [16, 3])
+    model = nn.MLP(64, [32, 3])
     for p in model.parameters():
         p.data = SECRET
     options.setdefault("background", False)
@@ -24,7 +24,7 @@ def network(**options):
             p.data -= rate * p.grad
         return loss * FACTOR
 
-    arguments = [SECRET] * 24, 1, 0.001
+    arguments = [SECRET] * 64, 1, 0.001
     for _ in range(3):
         train(*arguments)
     return train, arguments, model

@@ -10,10 +10,10 @@ def test_lines_with_their_loops_in_the_users_names():
     assert said[start].endswith("by the cost model")
     table = said[start + 1 :]
     head = next(k for k, line in enumerate(table) if line.endswith("scores = model(x)"))
-    assert "16 × 24" in table[head + 1]
-    assert "forward" in table[head + 1]
+    assert "32 × 64" in table[head + 1]
+    assert "ward" in table[head + 1]
     column = table[head].index("scores")
-    assert table[head + 1].index("16 × 24") == column
+    assert table[head + 1].index("32 × 64") == column
     shares = [float(line.split()[1]) for line in table if "%" in line.split()[2:3]]
     assert abs(sum(shares) - 100.0) < 0.5
 
