@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+from array import array
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
@@ -41,6 +42,7 @@ from .world.guard import Guard
 from .world.survey import Survey
 
 if TYPE_CHECKING:
+    from .ir.parameters import ParameterLayout
     from .lowering import Lowering
 
 
@@ -250,7 +252,21 @@ class Maker:
 
     def built(self, prepared: Prepared, inputs: Sequence[InputRegion]) -> Kernel:
         """The kernel of a trace, whose code is built here and now where it does not exist."""
-        return self.bound(build(prepared.traced.trace, inputs, self.options.code, self.qualname), prepared)
+        return self.bound(self.code(prepared.traced.trace, inputs), prepared)
+
+    def code(self, trace: Trace, inputs: Sequence[InputRegion]) -> Code:
+        """The code for a trace, which is built here and now where it does not exist."""
+        return build(trace, inputs, self.options.code, self.qualname)
+
+    def filled(
+        self, traced: TracedCall, layout: ParameterLayout | None
+    ) -> tuple[list[ParameterStorage], list[array[float]]]:
+        """The storages and states of a trace with the numbers that are there now; only those of kernels are in use."""
+        trace = traced.trace
+        move = Move.of_trace(trace, layout)
+        move.fill()
+        new = [move.storage] if trace.new_parameters else []
+        return [*new, *(storage for _, storage in trace.bound_storages)], move.state_buffers
 
     def bound(self, code: Code, prepared: Prepared) -> Kernel:
         """A kernel: code, and the memory of this step that it works on."""

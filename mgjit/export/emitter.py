@@ -63,7 +63,9 @@ class Helpers:
 
     Attributes:
         sources: the functions of blocks, in order.
+        used: the arrays that some function uses.
         uses_math: whether functions of the C library are called.
+        uses_tables: whether index tables are looked up.
     """
 
     def __init__(self, prefix: str, program: Program, mode: str) -> None:
@@ -71,7 +73,8 @@ class Helpers:
         self.is_single = program.precision is FLOAT32
         self.is_fast = mode == "fast"
         self.sources: list[str] = []
-        self.uses_math = self.has_power = self.has_unsigned = False
+        self.used: set[Array] = set()
+        self.uses_math = self.uses_tables = self.has_power = self.has_unsigned = False
         self.blocks = 0
 
     def take(self) -> list[str]:
@@ -123,7 +126,7 @@ class ExportEmitter(ScalarEmitter):
         super().__init__(program, layout)
         self.helpers, self.number = helpers, helpers.number
         self._sources, self._constants, self._parameters = sources, constants, parameters
-        self._uses_tables = self._uses_scratch = self._calls_blocks = False
+        self._uses_scratch = self._calls_blocks = False
 
     def call(self, operation: str, operands: Sequence[str]) -> str:
         helpers = self.helpers
@@ -150,7 +153,7 @@ class ExportEmitter(ScalarEmitter):
         return f"{self.helpers.prefix}_from_unsigned({text})"
 
     def table_element(self, index: str) -> str:
-        self._uses_tables = True
+        self.helpers.uses_tables = True
         return f"{self.helpers.prefix}_table[{index}]"
 
     def scratch_element(self, index: str) -> str:
@@ -175,6 +178,7 @@ class ExportEmitter(ScalarEmitter):
         Args:
             loops: declarations of the variables of loops around it.
         """
+        self.helpers.used.update(self.used)
         declarations, used = self._pointers()
         unused = [] if self._calls_blocks else [name for _, name in self._parameters if name not in used]
         spoken = " ".join(["\n".join(self.lines), "["])

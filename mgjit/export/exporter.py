@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
-from ..build import build
 from ..call.node import Frame
 from ..call.plan import ArgumentPlan
 from ..codegen.layout import lay_out
@@ -175,16 +174,14 @@ def _files(maker: Maker, plan: ArgumentPlan, traced: TracedCall, frames: Sequenc
     location = f"{code.co_filename}:{code.co_firstlineno}" if code else maker.qualname
     _refuse(traced, location)
     arguments = c_arguments(plan, maker.options.static, location)
-    found = without_garbage_collection(lambda: contents(traced))
-    options = maker.options.code
+    found = without_garbage_collection(lambda: contents(traced, maker))
     # Nobody reads gradients between the calls, so only those are kept that the step itself reads.
     lowered = lower(found.trace, arguments.regions, _PROCESSOR, False, name=f"{maker.qualname}.export", natural=True)
     layout = lay_out(lowered.program, lowered.memory)
-    built = build(traced.trace, plan.regions(0), options, maker.qualname)
     design = Design(
         prefix=request.name,
         title=f"{maker.function.__name__}({', '.join(plan.names)})",
-        mode=options.mode,
+        mode=maker.options.code.mode,
         in_file=request.in_file,
         program=lowered.program,
         layout=layout,
@@ -193,7 +190,7 @@ def _files(maker: Maker, plan: ArgumentPlan, traced: TracedCall, frames: Sequenc
         outputs=found.trace.outputs,
         results=describe_outputs(traced.result),
         plan=plan,
-        recording=record(built, plan, traced, frames),
+        recording=record(maker, plan, traced, frames),
         data=data_of(lowered.program, lowered.memory, found),
     )
     return _texts(design)

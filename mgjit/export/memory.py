@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..making import Maker
 from ..record.trace import Trace
-from ..runtime.buffers import Move, ParameterStorage
+from ..runtime.buffers import ParameterStorage
 from ..runtime.copies import Copies
 from ..trace.tracer import TracedCall
 
@@ -32,21 +33,18 @@ class Contents:
     states: list[array[float]]
 
 
-def contents(traced: TracedCall) -> Contents:
+def contents(traced: TracedCall, maker: Maker) -> Contents:
     """The numbers that a traced step would work on if it was called now; nothing of the user's changes."""
     trace = traced.trace
     heap = traced.heap
     if heap.copied:
         Copies(heap.state, heap.copied, array("q", [0]), heap.tables).copy_in()
-    move = Move.of_trace(trace, None)
-    move.fill()
-    new = [move.storage] if trace.new_parameters else []
-    storages = new + [storage for _, storage in trace.bound_storages]
+    storages, states = maker.filled(traced, None)
     return Contents(
         _as_new(trace),
         [natural(storage, storage.data) for storage in storages],
         [natural(storage, storage.grad) for storage in storages],
-        [array(trace.precision.format, buffer) for buffer in move.state_buffers],
+        [array(trace.precision.format, buffer) for buffer in states],
     )
 
 

@@ -15,8 +15,9 @@ from typing import Any
 from ..call.node import Frame
 from ..call.plan import ArgumentPlan
 from ..engine.state import zero_array
+from ..making import Maker
 from ..runtime import ffi
-from ..runtime.buffers import Move, aligned_zeros
+from ..runtime.buffers import aligned_zeros
 from ..runtime.kernel import Code, check_index, flat_view
 from ..trace.tracer import TracedCall
 from .memory import natural
@@ -38,11 +39,11 @@ class Recording:
     states: list[array[float]]
 
 
-def record(code: Code, plan: ArgumentPlan, traced: TracedCall, frames: Sequence[Frame]) -> Recording:
+def record(maker: Maker, plan: ArgumentPlan, traced: TracedCall, frames: Sequence[Frame]) -> Recording:
     """Run the calls of some frames, one after the other.
 
     Args:
-        code: of the trace.
+        maker: of the kernels of the step.
         plan: of the arguments.
         traced: the trace, whose memory is as `contents` has left it.
         frames: the arguments of the calls.
@@ -54,11 +55,10 @@ def record(code: Code, plan: ArgumentPlan, traced: TracedCall, frames: Sequence[
     for frame in frames:
         for check in trace.checks:
             check_index(check, plan, frame)
-    move = Move.of_trace(trace, code.parameter_layout)
-    move.fill()
-    storages = ([move.storage] if trace.new_parameters else []) + [storage for _, storage in trace.bound_storages]
+    code = maker.code(trace, plan.regions(0))
+    storages, buffers = maker.filled(traced, code.parameter_layout)
     data, gradients = [_copy(s.data, plan) for s in storages], [_copy(s.grad, plan) for s in storages]
-    states = [array(plan.precision.format, buffer) for buffer in move.state_buffers]
+    states = [array(plan.precision.format, buffer) for buffer in buffers]
     outputs = zero_array(trace.outputs, plan.precision)
     packed = zero_array(plan.packed_size, plan.precision)
     memory: dict[str, Any] = {
@@ -71,14 +71,14 @@ def record(code: Code, plan: ArgumentPlan, traced: TracedCall, frames: Sequence[
         "table": [code.tables],
         "scratch": [aligned_zeros(code.scratch_size, plan.precision)],
     }
-    buffers = [memory[slot.space][slot.region] for slot in code.slots]
-    run = _native(code, buffers) if code.library is not None else _python(code, buffers)
+    slots = [memory[slot.space][slot.region] for slot in code.slots]
+    run = _native(code, slots) if code.library is not None else _python(code, slots)
     results = []
     for frame in frames:
         packed[:] = frame.packed
         for node in plan.buffers:
             slot = next(k for k, s in enumerate(code.slots) if (s.space, s.region) == ("input", node.region + 1))
-            buffers[slot] = flat_view(frame.buffers[node.region], node.format)
+            slots[slot] = flat_view(frame.buffers[node.region], node.format)
         run()
         results.append(outputs[:])
     found = [natural(storage, numbers) for storage, numbers in zip(storages, data)]

@@ -49,7 +49,7 @@ def source_text(design: Design) -> str:
         parts.append("#include <math.h>\n")
     allowed = "" if design.number == "float" else " && __FLT_EVAL_METHOD__ != 1"
     parts.append(_CHECKS.format(macro=design.macro, prefix=design.prefix, allowed=allowed))
-    parts += [*_sizes(design), *_data(design), *helpers.definitions(), *functions]
+    parts += [*_sizes(design), *_data(design, helpers), *helpers.definitions(), *functions]
     if design.needs_init:
         parts.append(_init(design))
     parts.append(_run(design, calls))
@@ -64,22 +64,22 @@ def _sizes(design: Design) -> list[str]:
     return [f"/* The macro is right. */\ntypedef char {design.prefix}_check[{condition} ? 1 : -1];\n"]
 
 
-def _data(design: Design) -> list[str]:
-    """Constant data."""
+def _data(design: Design, helpers: Helpers) -> list[str]:
+    """Constant data that is used: compilers find fault with any other."""
     precision, prefix = design.program.precision, design.prefix
     found = []
     kept = [] if design.in_file else design.data
     for one in kept:
         name = f"{prefix}_first_{one.name}" if one.changes else f"{prefix}_{one.name}"
-        if not one.changes or any(map(_is_not_zero, one.numbers)):
+        if any(map(_is_not_zero, one.numbers)) if one.changes else one.target in helpers.used:
             head = f"static const {design.number} {name}[{len(one.numbers)}]"
             found.append(array_text(head, one.numbers, precision))
     constants = design.program.constants
-    if constants and any(array.space == "constant" for array in design.layout.slot_of):
+    if any(array.space == "constant" for array in helpers.used):
         head = f"static const {design.number} {prefix}_constants[{len(constants)}]"
         found.append(array_text(head, constants, precision))
     tables = design.layout.tables
-    if tables:
+    if helpers.uses_tables:
         head = f"static const {integer_type(tables)} {prefix}_table[{len(tables)}]"
         found.append(array_text(head, tables, None))
     return found

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from inspect import Signature
@@ -306,9 +307,19 @@ class FrozenMaker(Maker):
 
     # ---- 4: code --------------------------------------------------------------------------------------------------
 
-    def built(self, prepared: Prepared, inputs: Sequence[InputRegion]) -> Kernel:
+    def code(self, trace: Trace, inputs: Sequence[InputRegion]) -> Code:
         options = replace(self.options.code, cache=self.options.code.cache and not self.is_private)
-        return self.bound(build(prepared.traced.trace, inputs, options, self.qualname), prepared)
+        return build(trace, inputs, options, self.qualname)
+
+    def filled(
+        self, traced: TracedCall, layout: ParameterLayout | None
+    ) -> tuple[list[ParameterStorage], list[array[float]]]:
+        assert isinstance(traced, FrozenCall)
+        trace = traced.trace
+        move = Move([], [], 0, [state for _, state in trace.states], trace.precision)
+        move.fill()
+        block = [laid_out(traced.block, layout)] if trace.new_parameters else []
+        return [*block, *(storage for _, storage in trace.bound_storages)], move.state_buffers
 
     def bound(self, code: Code, prepared: Prepared) -> Kernel:
         plan, traced, guard, trace = prepared.plan, prepared.traced, prepared.guard, prepared.traced.trace

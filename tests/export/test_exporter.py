@@ -101,10 +101,10 @@ def test_library_functions_and_powers(tmp_path: Path) -> None:
             found += [mgjit.exp(x), mgjit.log(x), mgjit.tanh(x), mgjit.sqrt(x), x**2, x**0.5, x**y, abs(-x), 2.0**x]
         return found
 
-    for compiler in COMPILERS:
-        for dtype in ("float64", "float32"):
-            made = mgjit.compile(dtype=dtype)(step._function)
-            made.export(tmp_path, "net", calls=[([0.1 * k + 0.01 for k in range(40)], 1.7)])
+    for dtype in ("float64", "float32"):
+        made = mgjit.compile(dtype=dtype)(step._function)
+        made.export(tmp_path, "net", calls=[([0.1 * k + 0.01 for k in range(40)], 1.7)])
+        for compiler in COMPILERS:
             assert "all bits" in checked(tmp_path, "net", compiler, ["-O2"])
 
 
@@ -142,3 +142,26 @@ def test_indices_are_checked(tmp_path: Path) -> None:
         step.export(tmp_path, "net", calls=[(calls[0][0], 5, 0.1)])
     step.export(tmp_path, "net", calls=calls)
     assert "if (label < 0 || label >= 5) return NET_INDEX_ERROR;" in (tmp_path / "net.c").read_text("ascii")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_frozen_step_has_the_weights_of_then(dtype: str, tmp_path: Path) -> None:
+    step, model, calls = classifier(dtype=dtype)
+    step(*calls[0])
+    frozen = mgjit.freeze(step, *calls[0])
+    before = [frozen(*call) for call in calls]
+    first = model.parameters()[0].data
+    for call in calls:
+        step(*call)
+    assert model.parameters()[0].data != first
+    frozen.export(tmp_path, "net", calls=calls)
+    text = (tmp_path / "net.c").read_text("ascii")
+    assert first.hex().split("p")[0][:8] in text.split("net_parameters")[1].split(",")[0]
+    assert "net_backward" not in text
+    assert "net_init" not in (tmp_path / "net.h").read_text("ascii")
+    recorded = re.findall(
+        r"\{(\S+)\}", (tmp_path / "net_check.c").read_text().split("results[CALLS]")[1].split("};")[0]
+    )
+    assert [float.fromhex(x.rstrip("f")) for x in recorded] == before
+    for compiler in COMPILERS:
+        assert "all bits" in checked(tmp_path, "net", compiler)

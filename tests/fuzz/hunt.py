@@ -29,7 +29,7 @@ os.environ.setdefault("MGJIT_VERIFY", "never")  # a kernel that is found out and
 os.environ.setdefault("MGJIT_BACKGROUND", "0")  # nothing is found in calls that wait for their kernel
 
 from mgjit.errors import DefectWarning
-from tests.fuzz import foreign, oracle
+from tests.fuzz import exported, foreign, oracle
 from tests.fuzz.foreign_steps import foreign_program
 from tests.fuzz.growing import growing_program
 from tests.fuzz.lengths import lengths_program
@@ -152,6 +152,8 @@ def main() -> int:
     seconds = time.perf_counter() - started
     run = seed + 1 - options.seed
     print(f"{run} programs, {discarded} discarded, {finite} without nan, {failed} failed, {seconds:.0f} s")
+    if any(way.startswith("export") for way in options.ways.split(",")):
+        print(", ".join(f"{count} calls {what}" for what, count in exported.counts.items()))
     for text, count in outcomes.most_common() + seen.most_common():
         print(f"{count:5} x {text}")
     return 1 if failed else 0

@@ -33,6 +33,7 @@ from mgjit.record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.record.trace import InputRegion
 from mgjit.runtime.buffers import Move, ParameterStorage
 from mgjit.trace.tracer import trace_call
+from tests.fuzz.exported import exporting
 from tests.single import single_precision, with_singles
 
 #: Ways whose results belong to a part of a call, or are columns.
@@ -170,6 +171,14 @@ def compiled(text: str, **options: Any) -> list[Snapshot]:
         warnings.simplefilter("error")
         call, gradients = mgjit.compile(**options), options.get("grads", True)
         return run_program(text, call, dtype=options.get("dtype", "float64"), gradients=gradients)
+
+
+def exported(text: str, compiler: str, **options: Any) -> list[Snapshot]:
+    """What the compiled step does, of which each call is also made by exported C."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        call = exporting(compiler, compiler="tcc", cache=False, background=False, **options)
+        return run_program(text, call, dtype=options.get("dtype", "float64"))
 
 
 def phased(text: str, every: int = 1, **options: Any) -> list[Snapshot]:
@@ -366,6 +375,10 @@ WAYS: dict[str, Callable[[str], list[Snapshot]]] = {
     "clang32": lambda text: compiled(text, compiler="clang", cache=False, dtype="float32"),
     "python32": lambda text: compiled(text, backend="python", dtype="float32"),
     "interpreter32": lambda text: interpreted(text, FLOAT32),
+    "export": lambda text: exported(text, "tcc"),
+    "export-gcc": lambda text: exported(text, "gcc"),
+    "export-clang32": lambda text: exported(text, "clang", dtype="float32"),
+    "export32": lambda text: exported(text, "tcc", dtype="float32"),
     "phases32": lambda text: phased(text, backend="python", dtype="float32"),
 }
 
