@@ -410,8 +410,11 @@ def _refuse_shared(plan: ArgumentPlan, arguments: Sequence[Any], changed: frozen
 
 
 def _lengths(arguments: Sequence[Any]) -> Hashable:
-    """A cheap key that usually distinguishes structures of arguments: the lengths of sequences, and types."""
-    return tuple([len(a) if type(a) in _WITH_LENGTH else type(a) for a in arguments])
+    """A cheap key that usually tells structures of arguments apart: types, lengths of sequences and of their rows."""
+    return tuple([
+        (len(a), len(a[0]) if len(a) and type(a[0]) in _WITH_LENGTH else 0) if type(a) in _WITH_LENGTH else type(a)
+        for a in arguments
+    ])  # fmt: skip
 
 
 #: Arguments of these types usually differ in length between calls.

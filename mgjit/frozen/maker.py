@@ -20,6 +20,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ..build import build
+from ..call.appended import AppendingResult
 from ..call.plan import ArgumentPlan
 from ..errors import FreezeError, TraceError
 from ..ir.parameters import ParameterLayout
@@ -91,7 +92,10 @@ class FrozenGuard:
 
 
 class FrozenKernel(Kernel):
-    """A kernel that changes nothing of the arguments."""
+    """A kernel that changes nothing of the arguments, except that it appends to lists."""
+
+    def is_changed_by_rows(self, rows: Iterable[Sequence[Any]]) -> bool:
+        return isinstance(self.result, AppendingResult) or super().is_changed_by_rows(rows)
 
     def copy_out(self) -> None:
         if self.copies is not None:
@@ -146,7 +150,7 @@ class FrozenMaker(Maker):
         self, function: Callable[..., Any], signature: Signature, options: StepOptions, qualname: str, stats: Stats
     ) -> None:
         super().__init__(function, signature, options, qualname, stats)
-        self.knowledge = Knowledge(every_float=True)
+        self.knowledge = Knowledge(may_append=True, every_float=True)
         self.is_private = False
         self._constants = ""
         self._weights: Weights | None = None
@@ -225,7 +229,7 @@ class FrozenMaker(Maker):
                 if self._structure is not None:
                     raise
                 self._constants = str(error)
-            self.knowledge = Knowledge()
+            self.knowledge = Knowledge(may_append=True)
         return super()._trace(plan, slots, sites)
 
     def _with_own_memory(

@@ -20,13 +20,13 @@ Anything that does not fold stays as it is; correctness never depends on what wa
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..record.opcodes import ADD, ADJOINT, NUMBER
+from ..record.opcodes import ADD, ADJOINT, NUMBER, TAKE, leaf_index
 from ..record.trace import Trace
 from .forest import Counts, Fold, Item
 from .known_loops import FEWEST, KnownLoops, KnownSteps, known_loops, operand_kinds
@@ -411,6 +411,8 @@ def _record_shapes(trace: Trace, marks: Sequence[int] | None, known: Sequence[Kn
         columns.append(marks[low:high] if marks is not None else bytes(high - low))
         if trace.c is not None:
             columns.append(operand_kinds(trace.c[low:high]))
+        if trace.layouts:
+            columns.append(memories_of_tables(trace, low, high))
         return "".join(map(table.__getitem__, zip(*columns)))
 
     found, done = [], 0
@@ -420,8 +422,17 @@ def _record_shapes(trace: Trace, marks: Sequence[int] | None, known: Sequence[Kn
     return [*found, shapes(done, len(trace))]
 
 
+def memories_of_tables(trace: Trace, low: int, high: int) -> list[int]:
+    """For each of these records the memory in which it looks something up: one statement has tables of one memory."""
+    starts = sorted([*(start for start, _ in trace.states), *(base for base, _ in trace.bound_storages)])
+    return [
+        1 + bisect_right(starts, leaf_index(a)) if code & (NUMBER - 1) >= TAKE else 0
+        for code, a in zip(trace.op[low:high], trace.a[low:high])
+    ]
+
+
 class _Shapes(dict[tuple[int, ...], str]):
-    """The character of each (operation, kinds of a and b, mark[, kind of c])."""
+    """The character of each (operation, kinds of a and b, mark[, kind of c][, memory of a look-up table])."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, ...], str] = {}

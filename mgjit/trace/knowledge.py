@@ -32,6 +32,7 @@ class Knowledge:
         no_flow: why `backward()` is recorded operation by operation; empty when it is not.
         is_settled: whether fields that hold None or ints are traced as the floats that a kernel leaves in them.
         is_for_later: whether the call that is traced runs as plain Python, and its kernel makes later ones.
+        may_append: whether the step may append to lists among its arguments (call/appended.py).
         every_float: whether floats that the step only reads are memory, too: the weights of a frozen step.
     """
 
@@ -47,6 +48,7 @@ class Knowledge:
     no_flow: str = ""
     is_settled: bool = False
     is_for_later: bool = False
+    may_append: bool = False
     every_float: bool = False
 
 

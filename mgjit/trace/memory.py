@@ -87,6 +87,11 @@ class Heap:
         self._survey.known.update(id(node.stand_in) for node in given)
 
     @property
+    def may_append(self) -> bool:
+        """Whether the step may append to lists among its arguments."""
+        return self._knowledge.may_append
+
+    @property
     def objects(self) -> frozenset[int]:
         """The identities of the objects with numbers that the step reaches."""
         return frozenset(id(thing) for things, _ in self.roles.objects for thing in things)

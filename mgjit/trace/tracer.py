@@ -16,6 +16,7 @@ from typing import Any, Callable, TypeVar
 
 from ..autograd.chosen import Gatherer
 from ..autograd.flow import NoFlow
+from ..call.appended import AppendingResult, Tail, take_tails
 from ..call.contents import contents, has_grown
 from ..call.given import GivenContainers
 from ..call.objects import ObjectSlots
@@ -26,6 +27,7 @@ from ..draws.interception import followed, places_in_module, with_draws
 from ..draws.plan import DrawPlan
 from ..draws.recorded import Drawing
 from ..engine.precision import Precision
+from ..engine.value import Value
 from ..errors import PrecisionError, user_location
 from ..garbage import without_garbage_collection
 from ..interruption import new_lock, with_cleanup
@@ -36,7 +38,7 @@ from ..record.leaks import PlainCall
 from ..record.progress import recorders, tracing_threads
 from ..record.recorder import Recorder
 from ..record.trace import Trace
-from ..record.values import traced_types
+from ..record.values import TracedTypes, traced_types
 from ..source.installed import with_captured_functions
 from ..world.survey import Survey
 from .knowledge import Again, HeapPlan
@@ -142,9 +144,17 @@ def trace_call(
         before = list(map(contents, given))
         try:
             returned = ran(given)
+            tails = take_tails(before, given) if heap.may_append else []
             refuse_changes(before, given)
             containers = GivenContainers(plan.nodes, given)
-            result = describe_result(returned, recorder, types, heap.knows, heap.number_of, containers.path)
+
+            def described(thing: Any) -> ResultTree:
+                return describe_result(thing, recorder, types, heap.knows, heap.number_of, containers.path)
+
+            result = described(returned)
+            if tails:
+                plain = [(path, as_numbers(elements, types)) for path, elements in tails]
+                result = AppendingResult(result, [Tail(path, described(elements)) for path, elements in plain])
         except NoFlow as reason:  # what a backward pass has left behind was used
             heap.give_up(str(reason))
         except TypeError as error:
@@ -204,6 +214,13 @@ def trace_call(
         memory.fixed += [(place, place.read()) for place in heap.draws]
     known = frozenset() if heap is None else heap.objects
     return TracedCall(recorder.finish(), result, memory, drawing.plan, writes, limits[-1], objects, known)
+
+
+def as_numbers(thing: Any, types: TracedTypes) -> Any:
+    """The same with numbers in place of Values."""
+    if isinstance(thing, Value):
+        return types.number_at(types.lift(thing), False)
+    return type(thing)(as_numbers(part, types) for part in thing) if type(thing) in (list, tuple) else thing
 
 
 def _limit(recorder: Recorder, plan: ArgumentPlan, heap: Heap | None) -> IntegerLimit:
