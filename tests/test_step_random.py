@@ -527,7 +527,8 @@ def test_18_explained() -> None:
     step = mgjit.compile()(lambda x: x * random.random() + random.gauss(0, 1))
     state = random.getstate()
     assert "draws 2 random numbers a call: random 1 x, gauss 1 x" in step.lower(1.0).explain()
-    assert "draws" not in mgjit.compile()(lambda x: x * 2.0).lower(1.0).explain()
+    other = mgjit.compile()(lambda x: x * 2.0)  # its explanation has the line that it is on
+    assert "draws" not in other.lower(1.0).explain()
     assert random.getstate() == state
 
 
