@@ -88,6 +88,22 @@ class ExportError(MgjitError, OSError):
     """A file of `.export()` could not be written."""
 
 
+class SeparationError(UnsupportedError):
+    """The gradient of a step cannot be separated from its update, so that rows cannot be spread over processes."""
+
+
+class RankError(MgjitError, RuntimeError):
+    """Another rank of a distributed step has raised an error, has ended, or does not come."""
+
+
+class RanksDifferError(MgjitError, RuntimeError):
+    """The ranks of a distributed step do not have the same program, arguments or parameters."""
+
+
+class CheckpointError(MgjitError, ValueError):
+    """A checkpoint is damaged, or is of another step."""
+
+
 class CompilerError(MgjitError, RuntimeError):
     """A C compiler could not be run, failed, or produced a library that does not load."""
 

@@ -82,6 +82,10 @@ class Kernels:
     def __len__(self) -> int:
         return len(self._kernels) + (0 if self._separate is None else len(self._separate))
 
+    def all(self) -> list[Kernel]:
+        """All kernels, but those that run phases."""
+        return list(self._kernels.values())
+
     @property
     def has_separate(self) -> bool:
         """Whether phases of this step have been run."""

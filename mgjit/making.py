@@ -26,6 +26,7 @@ from .call.plan import ArgumentPlan, plan_arguments
 from .garbage import without_garbage_collection
 from .options import Options, StepOptions
 from .pending import Found, Prepared
+from .record.separation import separation_of, with_early_outputs
 from .record.trace import InputRegion, Trace
 from .runtime.buffers import Move, ParameterStorage
 from .runtime.copies import Copies
@@ -151,6 +152,8 @@ class Maker:
             traced, guard = self._trace(plan, slots)
         seconds = perf_counter() - started
         guard.watch(traced.heap.fixed)
+        if self.options.code.separate:
+            traced.trace = with_early_outputs(traced.trace)
         return Prepared(plan, traced, guard, slots, seconds, reason)
 
     def _trace(self, plan: ArgumentPlan, slots: Any, sites: Sites | None = None) -> tuple[TracedCall, Guard]:
@@ -287,6 +290,8 @@ class Maker:
             storage.note_user(self._token)
         kernel.moved = [p.owner if isinstance(p, Parameter) else p for _, p in trace.new_parameters]
         kernel.trial = self.options.trial(trace, prepared.plain_seconds())
+        if self.options.code.separate:
+            kernel.separation = separation_of(trace, code.facts.get("structure", ""))
         self.stats.note_kernel(code.facts, prepared.seconds, plan.outline(), prepared.reason)
         return kernel
 

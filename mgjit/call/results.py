@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Callable
 
 from ..autograd.chosen_rows import Row
@@ -249,6 +249,21 @@ def describe_result(
         if holds_traced(returned, is_known):
             raise PlainCall(f"the step returns a {type(returned).__name__} with traced values inside")
     return ConstantResult(returned)
+
+
+def averaged(tree: ResultTree, outputs: Any, exact: Collection[int], arguments: Sequence[Any] = ()) -> Any:
+    """The result of a call whose outputs are means of those of several calls: ints and bools become floats.
+
+    Args:
+        exact: the outputs that are those of one call.
+    """
+    if isinstance(tree, CompositeResult):
+        return tree.make([averaged(part, outputs, exact, arguments) for part in tree.parts])
+    if isinstance(tree, MixedResult) and tree.index not in exact:
+        return outputs[tree.index]
+    if isinstance(tree, OutputResult) and tree.index not in exact and tree.make is not Result:
+        return outputs[tree.index]
+    return tree(outputs, arguments)
 
 
 def collect_results(results: Iterable[Any]) -> Any:

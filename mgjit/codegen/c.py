@@ -21,7 +21,7 @@ from ..engine.precision import FLOAT64, Precision
 from ..ir.program import Block, Choice, Load, Loop, Operand, Program, Reference, Register, Statement
 from ..passes.substitute import Substitution
 from .clock import Clock
-from .entries import entries, exported
+from .entries import entries, exported, sum_entries
 from .layout import Layout
 from .scalar import BINARY, LONG_INTEGERS, ScalarEmitter
 from .vectors import Vectors
@@ -154,6 +154,7 @@ def emit_c(
     ]
     if program.separate:
         parts += [exported(f"int mgjit_{name}(void *const *m)", f"{{ {name}(m); return 0; }}\n") for name, _ in phases]
+        parts.append(sum_entries())
     else:
         step = " ".join(f"{name}(m);" for name, _ in phases) or "(void)m;"
         parts.append(exported("int mgjit_step(void *const *m)", f"{{ {step} return 0; }}\n"))

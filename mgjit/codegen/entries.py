@@ -12,6 +12,13 @@ the step has run.  `mgjit_counted_step` takes only the block, which then holds a
 `mgjit_short_call` is `mgjit_call` if the gate of the step, a word in memory, is 0 (open).  Otherwise it does nothing
 and returns the negative nan, which is never returned as a result.  The block has two more pointers behind the slots of
 the step: to the gate and to the counter.
+
+A step whose phases are run separately has entries that add up the gradients of many rows (distributed/sums.py).  Their
+argument is an array of pointers: the pointer block, an array of integers, and the sums.  The integers: how many rows to
+run, how many have been run, how many parts of the block are added up, how many pointers move from row to row; then for
+each part its index in the block, its first element, its length, and whether it is cleared after a row; then index and
+stride for each pointer.  `mgjit_rows` runs forward and backward for each row, and adds; `mgjit_add` adds other sums
+to the sums; `mgjit_mean` writes the sums, divided by a number, into the parts.
 """
 
 from __future__ import annotations
@@ -77,6 +84,58 @@ static double call(void **m, {parameters})
     return result.number;
 }}
 """
+
+
+_SUMS = """\
+{rows}
+{{
+    void **const m = (void **)all[0];
+    long long *const plan = (long long *)all[1];
+    const long long *const parts = plan + 4, *const moves = parts + 4 * plan[2];
+    for (long long row = 0; row < plan[0]; row++) {{
+        real *sum = (real *)all[2];
+        forward(m); backward(m);
+        for (const long long *part = parts; part < moves; part += 4) {{
+            real *const from = (real *)m[part[0]] + part[1];
+            for (long long k = 0; k < part[2]; k++) sum[k] += from[k];
+            if (part[3]) for (long long k = 0; k < part[2]; k++) from[k] = 0;
+            sum += part[2];
+        }}
+        for (const long long *move = moves; move < moves + 2 * plan[3]; move += 2)
+            m[move[0]] = (char *)m[move[0]] + move[1];
+    }}
+    plan[1] += plan[0];
+    return 0;
+}}
+
+{add}
+{{
+    const long long length = *(const long long *)all[2];
+    real *const sum = (real *)all[0];
+    const real *const other = (const real *)all[1];
+    for (long long k = 0; k < length; k++) sum[k] += other[k];
+    return 0;
+}}
+
+{mean}
+{{
+    void *const *const m = (void *const *)all[0];
+    const long long *const plan = (const long long *)all[1];
+    const real *sum = (const real *)all[2];
+    const real count = (real)*(const double *)all[3];
+    for (const long long *part = plan + 4; part < plan + 4 + 4 * plan[2]; part += 4) {{
+        real *const to = (real *)m[part[0]] + part[1];
+        for (long long k = 0; k < part[2]; k++) to[k] = sum[k] / count;
+        sum += part[2];
+    }}
+    return 0;
+}}
+"""
+
+
+def sum_entries() -> str:
+    """The C source of the entries that add up gradients, of a step whose phases are run separately."""
+    return _SUMS.format(**{name: exported(f"int mgjit_{name}(void *const *all)") for name in ("rows", "add", "mean")})
 
 
 def entries(layout: Layout, step: str) -> str:

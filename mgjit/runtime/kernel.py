@@ -172,7 +172,9 @@ class Kernel:
         self.seconds_a_row = 0.0
         #: When it is compared with plain Python (verification/trial.py); None when it is not, or not any more.
         self.trial: Any = None
-        self._state_buffers = move.state_buffers
+        #: What the phases of a step depend on, if they are run separately (record/separation.py).
+        self.separation: Any = None
+        self.state_buffers = move.state_buffers
         self._install(code)
 
     @property
@@ -214,7 +216,7 @@ class Kernel:
         memory: dict[str, Any] = {
             "parameter": [storage.data for storage in parameters],
             "gradient": [storage.grad for storage in parameters],
-            "state": self._state_buffers,
+            "state": self.state_buffers,
             "input": [self.frame.packed, *([None] * len(plan.buffers)), *self._drawn],
             "output": [self.outputs],
             "constant": [code.constants],

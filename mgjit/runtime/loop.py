@@ -67,7 +67,7 @@ class NativeRunner:
     def __init__(self, library: ffi.Library, kernel: Runnable, rows: Rows, outputs: array[float]) -> None:
         block = self.block = kernel.pointer_block()
         moves = array("q")
-        for slot, memory, stride in _moving(kernel, rows):
+        for slot, memory, stride in moving_inputs(kernel, rows):
             if len(memory):
                 block.set(slot, memory)
                 moves.extend([slot, stride])
@@ -112,7 +112,7 @@ class PythonRunner:
         self._draw = kernel.draw
         self._memory = list(kernel.buffers)
         self._moves: list[tuple[int, Any, int]] = []
-        for slot, memory, stride in _moving(kernel, rows):
+        for slot, memory, stride in moving_inputs(kernel, rows):
             format = kernel.code.slots[slot].format
             view = memory if isinstance(memory, array) else flat_view(memory, format)
             self._memory[slot] = view
@@ -160,7 +160,7 @@ def run_rows(
         if kernel.move is not None:
             kernel.transaction(lambda: _run(kernel, runner, 1), lambda: runner.done, lambda: None)
             report(1)
-        for chunk in _in_chunks(kernel, runner, rows.count):
+        for chunk in in_chunks(kernel, runner, rows.count):
             report(chunk)
 
     def show() -> None:
@@ -184,7 +184,8 @@ def reporting(total: int, name: str, progress: bool) -> Iterator[Callable[[int],
         yield bar.update
 
 
-def _in_chunks(kernel: Kernel, runner: Runner, count: int) -> Iterator[int]:
+def in_chunks(kernel: Kernel, runner: Runner, count: int) -> Iterator[int]:
+    """Run rows, about 50 ms in each foreign call; yields how many rows it was."""
     chunk = int(_SECONDS_A_CHUNK / kernel.seconds_a_row) if kernel.seconds_a_row else 1
     while runner.done < count:
         this = min(max(chunk, 1), count - runner.done)
@@ -209,7 +210,7 @@ def _run(kernel: Kernel, runner: Runner, count: int) -> None:
         raise
 
 
-def _moving(kernel: Runnable, rows: Rows) -> Iterator[tuple[int, Any, int]]:
+def moving_inputs(kernel: Runnable, rows: Rows) -> Iterator[tuple[int, Any, int]]:
     """Slot, memory and row stride in bytes of everything that holds arguments."""
     yield kernel.slot("input", 0), rows.packed, rows.packed_stride
     for region, (memory, stride) in enumerate(rows.buffers, 1):
