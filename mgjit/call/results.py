@@ -266,6 +266,14 @@ def averaged(tree: ResultTree, outputs: Any, exact: Collection[int], arguments: 
     return tree(outputs, arguments)
 
 
+def constants(tree: ResultTree) -> list[Any]:
+    """The numbers and strings in results that are the same in every call."""
+    if isinstance(tree, CompositeResult):
+        return [found for part in tree.parts for found in constants(part)]
+    is_constant = isinstance(tree, ConstantResult) and isinstance(tree.returned, (int, float, str))
+    return [tree.returned] if is_constant else []  # type: ignore[attr-defined]
+
+
 def collect_results(results: Iterable[Any]) -> Any:
     """The columns of the results of calls; where these have other structures than the first, a list of them.
 

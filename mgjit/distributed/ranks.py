@@ -31,7 +31,7 @@ _BUSY, _ENDED, _FAILED, _WAITING = range(4)
 _NOTE_TAG, _SUM_TAG = 1, 2
 _NOTE_SIZE = 512
 #: Seconds in which an operation may still complete without a rank that has ended, or has failed.
-_GRACE = {_ENDED: 5.0, _FAILED: 0.3}
+_GRACE = {_ENDED: 3.0, _FAILED: 0.3}
 #: Seconds for the others to raise their errors before a job is aborted, and to say that they wait.
 _MOMENT = 0.7
 #: So long a rank tests without a pause, and how long pauses are after a second.
@@ -71,7 +71,7 @@ class Alone:
         """Wait until everything is sent."""
 
     def busy(self, seconds: float) -> None:
-        """Tell the others that this rank will be busy for up to so many seconds."""
+        """Tell the others that this rank will be busy for up to so many seconds; 0: that it is not, any more."""
 
 
 class Ranks(Alone):
@@ -87,7 +87,7 @@ class Ranks(Alone):
 
         self._mpi = MPI
         self._timeout = timeout
-        self._patience = 0.0
+        self._patience: dict[int, float] = {}
         self._sent: list[Any] = []
         self._notes: dict[int, tuple[int, str, float]] = {}
         self._waiting: set[int] = set()
@@ -113,8 +113,8 @@ class Ranks(Alone):
         failed = [rank for rank, text in enumerate(found) if text[:1] == b"\1"]
         if failed:
             raised_here: BaseException = error or RankError(
-                f"{user_location()}: rank {failed[0]} has raised {found[failed[0]][1:].decode()}. Nothing was updated "
-                "on any rank."
+                f"{user_location()}: rank {failed[0]} has raised {found[failed[0]][1:].decode().rstrip('.')}. Nothing "
+                "was updated on any rank."
             )
             raise on_all_ranks(raised_here)
         return [text[1:] for text in found]
@@ -135,9 +135,10 @@ class Ranks(Alone):
         self._wait(self._comm.Ibcast(self._typed(block), root), block)
 
     def text(self, text: bytes | None, root: int) -> bytes:
-        length = array("q", [0 if text is None else len(text)])
+        is_here = text is not None and self.rank == root
+        length = array("q", [len(text) if is_here and text is not None else 0])
         self.broadcast(length, root)
-        block = bytearray(text if text is not None else length[0])
+        block = bytearray(text if is_here and text is not None else length[0])
         self.broadcast(block, root)
         return bytes(block)
 
@@ -202,7 +203,7 @@ class Ranks(Alone):
                 f"rank {rank} has ended, while this one waits for it: all ranks must make the same calls, in the same "
                 "order"
             )
-        if now > max(started + self._timeout, self._patience):
+        if now > max([started + self._timeout, *self._patience.values()]):
             raise self._late(notes)
 
     def _late(self, notes: bool) -> RankError:
@@ -245,7 +246,7 @@ class Ranks(Alone):
             self._comm.Recv([note, self._mpi.BYTE], rank, _NOTE_TAG)
             kind, text = note[0], note[1:].decode(errors="replace")
             if kind == _BUSY:
-                self._patience = max(self._patience, perf_counter() + float(text))
+                self._patience[rank] = perf_counter() + float(text)
             elif kind == _WAITING:
                 self._waiting.add(rank)
                 self._say_waiting()

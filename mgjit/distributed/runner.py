@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 from .. import settings
 from ..call.columns import Columns
 from ..call.lengths import differ_in_lengths
-from ..call.results import averaged
+from ..call.results import averaged, constants
 from ..call.rows import Rows, pack_rows
 from ..errors import ColumnError, SeparationError, user_location
 from ..runtime.buffers import Moved
@@ -54,6 +54,8 @@ class BatchRunner:
         self._kernels = step._kernels.separate
         self._sums: WeakKeyDictionary[Kernel, RowSums] = WeakKeyDictionary()
         self._parts: list[Part] | None = None
+        #: The outputs that are the same in every row.
+        self._same: WeakKeyDictionary[Kernel, frozenset[int]] = WeakKeyDictionary()
         self.lead: Kernel | None = None
         self._ran: tuple[Kernel, tuple[Any, ...]] | None = None
         self._columns: Columns | None = None
@@ -70,8 +72,15 @@ class BatchRunner:
             SeparationError: its gradient cannot be separated from its update.
             UnsupportedError: the step runs as plain Python with these arguments.
         """
-        if self._kernels.member(arguments) is None:
-            self._busy(_BUILD_TIMES * settings.compile_seconds())
+        if self._kernels.member(arguments) is not None:
+            return self._fitting(arguments, columns)
+        self._busy(_BUILD_TIMES * settings.compile_seconds())
+        try:
+            return self._fitting(arguments, columns)
+        finally:
+            self._busy(0.0)
+
+    def _fitting(self, arguments: tuple[Any, ...], columns: Columns) -> Kernel:
         while True:
             kernel: Kernel = self._step._with_kernel(
                 "data_parallel", lambda: self._kernels.fitting(arguments, patient=True)
@@ -99,10 +108,20 @@ class BatchRunner:
         if kernel.move is not None:
             kernel.transaction(lambda: None, lambda: 1, lambda: None)
         kernel.accept()
-        self._refuse_late(kernel, sums)
+        late = self._late_outputs(kernel, sums)
         self._sums[kernel], self._parts = sums, parts
+        self._same[kernel] = self._same_outputs(kernel, columns) | (kernel.separation.late_outputs - late)
         if self.lead is None or self.lead not in self._kernels.all():
             self.lead = kernel
+
+    def _same_outputs(self, kernel: Kernel, columns: Columns) -> frozenset[int]:
+        """The outputs that depend on nothing that differs from row to row."""
+        differing = row_inputs(kernel.plan, columns)
+
+        def is_same(inputs: frozenset[int]) -> bool:
+            return not any(k >= kernel.plan.input_size or any(k in places for places in differing) for k in inputs)
+
+        return frozenset(k for k, inputs in kernel.separation.early_inputs.items() if is_same(inputs))
 
     def _location(self) -> str:
         code: Any = getattr(self._step._function, "__code__", None)
@@ -147,14 +166,19 @@ class BatchRunner:
             return "rows of different lengths set the gradients of different parameters. Set those of all to 0"
         if len(lead.outputs) != len(kernel.outputs):
             return "rows of different lengths return different numbers of numbers, which have no mean"
+        if constants(lead.result) != constants(kernel.result):
+            return (
+                "what the step returns without computing it from numbers, such as a length, is another one for rows of "
+                "another length. Pass it as an argument"
+            )
         if lead.separation.update != kernel.separation.update:
             return "the update is another one for rows of another length"
         return ""
 
-    def _refuse_late(self, kernel: Kernel, sums: RowSums) -> None:
-        """Run a row to see which outputs there are after the backward phase."""
+    def _late_outputs(self, kernel: Kernel, sums: RowSums) -> set[int]:
+        """Run a row to see which outputs are not there after the backward phase."""
         if not len(kernel.outputs):
-            return
+            return set()
         outputs = sums.memory()[-1][1].cast("B")
         size = kernel.outputs.itemsize
         mark = _UNTOUCHED[size]
@@ -163,11 +187,12 @@ class BatchRunner:
         sums.add_rows(Rows(kernel.plan, kernel.frame, 1), sums.new(), draws)
         late = {k for k in range(len(kernel.outputs)) if bytes(outputs[k * size : k * size + size]) == mark}
         outputs[:] = bytes(len(outputs))
-        if late != kernel.separation.late_outputs:
+        if not late <= kernel.separation.late_outputs:
             raise SeparationError(
                 f"{self._location()}: {self._step.__name__} returns a number of a row that is computed only after its "
                 "update. Compute it before backward()."
             )
+        return late
 
     # ---- 2, 3: rows ------------------------------------------------------------------------------------
 
@@ -276,8 +301,13 @@ class BatchRunner:
         kernel.plan.pack(arguments, kernel.frame)
         kernel.accept()
         self._sums[kernel].write_mean(sums, count)
+        same = self._same[kernel]
+        if same:
+            of_last_row = self._sums[kernel].memory()[-1][1]
+            for number in same:
+                kernel.outputs[number] = of_last_row[number]
         kernel.perform("update", self._step.stats.counter)
-        return averaged(kernel.result, kernel.outputs, kernel.separation.late_outputs, arguments)
+        return averaged(kernel.result, kernel.outputs, same | kernel.separation.late_outputs, arguments)
 
     @property
     def length(self) -> int:

@@ -211,13 +211,15 @@ class _PythonSums:
         self._moves: list[tuple[int, Any, int]] = []
         moving = list(moving_inputs(kernel, rows))
         if draws is not None:
-            moving.append((kernel.slot("input", len(rows.buffers) + 1), draws, 1))
+            moving.append(
+                (kernel.slot("input", len(rows.buffers) + 1), draws, draws.itemsize * len(draws) // rows.count)
+            )
         for slot, memory, stride in moving:
             form = kernel.code.slots[slot].format
             view = memory if isinstance(memory, array) else memoryview(memory).cast("B").cast(form)  # type: ignore[call-overload]
             self._memory[slot] = view
             if stride:
-                self._moves.append((slot, view, len(view) // rows.count))
+                self._moves.append((slot, view, stride // view.itemsize))
         for slot, memory in of.memory():
             self._memory[slot] = memory
 

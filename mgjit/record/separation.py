@@ -16,10 +16,11 @@ A step can be separated if its trace is forward, backward and update, one after 
 
 from __future__ import annotations
 
+import math
 import sys
 from array import array
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ from . import opcodes as ops
 if TYPE_CHECKING:
     from .trace import Trace
 
+#: So many operands of an output are followed, to see whether it depends on a row.
+_FEW = 1000
 #: Memory that a backward pass writes.
 _OF_BACKWARD = frozenset({ops.GRADIENT, ops.LOCAL_GRADIENT, ops.ADJOINT})
 #: Memory that holds numbers of one row.
@@ -43,6 +46,7 @@ class Separation:
         gradients: the gradients that are added up: the number of the kernel's storage, and the number in it.
         update_inputs: the inputs that the update depends on.
         late_outputs: the outputs that the update computes. late_inputs: the inputs that these depend on.
+        early_inputs: the inputs that other outputs depend on, where finding out takes a few steps.
         structure: the hash of the structure of the trace.
         update: equal for steps with the same update, as far as operations and constants tell.
     """
@@ -52,6 +56,7 @@ class Separation:
     update_inputs: frozenset[int] = frozenset()
     late_outputs: frozenset[int] = frozenset()
     late_inputs: frozenset[int] = frozenset()
+    early_inputs: dict[int, frozenset[int]] = field(default_factory=dict)
     structure: str = ""
     update: tuple[object, ...] = field(default=(), repr=False)
 
@@ -87,8 +92,8 @@ def with_early_outputs(trace: Trace) -> Trace:
     first, walk = passes[0], _Walk(trace, passes[0])
     stores = [k for k in _outside_blocks(trace) if k > first and trace.op[k] == ops.STORE]
     outputs = [k for k in stores if ops.leaf_kind(trace.a[k]) == ops.OUTPUT]
-    written = {trace.a[k] for k in stores}
-    early = [k for k in outputs if not walk.is_late(trace.b[k], written)]
+    written = {trace.a[k]: k for k in reversed(stores)}
+    early = [k for k in outputs if not walk.is_late(k, written)]
     moved = walk.records(early)
     if not moved:
         return trace
@@ -159,8 +164,8 @@ class _Walk:
         stores = [k for k in _outside_blocks(self._trace) if op[k] == ops.STORE]
         gradients = frozenset(a[k] for k in stores if ops.leaf_kind(a[k]) == ops.GRADIENT)
         outputs = [k for k in stores if ops.leaf_kind(a[k]) == ops.OUTPUT]
-        written = {a[k] for k in stores if k > self._last and ops.leaf_kind(a[k]) in (ops.PARAMETER, ops.STATE)}
-        late = [k for k in outputs if k > self._last and self.is_late(b[k], written)]
+        written = {a[k]: k for k in reversed(stores) if k > self._last}
+        late = [k for k in outputs if k > self._last and self.is_late(k, written)]
         late_inputs, unusable = self._reached(b[k] for k in late)
         if unusable:
             return Separation(f"it returns, after the update, {unusable}", structure=structure)
@@ -177,6 +182,7 @@ class _Walk:
             update_inputs=inputs,
             late_outputs=frozenset(ops.leaf_index(a[k]) for k in late),
             late_inputs=late_inputs,
+            early_inputs=self._early_inputs(set(outputs) - set(late)),
             structure=structure,
             update=self._signature(),
         )
@@ -206,8 +212,20 @@ class _Walk:
         assignments = [k for k in self._update if self._trace.op[k] == ops.STORE or self._trace.op[k] >= ops.PUT]
         return self._reached(column[k] for k in assignments if k not in outputs for column in self._columns[1:])
 
-    def _reached(self, operands: Iterable[int]) -> tuple[frozenset[int], str]:
-        """The inputs that operands depend on; and what they depend on of a single row, in words."""
+    def _early_inputs(self, outputs: Iterable[int]) -> dict[int, frozenset[int]]:
+        found = {}
+        for k in outputs:
+            inputs, unusable = self._reached([self._trace.b[k]], _FEW)
+            if not unusable:
+                found[ops.leaf_index(self._trace.a[k])] = inputs
+        return found
+
+    def _reached(self, operands: Iterable[int], most: float = math.inf) -> tuple[frozenset[int], str]:
+        """The inputs that operands depend on; and what they depend on of a single row, in words.
+
+        Args:
+            most: with more operands than this, it is given up.
+        """
         inputs: set[int] = set()
         unusable = ""
         seen: set[int] = set()
@@ -217,6 +235,8 @@ class _Walk:
             if operand in seen:
                 continue
             seen.add(operand)
+            if len(seen) > most:
+                return frozenset(inputs), "too many numbers"
             if operand >= 0:
                 pending += [column[operand] for column in self._columns if column[operand] != ops.NO_OPERAND]
             elif ops.leaf_kind(operand) == ops.INPUT:
@@ -225,17 +245,24 @@ class _Walk:
                 unusable = "numbers of nodes of the graph (their .data or .grad), which belong to a single row"
         return frozenset(inputs), unusable
 
-    def is_late(self, operand: int, written: Container[int]) -> bool:
-        """Whether a number after the backward pass depends on what that, or the update, has written."""
-        pending, seen = [operand], set()
+    def is_late(self, store: int, written: Mapping[int, int]) -> bool:
+        """Whether what is stored after the backward pass depends on what that, or the update, has written.
+
+        Args:
+            written: what the update assigns, and where it does so first.
+        """
+        pending, seen = [store], set()
         while pending:
-            operand = pending.pop()
-            if operand < 0:
-                if ops.leaf_kind(operand) in _OF_BACKWARD or operand in written:
+            record = pending.pop()
+            if record <= self._last or record in seen:
+                continue
+            seen.add(record)
+            for column in self._columns[1:] if record == store else self._columns:
+                operand = column[record]
+                if operand >= 0:
+                    pending.append(operand)
+                elif ops.leaf_kind(operand) in _OF_BACKWARD or written.get(operand, record) < record:
                     return True
-            elif operand > self._last and operand not in seen:
-                seen.add(operand)
-                pending += [column[operand] for column in self._columns]
         return False
 
     def records(self, stores: Iterable[int]) -> list[int]:
