@@ -1,5 +1,8 @@
 """mgjit: compiles training steps written in plain scalar Python, bit for bit."""
 
+from importlib import import_module
+from typing import Any
+
 from . import errors
 from ._version import __version__
 from .decorator import compile
@@ -10,6 +13,13 @@ from .engine.value import Value
 from .frozen.step import FrozenStep, freeze
 from .parallel.ensemble import Ensemble, each, ensemble
 from .step import CompiledStep
+
+
+def __getattr__(name: str) -> Any:
+    if name == "distributed":  # which few programs use
+        return import_module(".distributed", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "CompiledStep",

@@ -37,7 +37,9 @@ _GENERATOR = (
     "toolchain", "trace", "world",
 )  # fmt: skip
 #: Packages that do not influence the code.
-_NO_GENERATOR = frozenset({"cache", "cli", "data", "distributed", "export", "frozen", "parallel", "report", "verification"})
+_NO_GENERATOR = frozenset(
+    {"cache", "cli", "data", "distributed", "export", "frozen", "parallel", "report", "verification"}
+)
 
 #: Flags that begin with -m and still produce code for every processor of the family.
 _PORTABLE = ("-m32", "-m64", "-msse2", "-mfpmath=sse", "-mcpu=baseline")

@@ -241,7 +241,7 @@ class Kernel:
     def states(self) -> list[Any]:
         """The memory of State, other than what is copied from the user's objects."""
         copied = None if self.copies is None else self.copies.numbers
-        return [buffer for buffer in self._state_buffers if buffer is not copied]
+        return [buffer for buffer in self.state_buffers if buffer is not copied]
 
     def pointer_block(self, more: int = 0) -> ffi.PointerBlock:
         """A new block of pointers to the kernel's memory, followed by `more` empty ones."""
