@@ -202,10 +202,7 @@ def _difference(path: str, mine: Node, theirs: Node) -> str:
             found = _difference(path + name, a, b)
             if found:
                 return found
-    before, now = mine.describe(), theirs.describe()
-    if before == now and isinstance(mine, NumbersNode) and isinstance(theirs, NumbersNode):
-        before, now = (f"a {node.kinds[0].__name__} of {now}" for node in (mine, theirs))
-    return f"{path} was {before}, is {now}"
+    return f"{path} was {mine.describe()}, is {theirs.describe()}"
 
 
 def _path_of_number(path: str, node: Node, index: int) -> str | None:
