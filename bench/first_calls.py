@@ -8,7 +8,7 @@ call, the least of all rounds, of calls 5 to 50 and 5,000 to 5,050 (without veri
 
     W3        784-50-10 over nn.MLP, one image
     W6        microgpt over mgjit.Value, one name
-    own class examples/own_class.py, a language model over a class of its own
+    own class bench/own_class.py, a language model over a class of its own
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def microgpt() -> Made:
 
 def own_class() -> Made:
     """The example, always with the same word."""
-    specification = importlib.util.spec_from_file_location("own_class", ROOT / "examples" / "own_class.py")
+    specification = importlib.util.spec_from_file_location("own_class", ROOT / "bench" / "own_class.py")
     assert specification is not None
     assert specification.loader is not None
     example: Any = importlib.util.module_from_spec(specification)

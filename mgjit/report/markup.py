@@ -14,7 +14,7 @@ _PYTHON = re.compile(
 )
 
 
-def element(tag: str, content: str = "", **attributes: object) -> str:
+def element(tag: str, content: str = "", /, **attributes: object) -> str:
     """An element; names of attributes may end in an underscore, and False means that there is none."""
     named = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items() if value is not False}
     words = "".join(f' {name}="{escape(name if value is True else str(value))}"' for name, value in named.items())

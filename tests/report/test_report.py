@@ -56,6 +56,8 @@ def test_the_page_is_sound_html(reported):
             groups.setdefault(one.get("name"), []).append(one.get("checked") is not None)
     assert sorted(groups) == ["s0-line", "s0-pass", "s0-tab"]
     assert all(sum(chosen) == 1 for chosen in groups.values())
+    metas = [dict(one.items()) for one in elements if one.tag == "meta"]
+    assert metas == [{"charset": "utf-8"}, {"name": "viewport", "content": "width=device-width, initial-scale=1"}]
     style = next(one for one in elements if one.tag == "style").text
     shown = re.findall(r"#(s0-[\w-]+):checked\) #(s0-[\w-]+) ", style)
     assert len(shown) > 10
