@@ -35,7 +35,7 @@ from ..verification.comparison import first_difference
 from ..verification.documented import as_returned
 from ..verification.snapshot import Snapshot
 from . import pool
-from .member import MemberState, Visit
+from .member import MemberState, Visit, runs_anywhere
 from .memory import Bound, Memory, Piece, Scratch
 from .worlds import Contents, World, containers_of, objects_in
 
@@ -155,7 +155,7 @@ class Course:
             kernel.check_rows(rows)
         except PlainCall:
             return None
-        is_usual = not rows.separate and kernel.are_exact(rows) and _runs_anywhere(kernel)
+        is_usual = not rows.separate and kernel.are_exact(rows) and runs_anywhere(kernel)
         if not is_usual or kernel.is_changed_by_rows(table.rows_of_objects()) or _changes(kernel, table.row(position)):
             return None
         return kernel, rows
@@ -383,12 +383,6 @@ class Course:
                 plan.restore(state)
 
         return with_cleanup(draw, restore)
-
-
-def _runs_anywhere(kernel: Kernel) -> bool:
-    """Whether the code of a kernel can work on the memory of any member."""
-    is_simple = kernel.values is None and kernel.objects is None and kernel.writes is None
-    return is_simple and kernel.code.library is not None and not kernel.guard.expired
 
 
 def _changes(kernel: Kernel, arguments: Sequence[Any]) -> bool:

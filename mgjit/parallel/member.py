@@ -121,5 +121,11 @@ class Visit:
 
 def _fits(kernel: Kernel) -> bool:
     """Whether a kernel can go on with the user's objects, without looking at them again for many calls."""
-    is_usual = kernel.move is None and kernel.code.library is not None and not kernel.guard.expired
+    is_usual = kernel.move is None and runs_anywhere(kernel)
     return is_usual and kernel.guard.holds() and kernel.copies_stay_exact(_CALLS)
+
+
+def runs_anywhere(kernel: Kernel) -> bool:
+    """Whether the code of a kernel can work on the memory of any member: a call changes nothing besides."""
+    is_simple = kernel.values is None and kernel.objects is None and kernel.writes is None
+    return is_simple and kernel.code.library is not None and not kernel.guard.expired
