@@ -15,6 +15,7 @@ SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 #: What each of them prints in its short form, and what it writes.
 PRINTED = {
     "adam": "x -3.142",
+    "ensemble": "rate 0.001 ",
     "export_c": "all bits as recorded|no C compiler",
     "frozen": "letters in",
     "microgpt": "step    1  loss",

@@ -4,7 +4,7 @@ Each member of the ensemble begins with a network of its own seed and sees the d
 picture has a curve for each member: the loss on the training digits, coloured by learning rate; and, by learning rate,
 how many test digits the members get right.
 
-Run: python examples/sweep.py [sweep.svg]
+Run: python bench/sweep.py [sweep.svg]
 """
 
 import math
