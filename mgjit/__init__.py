@@ -1,50 +1,30 @@
-"""mgjit: compiles training steps written in plain scalar Python, bit for bit."""
+"""mgjit: compiles training steps written in plain scalar Python, bit for bit.
 
-from importlib import import_module
-from typing import Any
+The public names (public.py) are imported when the first of them is used: `python -m mgjit run` may run a script that
+needs none of them.
+"""
 
-from . import errors
-from ._version import __version__
-from .decorator import compile
-from .engine import nn
-from .engine.functions import dot, exp, log, maximum, minimum, one_hot, relu, sqrt, take, tanh, where
-from .engine.state import State, state, zeros
-from .engine.value import Value
-from .frozen.step import FrozenStep, freeze
-from .parallel.ensemble import Ensemble, each, ensemble
-from .step import CompiledStep
+from importlib import import_module as _import_module
+from importlib.machinery import PathFinder as _PathFinder
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from ._version import __version__ as __version__
 
-def __getattr__(name: str) -> Any:
-    if name == "distributed":  # which few programs use
-        return import_module(".distributed", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if _TYPE_CHECKING:
+    from .public import *  # noqa: F403
+    from .public import __all__ as __all__
+else:
 
+    def __getattr__(name: str) -> object:
+        if not name.startswith("__") and _PathFinder.find_spec(f"{__name__}.{name}", __path__) is not None:
+            return _import_module(f".{name}", __name__)
+        if not name.startswith("__") or name == "__all__":
+            public = _import_module(".public", __name__)
+            globals().update({each: getattr(public, each) for each in public.__all__}, __all__=public.__all__)
+            if name in globals():
+                return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-__all__ = [
-    "CompiledStep",
-    "Ensemble",
-    "FrozenStep",
-    "State",
-    "Value",
-    "__version__",
-    "compile",
-    "dot",
-    "each",
-    "ensemble",
-    "errors",
-    "exp",
-    "freeze",
-    "log",
-    "maximum",
-    "minimum",
-    "nn",
-    "one_hot",
-    "relu",
-    "sqrt",
-    "state",
-    "take",
-    "tanh",
-    "where",
-    "zeros",
-]
+    def __dir__() -> list[str]:
+        __getattr__("__all__")
+        return sorted(globals())

@@ -232,10 +232,14 @@ class Kernels:
         if not kernels:
             return None
         if self._detached is None or self._detached[0] != kernels:
-            things = [p for k in kernels if not any(storage.is_shared for storage in k.parameters) for p in k.moved]
-            self._detached = kernels, Detached(things)
+            self._detached = kernels, Detached(self.attached())
         found = self._detached[1]
         return found if found and self.earnings.plain_seconds() > _SECONDS_TO_DETACH * len(found) else None
+
+    def attached(self) -> list[Any]:
+        """The objects whose numbers live in the memory of these kernels."""
+        kernels = self._kernels.values()
+        return [p for k in kernels if not any(storage.is_shared for storage in k.parameters) for p in k.moved]
 
     def distrust(self, kernel: Kernel, reason: str, parameters: Sequence[Any]) -> None:
         """Run the step as plain Python with arguments of this structure, always: its kernel has computed wrongly."""

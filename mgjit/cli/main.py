@@ -11,10 +11,10 @@ import sys
 from collections.abc import Sequence
 
 from mgjit._version import __version__
-from mgjit.cli import cache, demo, doctor
+from mgjit.cli import cache, demo, doctor, run
 from mgjit.errors import MgjitError
 
-COMMANDS = {"demo": demo, "doctor": doctor, "cache": cache}
+COMMANDS = {"demo": demo, "run": run, "doctor": doctor, "cache": cache}
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -101,6 +101,8 @@ class Recorder:
         self.interrupted: BaseException | None = None
         #: From which record on, which place in the program they come from, where that is noted (trace/sites.py).
         self.sites: list[tuple[int, int]] | None = None
+        #: Makes a traced number of an operand.
+        self.number_of: Callable[[int], Any] = lambda operand: operand
         #: Inside of how many conditions of which both sides are computed the step is.
         self.conditions = 0
 

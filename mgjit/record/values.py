@@ -259,6 +259,8 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
 
     # ---- selection and look-up --------------------------------------------------------------------
 
+    recorder.number_of = number_from
+
     def select(condition: Any, chosen: Any, other: Any) -> Any:
         test = plain(condition)
         if issubclass(type(chosen), Value) or issubclass(type(other), Value):

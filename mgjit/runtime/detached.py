@@ -144,6 +144,12 @@ class Detached:
 
         return with_cleanup(lambda: self.during(work), end)
 
+    def until_attached(self) -> None:
+        """Make them ordinary objects until a step is called."""
+        if self not in _under_way:
+            _under_way.append(self)
+        self._detach()
+
     def _detach(self) -> None:
         if self._groups is None or not all(group.is_attached() for group in self._groups):
             self._groups = _groups(self._things)

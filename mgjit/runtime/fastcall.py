@@ -76,6 +76,7 @@ def fast_call(
     if (
         library is None
         or guard.expired
+        or kernel.verdict >= 0
         or kernel.writes is not None
         or len(kernel.plan.buffers) + (kernel.draws is not None) >= MOST_INPUTS
         or any(p.kind not in plain for p in parameters)

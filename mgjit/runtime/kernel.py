@@ -41,6 +41,7 @@ from . import ffi
 from .buffers import Move, ParameterStorage, aligned_zeros, moving
 from .copies import Copies
 from .predecessor import Predecessor
+from .undo import undoing
 
 if TYPE_CHECKING:
     from ..codegen.layout import Layout
@@ -170,6 +171,8 @@ class Kernel:
         self.only_reads = False
         #: How long a step takes in a loop, as far as it is known.
         self.seconds_a_row = 0.0
+        #: The output that is not 0.0 where a call is to be undone (undo.py); -1 if none is.
+        self.verdict = -1
         #: When it is compared with plain Python (verification/trial.py); None when it is not, or not any more.
         self.trial: Any = None
         #: What the phases of a step depend on, if they are run separately (record/separation.py).
@@ -334,7 +337,10 @@ class Kernel:
             if count:
                 count[0] = before + 1
 
-        self.transaction(work, runs.__len__, show)
+        if self.verdict >= 0 and phase == "step":
+            self.transaction(lambda: undoing(self, work, runs), runs.__len__, show)
+        else:
+            self.transaction(work, runs.__len__, show)
 
     def transaction(self, work: Callable[[], Any], has_run: Callable[[], int], show: Callable[[], None]) -> None:
         """Call `work()`, which runs the code, and then `show()` if the code has run: all of it, or nothing.

@@ -37,6 +37,7 @@ from ..record.progress import tracing_threads
 from ..runtime.buffers import Moved
 from ..runtime.detached import Detached
 from ..runtime.kernel import Kernel
+from ..runtime.undo import Undone
 from ..stats import Stats
 from .comparison import differences, first_difference
 from .documented import Seen, as_returned
@@ -251,6 +252,8 @@ class Comparison:
     def _without_plain(self, error: Exception) -> Verdict:
         """After an exception in plain Python, which is undone."""
         self._all.restore(self._before)
+        if self._kernel.verdict >= 0:
+            raise Undone
         if not isinstance(error, _NOT_COMPILED) or _was_raised_by_hand(error):
             text = f"plain Python raises {type(error).__name__}: {error}"
             return Verdict(mismatch=f"{text}, and the compiled step does not", error=error)

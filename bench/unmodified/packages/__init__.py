@@ -1,0 +1,1 @@
+"""A package that trains, for the script `several_modules.py`."""

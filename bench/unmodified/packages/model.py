@@ -1,0 +1,5 @@
+"""The model."""
+
+from engine import MLP
+
+model = MLP([2, 8, 1], 61)

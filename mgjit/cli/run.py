@@ -1,0 +1,81 @@
+"""Run a script that knows nothing of mgjit: its training loops become compiled steps.
+
+    python -m mgjit run train.py --epochs 10          as `python train.py --epochs 10`, faster
+    python -m mgjit run --explain train.py            says afterwards, on stderr, what became of each loop
+    python -m mgjit run --loop train.py:40 train.py   the loop at line 40, and no other
+
+Output, numbers, files, tracebacks and the exit code are those of `python train.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+SUMMARY = "run a script that knows nothing of mgjit: its training loops become compiled steps"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.usage = "python -m mgjit run [-h] [--loop FILE:LINE] [--eager] [--explain] script.py [arguments]"
+    parser.add_argument(
+        "--loop",
+        action="append",
+        metavar="FILE:LINE",
+        help="compile the body of this loop, and of no other but those named",
+    )
+    parser.add_argument("--eager", action="store_true", help="try steps at once, however short a loop seems to be")
+    parser.add_argument("--explain", action="store_true", help="say on stderr, at the end, what became of each loop")
+    parser.add_argument("script", help="the script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the script; returns its exit code."""
+    from mgjit.script.load import run_script
+    from mgjit.script.report import Report
+    from mgjit.script.section import Watching
+
+    report = Report()
+    try:
+        lines = _lines(arguments.loop)
+        if not os.path.isfile(arguments.script):
+            print(f"mgjit: can't open file {arguments.script!r}: no such file", file=sys.stderr)
+            return 2
+    except ValueError as error:
+        print(f"mgjit: error: {error}", file=sys.stderr)
+        return 2
+    Watching.is_eager = arguments.eager
+    try:
+        return run_script(arguments.script, arguments.arguments, lines, report)
+    finally:
+        if arguments.explain:
+            sys.stdout.flush()
+            print(report.text(), file=sys.stderr)
+
+
+def _lines(loops: list[str] | None) -> dict[str, list[int]] | None:
+    """The lines of named loops, by file.
+
+    Raises:
+        ValueError: one is no FILE:LINE.
+    """
+    if loops is None:
+        return None
+    found: dict[str, list[int]] = {}
+    for loop in loops:
+        file, _, line = loop.rpartition(":")
+        if not file or not line.isdigit() or not os.path.isfile(file):
+            raise ValueError(f"--loop {loop}: write FILE:LINE, such as train.py:40, with a file that exists")
+        found.setdefault(os.path.realpath(file), []).append(int(line))
+    return found
+
+
+def main(words: list[str]) -> int:
+    """`python -m mgjit run`, without the other commands."""
+    parser = argparse.ArgumentParser(
+        prog="python -m mgjit run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_arguments(parser)
+    return run(parser.parse_args(words))

@@ -1,0 +1,43 @@
+"""The public names of mgjit, which the package takes from here when the first of them is used."""
+
+from . import errors
+from ._version import __version__
+from .decorator import compile
+from .engine import nn
+from .engine.functions import dot, exp, log, maximum, minimum, one_hot, relu, sqrt, take, tanh, where
+from .engine.state import State, state, zeros
+from .engine.value import Value
+from .frozen.step import FrozenStep, freeze
+from .parallel.ensemble import Ensemble, each, ensemble
+from .script.notebook import install, load_ipython_extension
+from .step import CompiledStep
+
+__all__ = [
+    "CompiledStep",
+    "Ensemble",
+    "FrozenStep",
+    "State",
+    "Value",
+    "__version__",
+    "compile",
+    "dot",
+    "each",
+    "ensemble",
+    "errors",
+    "exp",
+    "freeze",
+    "install",
+    "load_ipython_extension",
+    "log",
+    "maximum",
+    "minimum",
+    "nn",
+    "one_hot",
+    "relu",
+    "sqrt",
+    "state",
+    "take",
+    "tanh",
+    "where",
+    "zeros",
+]

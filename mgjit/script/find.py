@@ -1,0 +1,251 @@
+"""Find the loops that train in the syntax tree of a module.
+
+1. What a module knows (`Knowledge`), by name: which functions train (their bodies call a `backward`, or assign in place
+   numbers that they compute, or call such a function), and which can be noticed from outside (they print, write, read
+   a clock).  Modules beside it that it imports count as well.
+2. A loop is a candidate if its own statements train, or simple loops in it do; a loop in it that trains by itself is
+   a candidate of its own, inside of the other one.
+3. `--loop FILE:LINE` makes the loop at that line one, and leaves out all others.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Union
+
+from .names import FUNCTIONS, SCOPES, Function, blocks_of, called_name, root_name, walk, words
+
+Loop = Union[ast.For, ast.While]
+LOOPS = (ast.For, ast.While)
+
+#: Calls that can be noticed from outside, or depend on what is there: never part of a step.
+NOTICED = words(
+    """print pprint input open display exec eval breakpoint exit quit sleep write writelines writerow writerows flush
+    close savefig show plot dump save warning debug info set_description set_postfix time perf_counter monotonic
+    process_time time_ns perf_counter_ns now seed setstate getstate collect locals globals vars print_exc system
+    run Popen readline readlines send recv put notify"""
+)
+#: Functions that are part of how a graph is built or differentiated, rather than of training with it.
+_OF_GRAPHS = frozenset({"backward", "_backward", "__init__"})
+#: Attributes that are added to while gradients are computed.
+_GRADIENTS = words("grad gradient _grad adjoint derivative g")
+#: Modules whose functions are.
+NOTICED_MODULES = frozenset(("os", "sys", "subprocess", "logging", "shutil", "socket", "pickle", "warnings", "tqdm"))
+#: Methods that change the object that they belong to.
+CHANGING = words(
+    """append extend insert pop remove clear add discard update setdefault popitem appendleft popleft extendleft
+    rotate sort reverse write push"""
+)
+
+
+@dataclass
+class Knowledge:
+    """What is known about functions, by their names.
+
+    Attributes:
+        trains: those that train.
+        noticed: those that can be noticed from outside.
+        scalar: those that only compute with a few numbers: no loops, no calls but those of `math` and of each other.
+    """
+
+    trains: set[str] = field(default_factory=set)
+    noticed: set[str] = field(default_factory=set)
+    scalar: set[str] = field(default_factory=set)
+
+    def is_noticed(self, call: ast.Call) -> bool:
+        """Whether a call can be noticed from outside."""
+        name = called_name(call)
+        if name in self.trains and name not in self.noticed and name not in NOTICED:
+            return False
+        of_module = isinstance(call.func, ast.Attribute) and root_name(call.func) in NOTICED_MODULES
+        return name in NOTICED or name in self.noticed or of_module
+
+    def is_evidence(self, node: ast.AST) -> bool:
+        """Whether a node itself says that the code trains."""
+        if isinstance(node, ast.Call):
+            name = called_name(node)
+            return name == "backward" or name in self.trains
+        return is_update(node)
+
+
+def is_update(node: ast.AST) -> bool:
+    """Whether a statement assigns in place what it computes: `w -= lr * g`, `p.data = p.data - lr * p.grad`."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Add, ast.Sub)):
+        in_place = isinstance(node.target, (ast.Attribute, ast.Subscript)) or isinstance(node.op, ast.Sub)
+        if isinstance(node.target, ast.Attribute) and isinstance(node.op, ast.Add):
+            in_place = node.target.attr not in _GRADIENTS
+        return in_place and _multiplies(node.value)
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.BinOp):
+        target, left = node.targets[0], node.value.left
+        in_place = isinstance(target, (ast.Attribute, ast.Subscript, ast.Name))
+        return in_place and ast.dump(_loaded(target)) == ast.dump(left) and _multiplies(node.value.right)
+    return False
+
+
+def _multiplies(node: ast.AST) -> bool:
+    return any(isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Mult, ast.Div)) for part in ast.walk(node))
+
+
+def _loaded(target: ast.expr) -> ast.AST:
+    """A target as it would be read."""
+    return ast.parse(ast.unparse(target), mode="eval").body
+
+
+def knowledge_of(tree: ast.Module, folder: Path | None = None) -> Knowledge:
+    """What is known about the functions of a module, and of those beside it that it imports.
+
+    Args:
+        folder: where those modules are; None where there are none.
+    """
+    functions = [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
+    known = Knowledge()
+    for path in () if folder is None else _imported(tree, folder):
+        other = _knowledge_of_file(str(path), os.stat(path).st_mtime_ns)
+        known.trains.update(other.trains)
+        known.noticed.update(other.noticed)
+        known.scalar.update(other.scalar)
+    for names, belongs in ((known.noticed, _is_noticed), (known.trains, _is_training)):
+        while True:
+            more = {f.name for f in functions if f.name not in names and belongs(f, known)}
+            if not more:
+                break
+            names.update(more)
+    known.scalar |= {f.name for f in functions if _is_scalar(f)}
+    return known
+
+
+@functools.lru_cache(maxsize=256)
+def _knowledge_of_file(path: str, changed: int) -> Knowledge:
+    try:
+        return knowledge_of(ast.parse(Path(path).read_bytes(), path))
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return Knowledge()
+
+
+def _imported(tree: ast.Module, folder: Path) -> Iterator[Path]:
+    """The files of modules in a folder that a module imports."""
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module or ''}.{alias.name}" for alias in node.names] + [node.module or ""]
+        for name in names:
+            place = folder.joinpath(*name.strip(".").split("."))
+            for path in (place.with_suffix(".py"), place / "__init__.py"):
+                if path.is_file():
+                    yield path
+
+
+def _is_noticed(function: Function, known: Knowledge) -> bool:
+    return any(isinstance(node, ast.Call) and known.is_noticed(node) for node in walk(function.body))
+
+
+def _is_training(function: Function, known: Knowledge) -> bool:
+    """Whether a function trains without a loop that is a candidate itself, or defines how `backward` works."""
+    if function.name in _OF_GRAPHS:
+        return False
+    trains = any(known.is_evidence(node) for node in own_nodes(function.body, known))
+    return trains and not any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in walk(function.body))
+
+
+def _is_scalar(function: Function) -> bool:
+    loops = (*LOOPS, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda, ast.Attribute)
+    for node in walk(function.body):
+        if isinstance(node, ast.Call) and not (
+            root_name(node.func) == "math" or called_name(node) in ("min", "max", "float", "int", "abs")
+        ):
+            return False
+        if isinstance(node, loops) and not (isinstance(node, ast.Attribute) and root_name(node) == "math"):
+            return False
+    return True
+
+
+def own_nodes(statements: Iterable[ast.AST], known: Knowledge) -> Iterator[ast.AST]:
+    """The nodes of statements, without those of loops that train by themselves."""
+    for statement in statements:
+        for node in walk([statement], (*SCOPES, *LOOPS)):
+            yield node
+            if isinstance(node, LOOPS) and not trains_by_itself(node, known):
+                yield from own_nodes([*node.body, *node.orelse], known)
+
+
+def trains_by_itself(loop: Loop, known: Knowledge) -> bool:
+    """Whether a loop has a `backward` or a training function among its own statements, or in a loop of theirs."""
+    return any(isinstance(node, ast.Call) and known.is_evidence(node) for node in walk([*loop.body, *loop.orelse]))
+
+
+@dataclass
+class Candidate:
+    """A loop whose body may become a step.
+
+    Attributes:
+        loop: its node. block: the statements that it is one of.
+        scope: the module or function that it is in. function: its name; empty at module level.
+        in_class: whether names with two underscores mean something else there.
+        outer: the candidate around it, or None. around: all loops around it, in this scope, the innermost first.
+    """
+
+    loop: Loop
+    block: list[ast.stmt]
+    scope: ast.Module | Function
+    function: str = ""
+    in_class: bool = False
+    outer: Candidate | None = None
+    around: Sequence[Loop] = ()
+
+
+def candidates(tree: ast.Module, known: Knowledge, lines: Sequence[int] | None = None) -> list[Candidate]:
+    """The loops that may become steps, outer ones before those in them.
+
+    Args:
+        lines: those that the user has named, instead of a search; None for a search.
+    """
+    found: list[Candidate] = []
+
+    def visit(
+        block: list[ast.stmt], scope: ast.Module | Function, in_class: bool, outer: Candidate | None,
+        loops: tuple[Loop, ...] = (),
+    ) -> None:  # fmt: skip
+        for statement in block:
+            if isinstance(statement, FUNCTIONS):
+                if statement.name not in _OF_GRAPHS:
+                    visit(statement.body, statement, in_class, None)
+                continue
+            if isinstance(statement, ast.ClassDef):
+                visit([part for part in statement.body if isinstance(part, SCOPES)], scope, True, None)
+                continue
+            around = outer
+            if isinstance(statement, LOOPS) and _is_wanted(statement, known, lines):
+                name = getattr(scope, "name", "")
+                around = Candidate(statement, block, scope, name, in_class, outer, loops)
+                found.append(around)
+            further = (statement, *loops) if isinstance(statement, LOOPS) else loops
+            for inner in blocks_of(statement):
+                visit(inner, scope, in_class, around, further)
+
+    visit(tree.body, tree, False, None)
+    return found
+
+
+def _is_wanted(loop: Loop, known: Knowledge, lines: Sequence[int] | None) -> bool:
+    if lines is not None:
+        return loop.lineno in lines
+    evidence = [node for node in own_nodes(loop.body, known) if known.is_evidence(node)]
+    if not evidence:
+        return False
+    return trains_by_itself(loop, known) or any(_takes_time(node, known) for node in walk(loop.body))
+
+
+def _takes_time(node: ast.AST, known: Knowledge) -> bool:
+    """Whether a node may take longer than the call of a compiled step: a loop, or a call of a function with one."""
+    if isinstance(node, ast.Call):
+        is_short = isinstance(node.func, ast.Name) and hasattr(builtins, node.func.id) and node.func.id != "sum"
+        return not (is_short or root_name(node.func) == "math" or called_name(node) in known.scalar)
+    return isinstance(node, (*LOOPS, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp))

@@ -1,0 +1,66 @@
+"""Rewrite modules when they are imported: those below a folder, apart from installed packages.
+
+The finder asks the others for the module, and exchanges the loader of a source file by one whose code is rewritten.
+What Python keeps in `__pycache__` is the plain code, as always.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import ModuleType
+from typing import Any
+
+from .report import Report
+
+_OURS = os.path.realpath(os.path.dirname(os.path.dirname(__file__))) + os.sep
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+class Hook(MetaPathFinder):
+    """Finds the modules that are rewritten.
+
+    Args:
+        folder: where they are. lines: of the loops that the user has named, by file; None for a search.
+        report: gets what becomes of each loop.
+    """
+
+    def __init__(self, folder: str, lines: dict[str, list[int]] | None, report: Report) -> None:
+        self._folder, self._lines, self._report = os.path.realpath(folder) + os.sep, lines, report
+
+    def install(self) -> None:
+        """Let it find modules from now on."""
+        sys.meta_path.insert(0, self)
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """As of finders: None for all that are not rewritten."""
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or type(spec.loader) is not SourceFileLoader or not spec.origin:
+            return None
+        place = os.path.realpath(spec.origin)
+        if (
+            not place.startswith(self._folder)
+            or place.startswith(_OURS)
+            or any(part in _INSTALLED for part in place.split(os.sep))
+        ):
+            return None
+        spec.loader = _Loader(spec.loader.name, spec.loader.path, self._lines, self._report)
+        return spec
+
+
+class _Loader(SourceFileLoader):
+    def __init__(self, name: str, path: str, lines: dict[str, list[int]] | None, report: Report) -> None:
+        super().__init__(name, path)
+        self._lines, self._report = lines, report
+
+    def exec_module(self, module: ModuleType) -> None:
+        from .load import prepared
+
+        code: Any = self.get_code(module.__name__)  # also keeps the plain code, and complains as always
+        source = self.get_data(self.path)
+        if b"for" in source or b"while" in source:
+            code = prepared(source, self.path, vars(module), self._lines, self._report)
+        exec(code, vars(module))  # noqa: S102 - what import does

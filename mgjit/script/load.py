@@ -1,0 +1,102 @@
+"""Run a script as `python script.py` would, with training loops that try compiled steps.
+
+1. The script is the module `__main__`, with the variables that Python gives it; `sys.argv` and `sys.path` are those of
+   `python script.py`.
+2. Modules that it imports from its own folder are rewritten, too (hook.py).
+3. An exception that nobody handles is shown without the frames that are not the script's.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import signal
+import sys
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+from typing import Any
+
+from .hook import Hook
+from .report import Report
+from .rewrite import rewritten
+from .section import sections_of
+
+
+def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | None, report: Report) -> int:
+    """Run a script; returns its exit code.
+
+    Args:
+        path: of the script. arguments: its own.
+        lines: of the loops that the user has named, by file; None for a search.
+        report: gets what becomes of each loop.
+
+    Raises:
+        OSError: the file cannot be read.
+        SystemExit: the script ends itself.
+    """
+    source = Path(path).read_bytes()
+    module = ModuleType("__main__")
+    vars(module).update(
+        __file__=path, __builtins__=builtins, __loader__=SourceFileLoader("__main__", path), __package__=None,
+        __cached__=None, __spec__=None, __annotations__={},
+    )  # fmt: skip
+    sys.argv = [path, *arguments]
+    sys.path[0] = os.path.dirname(os.path.realpath(path))
+    sys.modules["__main__"] = module
+    hook = Hook(sys.path[0], lines, report)
+    hook.install()
+    try:
+        code = prepared(source, path, vars(module), lines, report)
+        del source
+        exec(code, vars(module))  # noqa: S102 - it is the user's program
+    except SystemExit:
+        raise
+    except BaseException as error:
+        return _shown(error)
+    return 0
+
+
+def prepared(
+    source: bytes | str, filename: str, namespace: dict[str, Any], lines: dict[str, list[int]] | None, report: Report
+) -> CodeType:
+    """The code of a module, with its sections.
+
+    Args:
+        namespace: the variables of the module.
+        lines, report: as for `run_script`.
+    """
+    chosen = None if lines is None else lines.get(os.path.realpath(filename), [])
+    try:
+        made = rewritten(source, filename, chosen) if chosen is None or chosen else None
+    except Exception as error:  # no Python, which compiling it says better; or a defect, which must not end the program
+        if not isinstance(error, (SyntaxError, ValueError)):
+            report.defects.append(f"{filename}: runs as it stands: {type(error).__name__}: {error}")
+        made = None
+    if made is None:
+        return compile(source, filename, "exec", dont_inherit=True)
+    sections = sections_of(made.steps, namespace)
+    report.add(made.notes, sections)
+    return made.with_sections(sections)
+
+
+def _shown(error: BaseException) -> int:
+    """Show an exception as Python does, from the script's own frames on; returns the exit code."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_frame.f_code.co_filename in _OWN:
+        traceback = traceback.tb_next
+    _call_hook(error, traceback)
+    if isinstance(error, KeyboardInterrupt) and os.name == "posix":
+        sys.stdout.flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    return 1
+
+
+def _call_hook(error: BaseException, traceback: TracebackType | None) -> None:
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, traceback
+    sys.excepthook(type(error), error.with_traceback(traceback), traceback)
+
+
+_HERE = os.path.dirname(__file__)
+_OWN = frozenset(os.path.join(_HERE, name) for name in ("load.py", "rewrite.py"))

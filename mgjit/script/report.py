@@ -1,0 +1,64 @@
+"""What became of the loops of a program: for `--explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .rewrite import Note
+    from .section import Section
+
+#: Of so many traces of a step it is said why they were made.
+_MOST_RETRACES = 3
+
+
+@dataclass
+class Report:
+    """The loops of all modules that were loaded.
+
+    Attributes:
+        notes: on each loop. sections: the parts that may be steps. defects: where this package has failed.
+    """
+
+    notes: list[Note] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+    defects: list[str] = field(default_factory=list)
+
+    def add(self, notes: Sequence[Note], sections: Sequence[Section]) -> None:
+        """Add what was found in a module."""
+        self.notes += notes
+        self.sections += sections
+
+    def text(self) -> str:
+        """A few lines on each loop."""
+        lines = [
+            f"{note.filename}:{note.line}: runs as it stands. Line {note.at}: {note.reason}."
+            for note in self.notes
+            if note.reason
+        ]
+        lines += self.defects
+        for section in self.sections:
+            lines += _told(section)
+        return "\n".join(lines) or "mgjit: no loop was found that trains (--loop FILE:LINE names one)."
+
+
+def _told(section: Section) -> list[str]:
+    source, step = section.source, section.step
+    head = f"{source.filename}:{source.line}: lines {source.first} to {source.last} are a step"
+    if step is None:
+        why = section.reason or "the loop did not run long enough for it to be worth while"
+        return [f"{head}, which was not tried: {why}."]
+    stats = step.stats
+    text = f"{head}: {section.calls:,} compiled calls"
+    if stats.waiting_calls:
+        text += f", {stats.waiting_calls:,} in Python while it was built"
+    if stats.plain_calls:
+        text += f", {stats.plain_calls:,} others in Python"
+    if step.undone:
+        text += f", {step.undone:,} of them undone"
+    lines = [f"{text}; {stats.traces} traces."]
+    reasons = dict.fromkeys([*stats.plain_reasons, section.reason, *stats.retraces[:_MOST_RETRACES]])
+    lines += [f"    {reason}" for reason in reasons if reason]
+    return lines

@@ -1,0 +1,295 @@
+"""Rewrite a module so that its training loops try a step first.
+
+    for x, y in data:                     for x, y in SECTION.entered(data):
+        loss = f(x, y)                        for loss, in SECTION.called(x, y) if SECTION.ready else ():
+        loss.backward()                           break
+        print(loss.data)                      else:
+                                                  loss = f(x, y)
+                                                  loss.backward()
+                                              print(loss.data)
+
+1. The statements of the step stay where they are, as the `else` of a loop that takes the result of a call that has been
+   made, and nothing where none has been made.  So whatever they raise has its own line and frame.
+2. The same statements, at the same lines, are compiled once more as a function: the step.
+3. SECTION is no name, but a constant of the code, put there after it has been compiled.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.util import decode_source
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from .find import Candidate, candidates, knowledge_of
+from .outline import Outline, Refusal, outlined
+
+#: Functions whose results have as many elements as their first arguments.
+_PASSING_ON = frozenset({"enumerate", "zip", "tqdm", "reversed", "sorted", "iter", "list", "tuple"})
+
+
+def placeholder(number: int) -> str:
+    """The constant that stands for a section until the code has been compiled."""
+    return f"<section {number} of mgjit>"
+
+
+@dataclass
+class Note:
+    """What has become of a loop, for reports.
+
+    Attributes:
+        line: of the loop. first, last: the lines of the step; 0 where there is none.
+        at: the line that a refusal is about. reason: why there is no step; empty if there is one.
+    """
+
+    filename: str
+    line: int
+    first: int = 0
+    last: int = 0
+    at: int = 0
+    reason: str = ""
+
+
+@dataclass
+class StepSource:
+    """The function of a step, to be compiled when it is needed.
+
+    Attributes:
+        text: the function, at the lines where its statements are in the file. name: of the function.
+        filename, function: of the loop; the function is empty at module level. line: of the loop. first: of the step.
+        numbers_only: for each result, whether the program looks only at the numbers of an object.
+        outer: the number of the section around it, or -1. levels: how many loops of the function are around its loop.
+    """
+
+    text: str
+    name: str
+    filename: str
+    line: int
+    first: int
+    last: int
+    function: str = ""
+    numbers_only: Sequence[bool] = ()
+    outer: int = -1
+    levels: int = 0
+
+    def compiled(self, namespace: dict[str, Any]) -> Any:
+        """The function, over the variables of its module."""
+        filename = f"{self.filename} (step at line {self.first})"
+        lines = self.text.splitlines(keepends=True)
+        linecache.cache[filename] = (len(self.text), None, lines, filename)
+        made: dict[str, Any] = {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(compile(self.text, filename, "exec", dont_inherit=True), made)  # noqa: S102 - defines a function
+        return type(made[self.name])(made[self.name].__code__, namespace, self.name)
+
+
+@dataclass
+class Rewritten:
+    """A module whose loops try steps.
+
+    Attributes:
+        code: has placeholders for sections. steps: their sources. notes: on each loop.
+    """
+
+    code: CodeType
+    steps: list[StepSource]
+    notes: list[Note] = field(default_factory=list)
+
+    def with_sections(self, sections: Sequence[Any]) -> CodeType:
+        """The code, with these objects in place of the placeholders."""
+        return _replaced(self.code, {placeholder(k): section for k, section in enumerate(sections)})
+
+
+def rewritten(source: bytes | str, filename: str, lines: Sequence[int] | None = None) -> Rewritten | None:
+    """Rewrite a module; None if it is to run as it stands, because no loop in it trains.
+
+    Args:
+        filename: for tracebacks; modules beside it are looked at, too.
+        lines: of the loops that the user has named; None for a search.
+
+    Raises:
+        SyntaxError, ValueError: it is no Python.
+    """
+    with warnings.catch_warnings():  # they come when the module is compiled
+        warnings.simplefilter("ignore")
+        tree = ast.parse(source, filename)
+    if _uses_mgjit(tree) and lines is None:
+        return None
+    steps, notes = rewrite(tree, source if isinstance(source, str) else decode_source(source), filename, lines)
+    if not notes:
+        return None
+    code = compile(source, filename, "exec", dont_inherit=True)
+    if steps:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            code = compile(tree, filename, "exec", dont_inherit=True)
+    return Rewritten(code, steps, notes)
+
+
+def rewrite(
+    tree: ast.Module,
+    text: str,
+    filename: str,
+    lines: Sequence[int] | None = None,
+    used_later: Callable[[str], bool] | None = None,
+) -> tuple[list[StepSource], list[Note]]:
+    """Rewrite a tree in place; returns the steps, and a note on each loop.
+
+    Args:
+        text: what it was parsed from.
+        used_later: of a notebook, whether functions in other cells use a name; all names count as read later.
+    """
+    folder = Path(filename).absolute().parent if not filename.startswith("<") else None
+    known = knowledge_of(tree, folder)
+    notes, steps, made = list[Note](), list[StepSource](), dict[int, int]()
+    planned: list[tuple[Candidate, Outline]] = []
+    for candidate in candidates(tree, known, lines):
+        try:
+            parts = outlined(candidate, known, lines is not None, used_later)
+            planned += [(candidate, outline) for outline in parts]
+        except Refusal as refusal:
+            notes.append(Note(filename, candidate.loop.lineno, at=refusal.line, reason=str(refusal)))
+    for number, (candidate, outline) in enumerate(planned):
+        around = candidate.outer
+        while around is not None and id(around) not in made:
+            around = around.outer
+        made.setdefault(id(candidate), number)
+        source = _step_source(text, filename, outline)
+        source.outer = made[id(around)] if around is not None else -1
+        source.levels = sum(isinstance(one, ast.For) for one in candidate.around)
+        steps.append(source)
+        notes.append(Note(filename, candidate.loop.lineno, source.first, source.last))
+    for candidate in reversed(list({id(one): one for one, _ in planned}.values())):  # inner ones first
+        numbers = [number for number, (one, _) in enumerate(planned) if one is candidate]
+        for number in numbers:
+            _replace(planned[number][1], number)
+        _enter(candidate, numbers)
+    return steps, notes
+
+
+def _uses_mgjit(tree: ast.Module) -> bool:
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        if any(name.partition(".")[0] == "mgjit" for name in names):
+            return True
+    return False
+
+
+# ---- 1: the loop ----------------------------------------------------------------------------------------------
+
+
+def _method(number: int, name: str) -> ast.expr:
+    return ast.Attribute(ast.Constant(placeholder(number)), name, ast.Load())
+
+
+def _replace(outline: Outline, number: int) -> None:
+    """Let a block try the step in place of its statements."""
+    block, first = outline.block, outline.statements[0]
+    start, end = block.index(first), block.index(outline.statements[-1]) + 1
+    plain = block[start:end]
+    arguments: list[ast.expr] = [ast.Name(name, ast.Load()) for name in outline.arguments]
+    call = ast.Call(_method(number, "called"), arguments, [])
+    attempt = ast.IfExp(_method(number, "ready"), call, ast.Tuple([], ast.Load()))
+    if outline.results:
+        target: ast.expr = ast.Tuple([ast.Name(name, ast.Store()) for name in outline.results], ast.Store())
+        tried: ast.stmt = ast.For(target, attempt, [*outline.moved, ast.Break()], plain, None)
+    else:
+        tried = ast.If(attempt, list(outline.moved) or [ast.Pass()], plain)
+    _locate(tried, first, {id(one) for one in plain})
+    block[start:end] = [tried]
+
+
+def _enter(candidate: Candidate, numbers: Sequence[int]) -> None:
+    """Tell sections when their loop begins."""
+    levels = [one for one in (candidate.loop, *candidate.around) if isinstance(one, ast.For)]
+    for number in numbers:
+        for level, loop in enumerate(levels):
+            _note_length(loop, number, level)
+        ended = ast.Expr(ast.Call(_method(number, "left"), [], []))
+        _locate(ended, candidate.loop, set())
+        candidate.block.insert(candidate.block.index(candidate.loop) + 1, ended)
+
+
+def _note_length(loop: ast.For, number: int, level: int) -> None:
+    """Let a section see what a loop iterates over: `enumerate(data)` becomes `enumerate(SECTION.entered(0, data))`."""
+    call: ast.Call | None = None
+    iterable = loop.iter
+    while isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name) and iterable.func.id in _PASSING_ON:
+        if not iterable.args or isinstance(iterable.args[0], ast.Starred):
+            break
+        call, iterable = iterable, iterable.args[0]
+    begun = ast.Call(_method(number, "entered"), [ast.Constant(level), iterable], [])
+    _locate(begun, iterable, {id(iterable)})
+    if call is None:
+        loop.iter = begun
+    else:
+        call.args[0] = begun
+
+
+def _locate(node: ast.AST, like: ast.AST, kept: set[int]) -> None:
+    """Give a new node, and what is new in it, the place of another one.
+
+    Args:
+        kept: the identities of nodes that are not new.
+    """
+    if id(node) in kept:
+        return
+    if "lineno" in node._attributes and not hasattr(node, "lineno"):
+        ast.copy_location(node, like)
+    for child in ast.iter_child_nodes(node):
+        _locate(child, like, kept)
+
+
+# ---- 2: the function ------------------------------------------------------------------------------------------
+
+
+def _step_source(text: str, filename: str, outline: Outline) -> StepSource:
+    """The text of the function: the lines of the statements, at their places, and all others empty."""
+    lines = text.splitlines(keepends=True)
+    statements = outline.statements
+    first, last = _first_line(statements[0]), statements[-1].end_lineno or statements[-1].lineno
+    kept = [line if line.endswith("\n") else line + "\n" for line in lines[first - 1 : last]]
+    for moved in outline.moved:
+        for line in range(_first_line(moved), (moved.end_lineno or moved.lineno) + 1):
+            kept[line - first] = "\n"
+    indentation = lines[first - 1][: len(lines[first - 1]) - len(lines[first - 1].lstrip())]
+    name = f"step_at_line_{first}"
+    head = [f"def {name}({', '.join(outline.arguments)}):\n"]
+    if outline.shared:
+        head.append(f"{indentation}global {', '.join(outline.shared)}\n")
+    results = "".join(f"{result}, " for result in outline.results)
+    body = [*head, *kept, f"{indentation}return ({results})\n"]
+    return StepSource(
+        "\n" * (first - 1 - len(head)) + "".join(body), name, filename, outline.candidate.loop.lineno, first, last,
+        outline.candidate.function, tuple(outline.numbers_only),
+    )  # fmt: skip
+
+
+def _first_line(statement: ast.stmt) -> int:
+    lines: list[int] = [statement.lineno, *(one.lineno for one in getattr(statement, "decorator_list", ()))]
+    return min(lines)
+
+
+# ---- 3: constants ---------------------------------------------------------------------------------------------
+
+
+def _replaced(code: CodeType, sections: dict[str, Any]) -> CodeType:
+    """Code with sections among its constants, and among those of functions in it."""
+    changed: Callable[[Any], Any] = lambda constant: (  # noqa: E731 - used once
+        _replaced(constant, sections)
+        if isinstance(constant, CodeType)
+        else sections.get(constant, constant)
+        if isinstance(constant, str)
+        else constant
+    )
+    constants = tuple(map(changed, code.co_consts))
+    same = all(new is old for new, old in zip(constants, code.co_consts))
+    return code if same else code.replace(co_consts=constants)

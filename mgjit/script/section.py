@@ -1,0 +1,203 @@
+"""A part of a loop that may run as a compiled step: decides at run time whether that is tried.
+
+1. At first the statements run as they stand, and iterations are timed (`Watching`).
+2. A step is tried if the loop is expected to run so long that a try which fails costs less than a tenth of it: loading
+   mgjit and a trace take time.  How long it runs is known from the lengths of what it iterates over; otherwise it is
+   taken to run once more for as long as it has done so far.
+3. While it is tried (`Trying`), each iteration asks for the result of a compiled call.  There is none until the code is
+   built, and where a call has to be made in Python.
+4. It is given up (`Off`) when the step is refused, is slower than Python, or has to be undone again and again.
+5. Of a loop in a loop, the outer one is tried first if its iterations are short, the inner one otherwise.
+
+Nothing of the rest of mgjit is imported before a step is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from .rewrite import StepSource
+
+if TYPE_CHECKING:
+    from .step import OutlinedStep
+
+#: What a try costs, if it fails: seconds for loading mgjit, and for a trace in iterations.
+_LOADING, _TRACE = 0.25, 5.0
+#: The part of the expected time that this may be.
+_SHARE = 0.1
+#: An outer loop is tried if its iterations take at most so many seconds, and there are at least so many.
+_SHORT, _MANY = 0.3, 20
+#: Iterations that are shorter than this gain nothing.
+_TINY = 20e-6
+#: A step is given up after so many calls that are slower than Python; that were plain Python; that were undone.
+_SLOW, _PLAIN, _UNDONE = 50, 64, 4
+#: Lengths of these are read without running code of the program.
+_SIZED = (range, list, tuple, dict, str, set, frozenset, bytes)
+
+
+class Section:
+    """A part of a loop.
+
+    Args:
+        source: of the step. namespace: the variables of its module.
+    """
+
+    __slots__ = (
+        "around", "calls", "entries", "failures", "first", "has_inner", "iteration", "lengths", "namespace", "outer",
+        "plain", "reason", "seconds", "source", "step", "ticks",
+    )  # fmt: skip
+
+    #: Whether a step is to be tried now.
+    ready: Any = False
+
+    def __init__(self, source: StepSource, namespace: dict[str, Any]) -> None:
+        self.source, self.namespace = source, namespace
+        self.outer: Section | None = None
+        self.has_inner = False
+        self.lengths: dict[int, int] = {}
+        self.first = self.iteration = self.seconds = 0.0
+        self.ticks = self.calls = self.failures = self.plain = 0
+        self.step: OutlinedStep | None = None
+        self.reason = ""
+
+    def entered(self, level: int, iterable: Any) -> Any:
+        """Note what the loop, or one around it, iterates over; returns it."""
+        kind = type(iterable)
+        is_sized = kind in _SIZED or kind.__module__.startswith("tqdm")
+        try:
+            self.lengths[level] = len(iterable) if is_sized else -1
+        except TypeError:
+            self.lengths[level] = -1
+        return iterable
+
+    def left(self) -> None:
+        """The loop has ended: until it is entered again, parameters are ordinary objects."""
+        if self.step is not None:
+            self.step.release()
+
+    def called(self, *arguments: Any) -> Sequence[Any]:
+        """Try to make a call of the step; returns its results in a tuple, or an empty tuple."""
+        return ()
+
+    def end(self, reason: str) -> None:
+        """Never try a step again."""
+        self.reason = self.reason or reason
+        self.__class__ = Off
+        self.left()
+
+    def is_ahead(self) -> bool:
+        """Whether sections inside of this one have to wait."""
+        return False
+
+    def left_to_do(self, levels: int) -> float:
+        """How many iterations there are still to come, of a loop with so many loops around it; -1 if nobody knows."""
+        total = 1
+        for level in range(levels + 1):
+            length = self.lengths.get(level, -1)
+            if length < 0:
+                return -1.0
+            total *= length
+        return max(0, total - self.ticks + 1)
+
+
+class Watching(Section):
+    """Its iterations are timed."""
+
+    __slots__ = ()
+    #: Whether steps are tried however short the loop is.
+    is_eager = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether a step is to be tried now."""
+        now = perf_counter()
+        self.ticks += 1
+        if self.ticks == 1:
+            self.first = now
+            return False
+        elapsed = now - self.first
+        self.iteration = elapsed / (self.ticks - 1)
+        if self.outer is not None and self.outer.is_ahead():
+            return False
+        to_come = self.left_to_do(self.source.levels)
+        expected = elapsed + (elapsed if to_come < 0 else to_come * self.iteration)
+        if self.has_inner and (self.iteration > _SHORT or 0 <= to_come < _MANY):
+            self.end("its iterations are too long, or too few, for one step: what is inside of it is tried instead")
+            return False
+        if self.ticks > 1000 and self.iteration < _TINY:
+            self.end("its iterations are too short to gain anything")
+            return False
+        if _LOADING + _TRACE * self.iteration > _SHARE * expected and not self.is_eager:
+            return False
+        self.__class__ = Trying  # type: ignore[assignment]
+        return True
+
+    def is_ahead(self) -> bool:
+        if self.ticks and self.has_inner and perf_counter() - self.first > _SHORT * (self.ticks + 1):
+            self.end("its iterations are too long for one step: what is inside of it is tried instead")
+            return False
+        return True
+
+
+class Trying(Section):
+    """A step is tried in each iteration."""
+
+    __slots__ = ()
+    ready = True
+
+    def is_ahead(self) -> bool:
+        return True
+
+    def called(self, *arguments: Any) -> Sequence[Any]:
+        from .step import NOTHING, made
+
+        step = self.step
+        if step is None:
+            step = self.step = made(self.source, self.namespace)
+        started = perf_counter()
+        try:
+            found = step.attempt(arguments, self.iteration)
+        except Exception as error:
+            return self._failed(error)
+        if found is NOTHING:
+            self._was_plain(step)
+            return ()
+        self.calls += 1
+        self.seconds += perf_counter() - started
+        if self.calls == _SLOW and self.seconds > _SLOW * self.iteration:
+            self.end("compiled calls took longer than Python")
+        return (found,)
+
+    def _failed(self, error: Exception) -> Sequence[Any]:
+        """After an exception, which has changed nothing."""
+        from ..errors import MgjitError
+
+        self.failures += 1
+        if isinstance(error, MgjitError) or self.failures >= _UNDONE:
+            self.end(f"{type(error).__name__}: {error}")
+        return ()
+
+    def _was_plain(self, step: OutlinedStep) -> None:
+        stats = step.stats
+        if step.undone > max(_UNDONE, stats.calls // 20) or stats.plain_calls > max(_PLAIN, stats.calls):
+            self.end(stats.plain_reasons[-1] if stats.plain_reasons else "")
+
+
+class Off(Section):
+    """No step is tried."""
+
+    __slots__ = ()
+
+
+def sections_of(steps: Sequence[StepSource], namespace: dict[str, Any]) -> list[Section]:
+    """The sections of a module."""
+    made: list[Section] = []
+    for source in steps:
+        section = Watching(source, namespace)
+        if source.outer >= 0:
+            section.outer = made[source.outer]
+            section.outer.has_inner = True
+        made.append(section)
+    return made

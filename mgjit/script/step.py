@@ -1,0 +1,167 @@
+"""The compiled step of a loop: a call is made exactly as Python would make it, or not at all.
+
+1. `attempt` makes the call if there is a kernel for it.  Otherwise it returns nothing, and has changed nothing: the
+   loop then runs its statements as they stand.
+2. A trace must not be noticed: what is printed or written while it is made ends it.
+3. What the step returns has one number more, which says whether Python may have raised an error (record/hazards.py).
+   A call for which it does is undone (runtime/undo.py).
+4. A result that the program uses as an object, with the graph that it was computed in, cannot come from a kernel.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..call.results import CompositeResult, OutputResult
+from ..errors import BackendWarning, DefectWarning, MismatchWarning, RetraceWarning, SideEffectWarning
+from ..kernels import Kernels
+from ..making import Maker
+from ..options import StepOptions
+from ..pending import Prepared, Waiting
+from ..record.hazards import as_number
+from ..record.leaks import PlainCall, holds_traced, is_traced
+from ..record.progress import current_recorder, is_tracing
+from ..runtime.detached import Detached
+from ..runtime.kernel import Code, Kernel
+from ..runtime.undo import Undone
+from ..stats import Stats
+from ..step import CompiledStep
+from .rewrite import StepSource
+
+#: Stands for the results of a call that has to be made in Python.
+NOTHING = object()
+
+
+class OutlinedMaker(Maker):
+    """Makes the kernels of a step that was part of a loop.
+
+    Attributes:
+        numbers_only: for each result, whether the program looks only at the numbers of an object.
+    """
+
+    numbers_only: Sequence[bool] = ()
+
+    def undecorated(self, arguments: Sequence[Any]) -> Any:
+        """Make a call in plain Python; returns the results, and 0.0 where Python has raised nothing."""
+        results = self.function(*arguments)
+        recorder = current_recorder()
+        if recorder is None:
+            return results, 0.0
+        for result, only_numbers in zip(results, self.numbers_only):
+            if not only_numbers and _is_object_with_graph(result):
+                raise PlainCall(f"the program uses a {type(result).__name__} of the step together with its graph")
+        return results, as_number(recorder)
+
+    def _trace(self, *arguments: Any) -> Any:
+        trace: Callable[..., Any] = super()._trace
+        return silently(lambda: trace(*arguments))
+
+    def bound(self, code: Code, prepared: Prepared) -> Kernel:
+        """A kernel that undoes calls."""
+        kernel = super().bound(code, prepared)
+        result = kernel.result
+        last = result.parts[-1] if isinstance(result, CompositeResult) else None
+        kernel.verdict = last.index if isinstance(last, OutputResult) else -1
+        return kernel
+
+
+def _is_object_with_graph(thing: Any) -> bool:
+    if isinstance(thing, (list, tuple, set, frozenset)):
+        return any(map(_is_object_with_graph, thing))
+    if isinstance(thing, dict):
+        return any(map(_is_object_with_graph, thing.values()))
+    if isinstance(thing, (int, float, str, bytes, type(None))) or is_traced(thing):
+        return False
+    return holds_traced(thing, lambda one: False)
+
+
+class OutlinedStep(CompiledStep[Any, Any]):
+    """A step that was part of a loop.
+
+    Args:
+        numbers_only: as of `OutlinedMaker`.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, function: Callable[..., Any], options: StepOptions, numbers_only: Sequence[bool]) -> None:
+        self._numbers_only = numbers_only
+        self.undone = 0
+        super().__init__(function, options)
+
+    def _new_kernels(self) -> Kernels:
+        maker = OutlinedMaker(self._function, self._signature, self._options, self.__qualname__, Stats())
+        maker.numbers_only = self._numbers_only
+        return Kernels(maker, self.__name__)
+
+    def attempt(self, arguments: Sequence[Any], iteration: float) -> Any:
+        """Make a call; returns its results, or NOTHING if it has to be made in Python.
+
+        Args:
+            iteration: the seconds of an iteration in Python.
+
+        Raises:
+            Exception: it cannot be made; nothing has changed.
+        """
+        if is_tracing():
+            return NOTHING
+        kernels = self._kernels
+        try:
+            return self._turn.run(self._perform, "step", arguments, {})[0]
+        except Waiting as waiting:
+            self.stats.waiting_calls += 1
+            kernels.earnings.note_plain(waiting.key, iteration)
+            detached = kernels.detached()
+            if detached is not None:
+                detached.until_attached()
+        except PlainCall as plain:
+            kernels.plain.note_call(str(plain))
+            self.undone += isinstance(plain, Undone)
+            if plain.parameters:
+                Detached(plain.parameters).until_attached()
+        return NOTHING
+
+    def release(self) -> None:
+        """Make parameters ordinary objects until the next call."""
+        things = self._kernels.attached()
+        if things:
+            Detached(things).until_attached()
+
+
+def made(source: StepSource, namespace: dict[str, Any]) -> OutlinedStep:
+    """The step of a section.
+
+    Args:
+        namespace: the variables of its module.
+    """
+    hide_warnings()
+    return OutlinedStep(source.compiled(namespace), StepOptions(background=True), source.numbers_only)
+
+
+def hide_warnings() -> None:
+    """Let mgjit warn of nothing: the program runs as if it were not there."""
+    for kind in (BackendWarning, SideEffectWarning, RetraceWarning, MismatchWarning, DefectWarning):
+        warnings.filterwarnings("ignore", category=kind)
+
+
+def silently(work: Callable[[], Any]) -> Any:
+    """`work()`, which must not write anything.
+
+    Raises:
+        PlainCall: it would have.
+    """
+    out, err = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = _Silence(), _Silence()
+    try:
+        return work()
+    finally:
+        sys.stdout, sys.stderr = out, err
+
+
+class _Silence(io.TextIOBase):
+    def write(self, text: str) -> int:
+        raise PlainCall("it prints or writes something")

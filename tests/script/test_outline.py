@@ -1,0 +1,124 @@
+"""Which part of a loop becomes a step, and what goes in and comes out."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from mgjit.script.find import candidates, knowledge_of
+from mgjit.script.outline import Outline, Refusal, outlined
+
+
+def outlines(text: str) -> list[Outline]:
+    """The steps in all loops of a module."""
+    tree = ast.parse(text)
+    known = knowledge_of(tree)
+    return [outline for candidate in candidates(tree, known) for outline in outlined(candidate, known)]
+
+
+def only(text: str) -> Outline:
+    """The only step."""
+    (found,) = outlines(text)
+    return found
+
+
+def lines(outline: Outline) -> list[int]:
+    """The lines in which its statements begin."""
+    return [statement.lineno for statement in outline.statements]
+
+
+def test_what_is_printed_between_forward_and_backward_comes_after_the_step() -> None:
+    found = only(
+        "for step in range(9):\n    loss = f(step)\n    print(step, loss.data)\n    loss.backward()\n    update()\n"
+    )
+    assert lines(found) == [2, 4]
+    assert [one.lineno for one in found.moved] == [3]
+    assert (found.arguments, found.results) == (["step"], ["loss"])
+
+
+def test_a_print_of_what_the_step_changes_divides_it() -> None:
+    with pytest.raises(Refusal, match="from before the step"):
+        only("for step in range(9):\n    loss = f(w)\n    print(w)\n    loss.backward()\n    w -= 0.1 * g\n")
+
+
+def test_preparation_stays_outside() -> None:
+    found = only(
+        "for step in range(9):\n"
+        "    name = names[step % len(names)]\n"
+        "    tokens = [0] + [letters.index(c) for c in name]\n"
+        "    loss = f(tokens)\n"
+        "    loss.backward()\n"
+    )
+    assert lines(found) == [4, 5]
+    assert (found.arguments, found.results) == (["tokens"], [])
+
+
+def test_a_list_that_is_filled_is_no_preparation() -> None:
+    found = only(
+        "for x in data:\n    losses = []\n    losses.append(f(x))\n    loss = sum(losses)\n    loss.backward()\n"
+    )
+    assert lines(found) == [2, 3, 4, 5]
+
+
+def test_breaks_and_appends_after_the_step_stay_in_python() -> None:
+    found = only(
+        "def train(model, data):\n"
+        "    history = []\n"
+        "    for x in data:\n"
+        "        loss = model(x)\n"
+        "        loss.backward()\n"
+        "        history.append(loss.data)\n"
+        "        if loss.data < 1:\n"
+        "            break\n"
+        "    return history\n"
+    )
+    assert lines(found) == [4, 5]
+    assert (found.arguments, found.results) == (["model", "x"], ["loss"])
+    assert found.numbers_only == [True]
+
+
+def test_the_object_of_a_result_is_noticed() -> None:
+    assert only("for x in data:\n    loss = f(x)\n    loss.backward()\ndraw(loss)\n").numbers_only == [False]
+
+
+def test_names_that_functions_read_stay_variables_of_the_module() -> None:
+    found = only(
+        "\n\n"
+        "def forward(x):\n"
+        "    return x * scale\n"
+        "for x in data:\n"
+        "    scale = g(x)\n"
+        "    loss = forward(x)\n"
+        "    loss.backward()\n"
+    )
+    assert (found.shared, found.results) == (["scale"], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("for x in data:\n    loss = f(x, y)\n    loss.backward()\n    if x:\n        y = x\n", "y may be unbound"),
+        ("for x in data:\n    loss = f(x); loss.backward(); print(1)\n", "on one line"),
+        ("for x in data: f(x).backward()\n", "on the line of the loop"),
+        ("for x in data:\n    loss = f(x, locals())\n    loss.backward()\n", "locals"),
+        (
+            "class T:\n    def train(self):\n        for x in self.data:\n            loss = self.__f(x)\n"
+            "            loss.backward()\n",
+            "two underscores",
+        ),
+        (
+            "def train():\n    def f():\n        return x * 2\n    for y in data:\n        loss = f() - g()\n"
+            "        x = loss\n        loss.backward()\n",
+            "functions inside of train read x",
+        ),
+    ],
+)  # fmt: skip
+def test_refusal(text: str, reason: str) -> None:
+    with pytest.raises(Refusal, match=reason):
+        outlines(text)
+
+
+def test_loops_without_training_are_no_candidates() -> None:
+    assert not outlines("for word in words:\n    counts[word] = counts.get(word, 0) + 1\n")
+    assert not outlines("for p in params:\n    p.data -= rate * p.grad\n")

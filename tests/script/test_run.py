@@ -1,0 +1,119 @@
+"""`python -m mgjit run script.py`: what a script prints, writes, raises and returns is what Python does."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.script.running import SCRIPTS, both, explained
+
+#: Scripts, and how many iterations or epochs of theirs are enough.
+QUICK = {
+    "module_loop": 12, "main_nested": 4, "ragged": 6, "several_models": 6, "sampler": 8, "arguments": 6,
+    "while_loop": 8, "accumulation": 6, "dropout": 6, "divides_by_zero": 14, "several_modules": 3,
+}  # fmt: skip
+SLOW = {
+    "trainer_class": 6, "early_stopping": 300, "schedule": 60, "evaluation": 300, "generator": 60, "progress_bar": 60,
+    "reinforce": 40, "plain_floats": 120, "network_by_hand": 60, "adam": 60, "overflows": 200, "no_training": 5,
+    "refused": 60,
+}  # fmt: skip
+pytestmark = pytest.mark.skipif(shutil.which("tcc") is None and shutil.which("gcc") is None, reason="needs a compiler")
+
+
+def test_every_script_is_compared() -> None:
+    assert {path.stem for path in SCRIPTS.glob("*.py")} - {"engine"} == QUICK.keys() | SLOW.keys()
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_script(name: str, tmp_path: Path) -> None:
+    both(tmp_path, SCRIPTS / f"{name}.py", [str(QUICK[name])])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOW)
+def test_longer_script(name: str, tmp_path: Path) -> None:
+    both(tmp_path, SCRIPTS / f"{name}.py", [str(SLOW[name])])
+
+
+def compiled_calls(text: str) -> int:
+    """How many calls `--explain` says were compiled."""
+    return sum(int(number.replace(",", "")) for number in re.findall(r"([\d,]+) compiled calls", text))
+
+
+def test_a_loop_runs_compiled(tmp_path: Path) -> None:
+    text = explained(tmp_path, SCRIPTS / "module_loop.py", ["12"])
+    assert compiled_calls(text) == 11
+    assert "module_loop.py:14: lines 15 to 21 are a step" in text
+
+
+def test_a_short_loop_is_left_alone(tmp_path: Path) -> None:
+    text = explained(tmp_path, SCRIPTS / "module_loop.py", ["12"], options=())
+    assert "was not tried: the loop did not run long enough" in text
+
+
+def test_a_call_that_divides_by_zero_is_undone_and_raises(tmp_path: Path) -> None:
+    text = explained(tmp_path, SCRIPTS / "divides_by_zero.py", ["14"])
+    assert "3 compiled calls, 1 others in Python, 1 of them undone" in text
+
+
+def test_a_refusal_is_explained(tmp_path: Path) -> None:
+    text = explained(tmp_path, SCRIPTS / "refused.py", ["6"])
+    assert "0 compiled calls" in text
+    assert "`if loss.data > 0.5` asks for a number" in text
+
+
+def test_named_loop(tmp_path: Path) -> None:
+    script = SCRIPTS / "main_nested.py"
+    text = explained(tmp_path, script, ["4"], options=["--eager", "--loop", f"{script}:14"])
+    assert "main_nested.py:14" in text
+    assert "main_nested.py:17" not in text
+
+
+def written(folder: Path, text: str) -> Path:
+    """A script with this text."""
+    path = folder / "script.py"
+    path.write_text(text)
+    return path
+
+
+TRAINS = """
+import sys
+w = [0.5, -0.25]
+for step in range(8):
+    e = [sum(a * b for a, b in zip(w, x)) - y for x, y in (([1.0, 2.0], 3.0), ([2.0, -1.0], 0.5))]
+    w[0] -= 0.1 * (e[0] * 1.0 + e[1] * 2.0)
+    w[1] -= 0.1 * (e[0] * 2.0 - e[1] * 1.0)
+"""
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "sys.exit(3)",
+        "sys.exit('a message')",
+        "raise SystemExit",
+        "raise KeyError(w[0])",
+        "def f():\n    try:\n        1 / 0\n    except ArithmeticError as error:\n        raise ValueError(w) from error\nf()",
+        "print(__name__, __file__ == sys.argv[0], sorted(k for k in globals() if 'mgjit' in k), __spec__)",
+        "import atexit\natexit.register(print, 'the end')\nprint(w, file=sys.stderr)",
+        "import warnings\nwarnings.warn('careful')\nprint(e, w, step)",
+    ],
+)
+def test_end_of_a_script(ending: str, tmp_path: Path) -> None:
+    both(tmp_path, written(tmp_path, TRAINS + ending + "\n"))
+
+
+@pytest.mark.parametrize("text", ["for x in:\n", "x = '\\d'\nfor i in range(3): x = i is 3\n", "# \xe4\nprint(1)\n"])
+def test_text_that_python_complains_of(text: str, tmp_path: Path) -> None:
+    both(tmp_path, written(tmp_path, text))
+
+
+def test_no_such_script(tmp_path: Path) -> None:
+    from tests.script.running import seen
+
+    found = seen(tmp_path / "run", ["-m", "mgjit", "run", "nothing.py"])
+    assert found.code == 2
+    assert "nothing.py" in found.err
