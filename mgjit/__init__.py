@@ -13,16 +13,17 @@ from ._version import __version__ as __version__
 if _TYPE_CHECKING:
     from .public import *  # noqa: F403
     from .public import __all__ as __all__
+    from .public import load_ipython_extension as load_ipython_extension
 else:
 
     def __getattr__(name: str) -> object:
-        if not name.startswith("__") and _PathFinder.find_spec(f"{__name__}.{name}", __path__) is not None:
+        if not name.startswith("__") and _PathFinder.find_spec(f"{__name__}.{name}", globals()["__path__"]) is not None:
             return _import_module(f".{name}", __name__)
         if not name.startswith("__") or name == "__all__":
             public = _import_module(".public", __name__)
             globals().update({each: getattr(public, each) for each in public.__all__}, __all__=public.__all__)
-            if name in globals():
-                return globals()[name]
+            if name in vars(public):
+                return vars(public)[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:

@@ -9,7 +9,7 @@ from .engine.state import State, state, zeros
 from .engine.value import Value
 from .frozen.step import FrozenStep, freeze
 from .parallel.ensemble import Ensemble, each, ensemble
-from .script.notebook import install, load_ipython_extension
+from .script.notebook import install, load_ipython_extension  # noqa: F401 - IPython looks for it
 from .step import CompiledStep
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "exp",
     "freeze",
     "install",
-    "load_ipython_extension",
     "log",
     "maximum",
     "minimum",

@@ -96,7 +96,7 @@ for step in range(8):
         "sys.exit('a message')",
         "raise SystemExit",
         "raise KeyError(w[0])",
-        "def f():\n    try:\n        1 / 0\n    except ArithmeticError as error:\n        raise ValueError(w) from error\nf()",
+        "def f():\n    try:\n        1 / 0\n    except ArithmeticError as e:\n        raise ValueError(w) from e\nf()",
         "print(__name__, __file__ == sys.argv[0], sorted(k for k in globals() if 'mgjit' in k), __spec__)",
         "import atexit\natexit.register(print, 'the end')\nprint(w, file=sys.stderr)",
         "import warnings\nwarnings.warn('careful')\nprint(e, w, step)",
