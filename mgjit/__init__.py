@@ -13,7 +13,7 @@ from ._version import __version__ as __version__
 if _TYPE_CHECKING:
     from .public import *  # noqa: F403
     from .public import __all__ as __all__
-    from .public import load_ipython_extension as load_ipython_extension
+    from .script.notebook import load_ipython_extension as load_ipython_extension
 else:
 
     def __getattr__(name: str) -> object:
