@@ -72,8 +72,16 @@ class SharedWriteError(MgjitError, ValueError):
     """`.loop(threads=)` runs rows side by side, and the step writes numbers that the rows share."""
 
 
+class ShapeError(MgjitError, ValueError):
+    """Shapes of tensors do not fit an operation; the text names it, with all of them."""
+
+
 class PrecisionError(MgjitError, TypeError):
     """A parameter or state that lives in the memory of a float64 step is used in a float32 step, or the reverse."""
+
+
+class GradientError(MgjitError, RuntimeError):
+    """A backward pass over tensors that cannot be: nothing requires gradients, the graph was used or changed."""
 
 
 class UnsupportedError(MgjitError, NotImplementedError):

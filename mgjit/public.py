@@ -1,6 +1,6 @@
 """The public names of mgjit, which the package takes from here when the first of them is used."""
 
-from . import errors
+from . import errors, tensor
 from ._version import __version__
 from .decorator import compile
 from .engine import nn
@@ -11,32 +11,40 @@ from .frozen.step import FrozenStep, freeze
 from .parallel.ensemble import Ensemble, each, ensemble
 from .script.notebook import install, load_ipython_extension  # noqa: F401 - IPython looks for it
 from .step import CompiledStep
+from .tensor import Tensor, enable_grad, grad, jacobian, no_grad, value_and_grad
 
 __all__ = [
     "CompiledStep",
     "Ensemble",
     "FrozenStep",
     "State",
+    "Tensor",
     "Value",
     "__version__",
     "compile",
     "dot",
     "each",
+    "enable_grad",
     "ensemble",
     "errors",
     "exp",
     "freeze",
+    "grad",
+    "jacobian",
     "install",
     "log",
     "maximum",
     "minimum",
     "nn",
+    "no_grad",
     "one_hot",
     "relu",
     "sqrt",
     "state",
     "take",
     "tanh",
+    "tensor",
+    "value_and_grad",
     "where",
     "zeros",
 ]

@@ -28,6 +28,8 @@ STANDARD = {
     "RanksDifferError": RuntimeError,
     "CheckpointError": ValueError,
     "PrecisionError": TypeError,
+    "ShapeError": ValueError,
+    "GradientError": RuntimeError,
     "UnsupportedError": NotImplementedError,
     "ExportError": OSError,
     "FreezeError": NotImplementedError,

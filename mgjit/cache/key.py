@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: The modules and packages whose sources decide what code a trace becomes, and how it is called.
 _GENERATOR = (
     "autograd", "build.py", "call", "codegen", "draws", "engine", "ir", "passes", "record", "runtime", "source",
-    "toolchain", "trace", "world",
+    "tensor", "toolchain", "trace", "world",
 )  # fmt: skip
 #: Packages that do not influence the code.
 _NO_GENERATOR = frozenset(
@@ -66,6 +66,8 @@ def structure_hash(trace: Trace, inputs: Sequence[InputRegion]) -> str:
         trace.precision.name,
     )
     digest.update(repr(description).encode())
+    if trace.nests:
+        digest.update(repr((trace.nests, trace.tensors)).encode())
     return digest.hexdigest()
 
 

@@ -31,11 +31,13 @@ from ..errors import ArgumentError, user_location
 from ..lookup import has
 from ..record.leaks import is_traced, leaked
 from ..record.trace import InputRegion
+from ..tensor.tensor import Tensor
 from .containers import DataclassNode, MappingNode, SequenceNode, attributes_of_dataclass
 from .inputs import BufferNode, NumberNode, NumbersNode, check_exact
 from .known import KnownNode, StaticNode, ValueNode
 from .node import Frame, MakeNumber, Node
 from .objects import ObjectNode, class_of_slot
+from .tensors import TensorNode
 
 #: Lists nested deeper than this are not treated as blocks of numbers (a list may contain itself).
 _MOST_DIMENSIONS = 32
@@ -240,6 +242,8 @@ class _Planner:
             return StaticNode(argument)
         if is_traced(argument):
             leaked()
+        if isinstance(argument, Tensor):
+            return StaticNode(argument) if argument.requires_grad else self.tensor(argument, path)
         if isinstance(argument, Value):
             if self.is_slot is None or not self.is_slot(argument):
                 return ValueNode(argument, None)
@@ -275,6 +279,11 @@ class _Planner:
                 "step. Pass a list, a tuple, a dict or an array of numbers."
             )
         return StaticNode(argument)
+
+    def tensor(self, argument: Tensor, path: str) -> Node:
+        node = TensorNode(len(self.buffers), 0, argument, path)
+        self.buffers.append(node)
+        return node
 
     def object(self, argument: Any, known: NodeClass, path: str) -> Node:
         first = next((node for node in self.objects if node.example is argument), None)

@@ -26,6 +26,8 @@ from ..record.mixed import TYPES
 from ..record.recorder import Recorder
 from ..record.values import TracedTypes
 from ..runtime.live import Field, field_of
+from ..tensor.apply import recording
+from ..tensor.tensor import Tensor
 from ..world.ownership import is_of_user
 from ..world.shapes import attributes
 from .given import GivenPath
@@ -210,6 +212,8 @@ def describe_result(
         returned = list(returned)
     if type(returned) is Counted:
         returned = number_of(returned)
+    if isinstance(returned, Tensor):
+        return _describe_tensor(returned, is_known)
     if is_traced(returned) and not isinstance(returned, (types.value, types.number)):
         leaked()
     if isinstance(returned, Value):
@@ -272,6 +276,15 @@ def constants(tree: ResultTree) -> list[Any]:
         return [found for part in tree.parts for found in constants(part)]
     is_constant = isinstance(tree, ConstantResult) and isinstance(tree.returned, (int, float, str))
     return [tree.returned] if is_constant else []  # type: ignore[attr-defined]
+
+
+def _describe_tensor(returned: Tensor, is_known: Callable[[Any], bool]) -> ResultTree:
+    from .tensors import TensorResult
+
+    if returned._memory.trace is None and is_known(returned):
+        return ConstantResult(returned)
+    index = recording().output(returned)
+    return TensorResult(index, returned.shape, returned.dtype, returned.size)
 
 
 def collect_results(results: Iterable[Any]) -> Any:

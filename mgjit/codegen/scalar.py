@@ -7,7 +7,7 @@ rounded.  Floating-point constants are hexadecimal: no locale and no decimal rou
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..engine.library import FUNCTIONS as LIBRARY
 from ..engine.precision import FLOAT64, Precision
@@ -21,6 +21,39 @@ BINARY = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
 CALLS = frozenset({"exp", "log", "tanh", "sqrt", "absolute", "power"})
 """Operations that are calls of functions, besides those of engine/library.py."""
+
+
+def expression(
+    operation: str,
+    operands: Sequence[str],
+    precision: Precision,
+    call: Callable[[str, Sequence[str]], str],
+    number: str = "real",
+) -> str:
+    """The C text of an operation.
+
+    Args:
+        call: makes the text of the call of a function. number: the C type of all numbers.
+    """
+    zero = float_literal(0.0, precision)
+    if operation in BINARY:
+        return f"{operands[0]} {BINARY[operation]} {operands[1]}"
+    if operation in COMPARISONS:
+        return f"({number})({operands[0]} {COMPARISONS[operation]} {operands[1]})"
+    if operation in CALLS or operation in LIBRARY:
+        return call(operation, operands)
+    if operation == "copy":
+        return operands[0]
+    if operation == "negate":
+        return f"-({operands[0]})"
+    if operation == "relu":
+        return f"({operands[0]} < {zero} ? {zero} : {operands[0]})"
+    if operation == "maximum":
+        return f"({operands[1]} > {operands[0]} ? {operands[1]} : {operands[0]})"
+    if operation == "minimum":
+        return f"({operands[1]} < {operands[0]} ? {operands[1]} : {operands[0]})"
+    assert operation == "select", operation
+    return f"({operands[0]} != {zero} ? {operands[1]} : {operands[2]})"
 
 
 class ScalarEmitter(Emitter):
@@ -43,25 +76,7 @@ class ScalarEmitter(Emitter):
         raise NotImplementedError
 
     def expression(self, operation: str, operands: Sequence[str]) -> str:
-        zero = self.constant(0.0)
-        if operation in BINARY:
-            return f"{operands[0]} {BINARY[operation]} {operands[1]}"
-        if operation in COMPARISONS:
-            return f"({self.number})({operands[0]} {COMPARISONS[operation]} {operands[1]})"
-        if operation in CALLS or operation in LIBRARY:
-            return self.call(operation, operands)
-        if operation == "copy":
-            return operands[0]
-        if operation == "negate":
-            return f"-({operands[0]})"
-        if operation == "relu":
-            return f"({operands[0]} < {zero} ? {zero} : {operands[0]})"
-        if operation == "maximum":
-            return f"({operands[1]} > {operands[0]} ? {operands[1]} : {operands[0]})"
-        if operation == "minimum":
-            return f"({operands[1]} < {operands[0]} ? {operands[1]} : {operands[0]})"
-        assert operation == "select", operation
-        return f"({operands[0]} != {zero} ? {operands[1]} : {operands[2]})"
+        return expression(operation, operands, self.program.precision, self.call, self.number)
 
     def constant(self, value: float) -> str:
         return float_literal(value, self.program.precision)

@@ -319,6 +319,11 @@ class Value:
 def _as_float(number: Any) -> float:
     if isinstance(number, (int, float)):
         return float(number)
+    if hasattr(number, "_detached"):  # a tensor
+        raise ArgumentError(
+            f"{user_location()}: a Value and a tensor, whose gradient would be lost. Compute with tensors: "
+            "mgjit.tensor.asarray(x, requires_grad=True); or pass tensor.item(), which has no gradient."
+        )
     if isinstance(number, Value):
         raise ArgumentError(f"{user_location()}: a number is needed, not the Value {number._data}: pass its .data.")
     if hasattr(number, "__float__") and not isinstance(number, (str, bytes, complex)):  # complex has one before 3.10

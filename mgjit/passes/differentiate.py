@@ -15,7 +15,7 @@ accumulation exactly.
 4. Links, whose derivatives are operands, become copies.
 5. Reads of gradients of interior nodes are connected to the adjoint arrays of the last pass that reached them.
 
-The derivative rules are those of engine/value.py, expression by expression.
+The derivative rules are those of derivatives.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Callable
 
 from ..engine.precision import Precision
 from ..ir.builders import nested
@@ -48,9 +47,12 @@ from ..ir.program import (
     leaf_targets,
     statements,
 )
+from .derivatives import RULES, Emitter
 from .memory import Memory
 from .rewrite import operand_arrays, rewrite_operands
 from .substitute import Substitution
+
+_LINKS = ("link", "link_divided")
 
 
 class DifferentiateError(Exception):
@@ -247,7 +249,7 @@ class _Pass:
             sign = statement.operation == "subtract"
             contributions: list[Operand | None] = [emitter.negate(adjoint) if sign else adjoint]
         else:
-            contributions = _RULES[statement.operation](emitter, operands, result, adjoint)
+            contributions = RULES[statement.operation](emitter, operands, result, adjoint)
         for target, contribution in zip(targets, contributions):
             if target is not None and contribution is not None:
                 emitter.add(target, contribution)
@@ -281,13 +283,7 @@ def _gradient_of(statement: Statement) -> Origin:
     return statement.origin._replace(is_gradient=True)
 
 
-# ---- the derivative rules --------------------------------------------------------------------------------
-
-#: (emitter, operands, result, its adjoint) -> the contribution to each operand
-_Rule = Callable[["_Emitter", "list[Operand]", Operand, Operand], "list[Operand | None]"]
-
-
-class _Emitter:
+class _Emitter(Emitter):
     """Builds the statements of one rule."""
 
     def __init__(self, precision: Precision, origin: Origin) -> None:
@@ -304,14 +300,6 @@ class _Emitter:
         """target += x"""
         self.nodes.append(Statement("add", (x,), target, update=True, origin=self.origin))
 
-    def multiply(self, x: Operand, y: Operand) -> Operand:
-        """x * y"""
-        return self.emit("multiply", x, y)
-
-    def negate(self, x: Operand) -> Operand:
-        """-x"""
-        return self.emit("negate", x)
-
     def useful(self) -> list[Node]:
         """The statements whose results are used (a rule also emits those for operands without a gradient)."""
         used: set[int] = set()
@@ -322,94 +310,6 @@ class _Emitter:
                 kept.append(node)
                 used.update(id(o.statement) for o in node.operands if isinstance(o, Register))
         return kept[::-1]
-
-
-def _add(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    return [g, g]
-
-
-def _subtract(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    return [g, e.negate(g)]
-
-
-def _multiply(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    return [e.multiply(x[1], g), e.multiply(x[0], g)]
-
-
-def _power(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    exponent = x[1]
-    if isinstance(exponent, Constant):
-        lower: Operand = Constant(e.precision.rounded(exponent.value - 1.0))
-    else:
-        lower = e.emit("subtract", exponent, Constant(1.0))
-    return [e.multiply(e.multiply(exponent, e.emit("power", x[0], lower)), g)]
-
-
-def _negate(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    return [e.negate(g)]
-
-
-def _absolute(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    positive = e.emit("less", Constant(0.0), x[0])
-    negative = e.emit("less", x[0], Constant(0.0))
-    return [e.multiply(e.emit("subtract", positive, negative), g)]
-
-
-def _relu(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    return [e.multiply(e.emit("less", Constant(0.0), out), g)]
-
-
-def _exp(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    return [e.multiply(out, g)]
-
-
-def _log(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    return [e.emit("divide", g, x[0])]
-
-
-def _tanh(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    return [e.multiply(e.emit("subtract", Constant(1.0), e.multiply(out, out)), g)]
-
-
-def _sqrt(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    return [e.emit("divide", g, e.multiply(Constant(2.0), out))]
-
-
-def _maximum(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    second = e.emit("less", x[0], x[1])
-    return [e.emit("select", second, Constant(0.0), g), e.emit("select", second, g, Constant(0.0))]
-
-
-def _minimum(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    second = e.emit("less", x[1], x[0])
-    return [e.emit("select", second, Constant(0.0), g), e.emit("select", second, g, Constant(0.0))]
-
-
-def _select(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    return [None, e.emit("select", x[0], g, Constant(0.0)), e.emit("select", x[0], Constant(0.0), g)]
-
-
-def _link(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    derivative = x[2]
-    is_one = isinstance(derivative, Constant) and derivative.value == 1.0
-    return [g, g if is_one else e.multiply(derivative, g), None]
-
-
-def _link_divided(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    return [g, e.emit("divide", g, x[2]), None]
-
-
-def _copy(e: _Emitter, x: list[Operand], out: Operand, g: Operand) -> list[Operand | None]:
-    return [g]
-
-
-_LINKS = ("link", "link_divided")
-_RULES: dict[str, _Rule] = {
-    "add": _add, "subtract": _subtract, "multiply": _multiply, "power": _power, "negate": _negate,
-    "absolute": _absolute, "relu": _relu, "exp": _exp, "log": _log, "tanh": _tanh, "sqrt": _sqrt,
-    "maximum": _maximum, "minimum": _minimum, "select": _select, "link": _link,
-    "link_divided": _link_divided, "copy": _copy,
-}  # fmt: skip
 
 
 # ---- afterwards --------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from ..ir.program import (
     NOWHERE,
     Array,
     Backward,
+    Block,
     Bound,
     Choice,
     Constant,
@@ -42,6 +43,7 @@ from ..ir.program import (
     TargetChoice,
     TargetMixed,
     Term,
+    statements,
 )
 from ..record.opcodes import (
     ADJOINT,
@@ -50,6 +52,7 @@ from ..record.opcodes import (
     GRADIENT,
     LINK,
     LINK_DIVIDED,
+    NEST,
     NUMBER,
     OPERATIONS,
     PARAMETER,
@@ -69,6 +72,7 @@ from .forest import Counts, Fold, Item, count_at
 from .iterations import Bounded, Box, domain_of
 from .known_loops import KnownSteps
 from .memory import Memory
+from .nests import lift_nest
 from .reach import Reach
 
 
@@ -108,6 +112,7 @@ class _Lifter:
         self.trace, self.memory, self.reach = trace, memory, reach
         self.records: list[_Record] = []
         self.backwards: list[tuple[int, Backward]] = []
+        self.nests: list[tuple[int, Node]] = []
         precision = trace.precision
         self.program = Program([], constants=array(precision.format, trace.constants), precision=precision)
         self.constant_array = Array("constants", "constant", len(trace.constants))
@@ -121,8 +126,15 @@ class _Lifter:
         self.program.forward, self.top = self._build(forest, ())
         for record in self.records:
             self._fill(record)
+        for position, placeholder in self.nests:
+            nest = self.trace.nests[leaf_index(self.trace.a[position])]
+            nodes = lift_nest(self, position, nest, self.reach.reached_by(position))
+            for statement in statements(nodes):
+                statement.origin = self._origin(position, ())
+            at = self.program.forward.index(placeholder)
+            self.program.forward[at : at + 1] = nodes
         for position, node in self.backwards:
-            node.root = self._operand(self.trace.a, position, self._dimensions_of[node])
+            node.root = self.operand(self.trace.a, position, self._dimensions_of[node])
         return self.program
 
     # ---- 1: the tree ------------------------------------------------------------------------------
@@ -140,6 +152,11 @@ class _Lifter:
                 nodes.append(loop)
                 level.starts.append(item.start)
                 level.entries.append((item, inner))
+            elif self.trace.op[item] == NEST:
+                if around:
+                    raise LiftError("a loop around an operation on tensors")
+                nodes.append(Block([]))
+                self.nests.append((item, nodes[-1]))
             elif self.trace.op[item] == BACKWARD:
                 numbers = [bisect_left(self.reach.backwards, position) for position in positions_of(item, around)]
                 node = Backward(Constant(0.0), numbers[0], frozenset(numbers), self._origin(item, around))
@@ -209,28 +226,28 @@ class _Lifter:
         trace, position, dimensions, statement = self.trace, record.base, record.dimensions, record.statement
         code = trace.op[position] & (NUMBER - 1)
         if code == STORE:
-            statement.target = _as_target(self._operand(trace.a, position, dimensions, as_place=True))
-            statement.operands = (self._operand(trace.b, position, dimensions),)
+            statement.target = _as_target(self.operand(trace.a, position, dimensions, as_place=True))
+            statement.operands = (self.operand(trace.b, position, dimensions),)
         elif code >= TAKE:
             layout = trace.layouts[code - TAKE]
-            place = self._operand(trace.a, position, dimensions, as_place=True)
+            place = self.operand(trace.a, position, dimensions, as_place=True)
             is_put = trace.op[position] >= PUT
-            index = self._operand(trace.c if is_put and trace.c is not None else trace.b, position, dimensions)
+            index = self.operand(trace.c if is_put and trace.c is not None else trace.b, position, dimensions)
             stride = self._table_stride(position, dimensions, layout)
             element = _with_dynamic(place, Dynamic(index, stride, layout.count))
             if is_put:
                 statement.target = _as_target(element)
-                statement.operands = (self._operand(trace.b, position, dimensions),)
+                statement.operands = (self.operand(trace.b, position, dimensions),)
             else:
                 statement.operands = (element,)
         elif code in (SELECT, LINK, LINK_DIVIDED):
             assert trace.c is not None
             columns = (trace.c, trace.a, trace.b) if code == SELECT else (trace.a, trace.b, trace.c)
-            statement.operands = tuple(self._operand(column, position, dimensions) for column in columns)
+            statement.operands = tuple(self.operand(column, position, dimensions) for column in columns)
         elif code in UNARY:
-            statement.operands = (self._operand(trace.a, position, dimensions),)
+            statement.operands = (self.operand(trace.a, position, dimensions),)
         else:
-            statement.operands = tuple(self._operand(column, position, dimensions) for column in (trace.a, trace.b))
+            statement.operands = tuple(self.operand(column, position, dimensions) for column in (trace.a, trace.b))
 
     def _table_stride(self, base: int, dimensions: tuple[Dimension, ...], layout: TableLayout) -> int:
         """The distance in memory of the elements of a look-up table, for a record of which all tables are alike."""
@@ -244,7 +261,7 @@ class _Lifter:
 
     # ---- 3: columns -> operands ----------------------------------------------------------------------
 
-    def _operand(
+    def operand(
         self, column: array[int], base: int, dimensions: tuple[Dimension, ...], as_place: bool = False
     ) -> Operand:
         domain = self._domain(dimensions)
@@ -264,7 +281,7 @@ class _Lifter:
                     continue
                 rest = self._affine_operand(column, base, rest_dimensions, as_place)
                 if rest is not None:
-                    return Choice(d.loop, self._operand(column, base, inner, as_place), rest)
+                    return Choice(d.loop, self.operand(column, base, inner, as_place), rest)
         return self._table_operand(column, base, dimensions)
 
     def _affine_operand(
@@ -285,7 +302,7 @@ class _Lifter:
             return None
         if kind == CONSTANT and not any(steps) and not as_place:
             return Constant(self.program.constants[leaf_index(first)])
-        place = self._leaf_place(kind, leaf_index(highest), leaf_index(lowest))
+        place = self.leaf_place(kind, leaf_index(highest), leaf_index(lowest))
         if place is None:
             return None
         array_, start = place
@@ -295,7 +312,7 @@ class _Lifter:
             return _in_block(array_, layout, index, [-step for step in steps], domain)
         return Load(Reference(array_, _affine_index(index, [-step for step in steps], domain)))
 
-    def _leaf_place(self, kind: int, low: int, high: int) -> tuple[Array, int] | None:
+    def leaf_place(self, kind: int, low: int, high: int) -> tuple[Array, int] | None:
         if kind == CONSTANT:
             return self.constant_array, 0
         return self.memory.place(kind, low, high)
@@ -340,7 +357,7 @@ class _Lifter:
             numbers.add(sum(1 for b in self.reach.backwards if b < read_at))
         if len(numbers) != 1:
             raise LiftError("gradients of interior nodes are read between different backward passes")
-        operand = self._operand(records, base, dimensions)
+        operand = self.operand(records, base, dimensions)
         return _moved_to_adjoint(operand, self.memory, numbers.pop())
 
     def _table_operand(self, column: array[int], base: int, dimensions: tuple[Dimension, ...]) -> Operand:
@@ -395,7 +412,7 @@ class _Lifter:
             record, indices = self._locate(operand)
             return record.result, sum(i * s for i, s in zip(indices, record.strides))
         index = leaf_index(operand)
-        place = self._leaf_place(kind, index, index)
+        place = self.leaf_place(kind, index, index)
         assert place is not None
         array_, start = place
         layout = self.memory.layout_of(array_)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..ir.parameters import ParameterLayout
 from ..ir.program import Array
-from ..record.opcodes import GRADIENT, INPUT, LOCAL, LOCAL_GRADIENT, OUTPUT, PARAMETER, STATE
+from ..record.opcodes import GRADIENT, INPUT, LOCAL, LOCAL_GRADIENT, OUTPUT, PARAMETER, STATE, TENSOR, TENSOR_GRADIENT
 from ..record.trace import InputRegion, Trace
 
 
@@ -34,6 +34,9 @@ class Memory:
         self._layouts = [layout] if trace.new_parameters else []
         self._layouts += [storage.layout for _, storage in trace.bound_storages]
         states = [(start, len(state)) for start, state in trace.states]
+        tensors = _arrays("b", "scratch", [(base, size) for base, size, _ in trace.tensors])
+        leaves = [one for one, region in zip(tensors, trace.tensors) if region.is_leaf]
+        gradients = [(base, Array(f"{array.name}g", "scratch", array.size)) for base, array in leaves]
         self.regions: dict[int, list[tuple[int, Array]]] = {
             PARAMETER: self._parameter_arrays("p", "parameter", parameters),
             GRADIENT: self._parameter_arrays("g", "gradient", parameters),
@@ -45,12 +48,15 @@ class Memory:
             OUTPUT: [(0, Array("y", "output", trace.outputs))],
             LOCAL: [(0, Array("v", "scratch", trace.locals))],
             LOCAL_GRADIENT: [(0, Array("vg", "scratch", trace.locals))],
+            TENSOR: tensors,
+            TENSOR_GRADIENT: gradients,
         }
         self._gradients = {
             id(data): gradient
             for kind, other in ((PARAMETER, GRADIENT), (LOCAL, LOCAL_GRADIENT))
             for (_, data), (_, gradient) in zip(self.regions[kind], self.regions[other])
         }
+        self._gradients.update((id(data), gradient) for (_, data), (_, gradient) in zip(leaves, gradients))
         self.adjoint_reads: dict[tuple[Array, int], Array] = {}
 
     def _parameter_arrays(self, name: str, space: str, regions: Sequence[tuple[int, int]]) -> list[tuple[int, Array]]:

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import sys
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import compress
 from typing import NamedTuple
 
-from ..record.opcodes import BACKWARD, NUMBER, POWER, TAKE
+from ..record.opcodes import BACKWARD, NEST, NO_OPERAND, NUMBER, POWER, TAKE, TENSOR, leaf_index, leaf_kind
 from ..record.trace import Trace
 
 #: How many records are looked at before the next one that is visited is searched for.
@@ -65,7 +65,8 @@ def reach(trace: Trace) -> Reach:
         return numbers[meaning]
 
     for number, position in enumerate(backwards):
-        visited = _visited(trace, trace.a[position])
+        root = trace.a[position]
+        visited = _visited_with_nests(trace, root, position) if trace.nests else _visited(trace, root)
         lowest = visited.find(1)
         if lowest < 0:
             continue
@@ -124,6 +125,43 @@ def _visited(trace: Trace, root: int) -> bytearray:
             low = max(high - _SOME, blocks[-1].end if blocks else 0)
             _visit(trace, visited, low, high)
         high = visited.rfind(1, 0, low) + 1
+    return visited
+
+
+def _visited_with_nests(trace: Trace, root: int, end: int) -> bytearray:
+    """The same of a step with tensors: a nest is visited if anything reads what it has written.
+
+    Args:
+        end: the position of the pass.
+    """
+    visited = bytearray(end)
+    needed: set[int] = set()
+    bases = [region.base for region in trace.tensors]
+
+    def need(operand: int) -> None:
+        if operand >= 0:
+            visited[operand] = 1
+        elif leaf_kind(operand) == TENSOR:
+            needed.add(bisect_right(bases, leaf_index(operand)))
+
+    need(root)
+    for position in range(end - 1, -1, -1):
+        code = trace.op[position]
+        if code == NEST:
+            nest = trace.nests[leaf_index(trace.a[position])]
+            target = nest.target.leaf
+            if nest.flows and leaf_kind(target) == TENSOR and bisect_right(bases, leaf_index(target)) in needed:
+                visited[position] = 1
+                for operand in nest.operands:
+                    if operand.flows:
+                        need(operand.leaf)
+        elif visited[position]:
+            if code >= NUMBER:
+                visited[position] = 0
+                continue
+            need(trace.a[position])
+            if code != POWER and code < TAKE and trace.b[position] != NO_OPERAND:
+                need(trace.b[position])
     return visited
 
 

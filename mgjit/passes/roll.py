@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..record.opcodes import ADD, ADJOINT, NUMBER, TAKE, leaf_index
+from ..record.opcodes import ADD, ADJOINT, NEST, NUMBER, TAKE, leaf_index
 from ..record.trace import Trace
 from .forest import Counts, Fold, Item
 from .known_loops import FEWEST, KnownLoops, KnownSteps, known_loops, operand_kinds
@@ -439,6 +439,9 @@ class _Shapes(dict[tuple[int, ...], str]):
 
     def __missing__(self, key: tuple[int, ...]) -> str:
         op, kind_a, kind_b, *rest = key
+        if op == NEST:  # each is a statement of its own
+            self._numbers[None, len(self._numbers)] = shape = chr(len(self._numbers) + 1)  # type: ignore[index]
+            return shape
         merged = key
         if op in (ADD, ADD | NUMBER):  # a chain may start with any kind, but not with a gradient of a node
             merged = (op, int(kind_a == ADJOINT), int(kind_b == ADJOINT), *rest)

@@ -18,6 +18,7 @@ from ..runtime.live import set_class
 from . import opcodes as ops
 from .blocks import Blocks
 from .leaks import leaked_class
+from .nests import TensorRecording
 from .recorder import Recorder
 from .uniform import UniformLoops
 from .values import TracedTypes
@@ -32,6 +33,7 @@ class Recording:
         thread: the thread that is traced.
         methods: the functions, by the name of the operation.
         blocks: appends whole layers.
+        tensors: takes operations on tensors.
         uniform: appends whole loops over objects.
     """
 
@@ -39,6 +41,7 @@ class Recording:
         self.thread = get_ident()
         self.blocks = Blocks(recorder, types)
         self.uniform = UniformLoops(recorder, types, self.blocks)
+        self.tensors = TensorRecording(recorder, types)
         self.methods: dict[str, Callable[..., Any]] = {
             "layer": self.blocks.layer,
             "neuron": self.blocks.neuron,

@@ -18,6 +18,7 @@ from typing import Any, Callable, NamedTuple
 from ..engine.value import Value
 from ..errors import TraceError, described, is_describing, user_location
 from ..lookup import has
+from ..tensor.tensor import Tensor
 from . import opcodes as ops
 from .counters import Counted
 from .leaks import Symbol, Traced, is_traced, leaked
@@ -338,7 +339,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
                 return other.times(self) if code == product and not reflected else NotImplemented
             elif isinstance(other, (list, tuple, str, bytes)):
                 return self.__index__()  # repeating a sequence
-            elif isinstance(other, Value) or not is_number(other):
+            elif isinstance(other, (Value, Tensor)) or not is_number(other):
                 return NotImplemented
             else:
                 operand = operand_of(other)
@@ -418,7 +419,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
 
     def comparison(code: int, swapped: bool) -> Callable[[Any, Any], Any]:
         def method(self: Any, other: Any) -> Any:
-            if isinstance(other, Value) or not is_number(other):
+            if isinstance(other, (Value, Tensor)) or not is_number(other):
                 return NotImplemented
             a, b = operand_of(self), operand_of(other)
             return boolean_from(recorder.emit(code | ops.NUMBER, *((b, a) if swapped else (a, b))))

@@ -33,6 +33,9 @@ TAKE = len(OPERATIONS) - 1
 
 # Opcodes from TAKE on are look-ups; each table layout (stride, count) of a trace has its own opcode.
 
+#: The opcode of an operation on tensors, a loop nest (record/nests.py); the first operand says which.
+NEST = -1
+
 #: Added to the opcode of arithmetic on plain numbers (as opposed to Values), through which no gradient flows.
 NUMBER = 1 << 16
 #: Added to the opcode of a look-up, with NUMBER, for an assignment to the element that the look-up would find: the
@@ -55,8 +58,14 @@ KINDS = (
     "local",
     "local_gradient",
     "adjoint",
+    "tensor",
+    "tensor_gradient",
+    "nested",
 )
-TEMPORARY, CONSTANT, PARAMETER, GRADIENT, STATE, INPUT, OUTPUT, LOCAL, LOCAL_GRADIENT, ADJOINT = range(len(KINDS))
+(
+    TEMPORARY, CONSTANT, PARAMETER, GRADIENT, STATE, INPUT, OUTPUT, LOCAL, LOCAL_GRADIENT, ADJOINT,
+    TENSOR, TENSOR_GRADIENT, NESTED,
+) = range(len(KINDS))  # fmt: skip
 KIND_SHIFT = 26
 INDEX_MASK = (1 << KIND_SHIFT) - 1
 
@@ -88,6 +97,8 @@ KIND_OF_TOP_BYTE = bytes(0 if byte < 128 else (~byte & 0xFF) >> 2 for byte in ra
 
 def operation_name(opcode: int) -> str:
     """The name of the operation of an opcode."""
+    if opcode == NEST:
+        return "nest"
     return OPERATIONS[min(opcode & (NUMBER - 1), TAKE)]
 
 

@@ -48,7 +48,7 @@ from .opcodes import (
     leaf_kind,
 )
 from .ranges import affine_of_input, inputs_in, range_of
-from .trace import BOUND_BASE, LATE, NEW_BASE, Block, Finishing, IndexCheck, Trace
+from .trace import BOUND_BASE, LATE, NEW_BASE, Block, Finishing, IndexCheck, NestRecord, TensorRegion, Trace
 
 _backward_of, _sequence_of = attrgetter("_backward"), attrgetter("_sequence")
 
@@ -89,6 +89,10 @@ class Recorder:
         self.power_lines: dict[tuple[int, int], str] = {}
         #: The records that layers have appended as a whole (record/blocks.py).
         self.blocks: list[Block] = []
+        #: Operations on tensors, and the memory of their results (record/nests.py).
+        self.nests: list[NestRecord] = []
+        self.tensors: list[TensorRegion] = []
+        self.tensor_size = 0
         #: Called with each operand whose value is needed as an index, a key or a length; may start the trace again.
         self.asked_for: Callable[..., None] = lambda operand, also_arguments=True: None
         #: Operands of integer arithmetic, whose result would differ (in the sign of zero) if they were floats.

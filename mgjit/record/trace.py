@@ -123,6 +123,46 @@ class Block(NamedTuple):
         return self.end == other.start and (self.inputs, self.nonlinear) == (other.inputs, other.nonlinear)
 
 
+class TensorRegion(NamedTuple):
+    """The memory of a tensor of the step: elements from `base` on; a leaf has gradients."""
+
+    base: int
+    size: int
+    is_leaf: bool = False
+
+
+class Place(NamedTuple):
+    """What a nest reads or writes in each iteration.
+
+    Attributes:
+        leaf: the element of the first iteration; leaf codes count downwards.
+        column: 0; or 1 or 2 for a number that is the second or third operand of the record.
+        strides: for each loop, in elements.
+        flows: whether gradients flow to it.
+        cut: whether it has a gradient that must not flow.
+        chosen: what is added to the place at run time: the number of an operand, a stride, and the limit.
+    """
+
+    leaf: int
+    column: int
+    strides: tuple[int, ...]
+    flows: bool = False
+    cut: bool = False
+    chosen: tuple[int, int, int] | None = None
+
+
+class NestRecord(NamedTuple):
+    """An operation on tensors (tensor/nests.py): what an iteration does, the loops, and what is read and written."""
+
+    name: str
+    body: Any
+    outer: tuple[int, ...]
+    inner: tuple[int, ...]
+    operands: tuple[Place, ...]
+    target: Place
+    flows: bool
+
+
 @dataclass
 class Trace:
     """One traced call, flat and symbolic: it does not contain the numbers of parameters or inputs."""
@@ -145,6 +185,8 @@ class Trace:
     blocks: list[Block] = field(default_factory=list, repr=False)
     #: For each record the number of the place in the program that it comes from (trace/sites.py); None if not noted.
     sites: array[int] | None = field(default=None, repr=False)
+    nests: list[NestRecord] = field(default_factory=list, repr=False)
+    tensors: list[TensorRegion] = field(default_factory=list, repr=False)
 
     def __len__(self) -> int:
         return len(self.op)
@@ -188,7 +230,7 @@ class Finishing:
         return Trace(
             op, a, b, c, recorder.constants, recorder.layouts, parameters, recorder.bound_storages, recorder.states,
             len(recorder.local_values), recorder.outputs, self._adjoint_reads, recorder.checks, recorder.precision,
-            recorder.power_lines, self._blocks, self._sites,
+            recorder.power_lines, self._blocks, self._sites, recorder.nests, recorder.tensors,
         )  # fmt: skip
 
     def _rearranged(self, op: array[int], a: array[int], b: array[int]) -> tuple[array[int], array[int], array[int]]:

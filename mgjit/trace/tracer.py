@@ -26,6 +26,7 @@ from ..call.written import Writes, record_writes
 from ..draws.interception import followed, places_in_module, with_draws
 from ..draws.plan import DrawPlan
 from ..draws.recorded import Drawing
+from ..engine import hook
 from ..engine.precision import Precision
 from ..engine.value import Value
 from ..errors import PrecisionError, user_location
@@ -174,7 +175,7 @@ def trace_call(
             if heap is not None:
                 heap.restore()
 
-        classes = family(types.number, types.value)
+        classes = family(types.number, types.value, hook.recording.tensors.kind)
         before = references(classes)
         found = with_cleanup(lambda: with_captured_functions(() if survey is None else survey.functions, run), restore)
         limits.append(_limit(recorder, plan, heap))

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from ..engine.value import Value
 from ..lookup import has
 from ..runtime.live import original_class
+from ..tensor.tensor import Tensor
 from ..world.shapes import MISSING, attributes
 from .holders import ATOMS, Holder
 
@@ -101,6 +102,10 @@ def _parts(plain: Any, compiled: Any, place: str) -> Iterator[tuple[Any, Any, st
     if isinstance(plain, (list, tuple)) and isinstance(compiled, (list, tuple)):
         if len(plain) == len(compiled):
             yield from ((one, other, f"{place}[{k}]") for k, (one, other) in enumerate(zip(plain, compiled)))
+    elif isinstance(plain, Tensor) and isinstance(compiled, Tensor):
+        for part in ("shape", "dtype", "tolist"):
+            ours, theirs = getattr(plain, part), getattr(compiled, part)
+            yield (ours(), theirs(), place) if part == "tolist" else (str(ours), str(theirs), f"{place}.{part}")
     elif isinstance(plain, dict) and isinstance(compiled, dict):
         yield from ((plain[key], compiled[key], f"{place}[{key!r}]") for key in plain if key in compiled)
     elif _kind(plain) is _kind(compiled):

@@ -18,6 +18,7 @@ from ..call.plan import ArgumentPlan
 from ..call.results import Result
 from ..engine.value import Value
 from ..lookup import has
+from ..tensor.tensor import Tensor
 
 
 class Seen:
@@ -91,6 +92,8 @@ class Seen:
 
 def as_returned(result: Any) -> Any:
     """What a compiled step returns where plain Python has returned `result`."""
+    if isinstance(result, Tensor):
+        return result.detach()
     if isinstance(result, Value):
         return Result(result.data)
     if type(result) in (list, tuple):

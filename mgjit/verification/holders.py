@@ -12,6 +12,7 @@ from ..call.inputs import ELEMENT_FORMATS
 from ..draws.plan import restore_state, state_of
 from ..engine.value import Value
 from ..runtime.buffers import ParameterStorage
+from ..tensor.memory import Memory
 from ..world.shapes import MISSING
 
 #: Types that hold nothing else, and can be compared directly.
@@ -270,6 +271,39 @@ class Storage(Holder):
 
     def describe(self, name: Any) -> str:
         return described(self.known[name])
+
+
+class TensorMemory(Holder):
+    """The memory of a tensor, and its gradient if it is a leaf."""
+
+    __slots__ = ("_buffers",)
+
+    def __init__(self, thing: Memory, path: Path, with_gradients: bool) -> None:
+        super().__init__(thing, path)
+        names = ["data", "grad"] if thing.is_leaf and with_gradients else ["data"]
+        self._buffers = {name: getattr(thing, name) for name in names}
+
+    def read(self) -> Any:
+        return [buffer.tobytes() for buffer in self._buffers.values()]
+
+    def write(self, contents: Any) -> None:
+        for buffer, numbers in zip(self._buffers.values(), contents):
+            if buffer.tobytes() != numbers:
+                buffer.cast("B")[:] = numbers
+
+    def entries(self, contents: Any) -> Mapping[Any, Any]:
+        return {name: _comparable(numbers, self._buffers[name].format)
+                for name, numbers in zip(self._buffers, contents)}  # fmt: skip
+
+    def label(self, name: Any) -> str:
+        return f".{name}"
+
+
+def _comparable(numbers: bytes, code: str) -> Any:
+    """Numbers as bytes; as a list where one is nan, of which there are several."""
+    values: Any = memoryview(numbers).cast(code)  # type: ignore[call-overload]
+    total = sum(values) if code in "df" else 0
+    return numbers if total == total else list(values)
 
 
 class Generator(Holder):

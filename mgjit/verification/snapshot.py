@@ -28,6 +28,7 @@ from ..engine.value import Value
 from ..lookup import package_of, receiver
 from ..runtime.buffers import ParameterStorage
 from ..runtime.live import Home, original_class
+from ..tensor.tensor import Tensor
 from ..world.code import codes
 from ..world.ownership import is_module_of_user, is_of_user
 from .holders import (
@@ -45,6 +46,7 @@ from .holders import (
     Path,
     Slots,
     Storage,
+    TensorMemory,
     Variable,
     described,
 )
@@ -190,6 +192,10 @@ class Snapshot:
 
     def _state(self, thing: Any, path: Path) -> Found:
         return self._buffer(thing._buffer, path)
+
+    def _tensor(self, thing: Any, path: Path) -> Found:
+        self.holders.append(TensorMemory(thing._memory, path, self._with_gradients))
+        return iter(())
 
     def _module(self, thing: Any, path: Path) -> Found:
         return iter(())
@@ -340,6 +346,7 @@ _READERS: list[tuple[type, str]] = [
     (BuiltinMethodType, "_method_in_c"),
     (type, "_class"),
     (State, "_state"),
+    (Tensor, "_tensor"),
     (array, "_buffer"),
     (bytearray, "_buffer"),
     (memoryview, "_buffer"),

@@ -41,6 +41,7 @@ from ..engine.nn import Module
 from ..engine.state import State
 from ..engine.value import Value
 from ..runtime.live import Field, field_of, has_dict, raw_attributes
+from ..tensor.tensor import Tensor
 from .ownership import is_of_user
 from .places import Element, Entry, Place, Root, Variable
 
@@ -80,7 +81,7 @@ class Shape(NamedTuple):
 @for_each_class
 def leads_nowhere(kind: Any) -> bool:
     """Whether objects of a type hold no object that matters to a step.  The engine keeps account of its own."""
-    if kind in _ATOMS or issubclass(kind, (State, ModuleType)):
+    if kind in _ATOMS or issubclass(kind, (State, Tensor, ModuleType)):
         return True
     if issubclass(kind, Value):
         return not _has_own_attributes(kind)

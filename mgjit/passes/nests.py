@@ -1,0 +1,161 @@
+"""Operations on tensors as statements: a loop nest of the trace (record/nests.py) becomes a nest of the Program.
+
+Nothing here depends on how often the loops run.
+
+1. Each step of the body is a statement with an array of results, one for each iteration, as if it had been lifted from
+   single records; the passes remove most of them again.
+2. A sum is what passes/reductions.py makes of one: `target = 0.0` in front of the inner loops, and an update inside.
+3. What else is carried from one iteration to the next is read from the results of the one before, the first one
+   finding the initial value.
+4. An operand through which no gradient may flow is copied by a statement that no backward pass reaches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..ir.builders import nested, row_major
+from ..ir.program import (
+    Array,
+    Choice,
+    Constant,
+    Dynamic,
+    Index,
+    Load,
+    Loop,
+    Node,
+    Operand,
+    Reference,
+    Statement,
+)
+from ..record.opcodes import CONSTANT, leaf_index, leaf_kind
+from ..record.trace import NestRecord, Place
+from ..tensor.bodies import Element, Result, Source, Step
+from .derivatives import RULES
+
+if TYPE_CHECKING:
+    from .lift import _Lifter
+
+
+def lift_nest(lifter: _Lifter, position: int, nest: NestRecord, passes: frozenset[int]) -> list[Node]:
+    """The nodes of a nest.
+
+    Args:
+        lifter: knows the arrays behind leaves.
+        position: of its record.
+        passes: the numbers of the backward passes that reach it.
+    """
+    return _Lifted(lifter, position, nest, passes).nodes()
+
+
+class _Lifted:
+    def __init__(self, lifter: _Lifter, position: int, nest: NestRecord, passes: frozenset[int]) -> None:
+        self._lifter, self._position, self._nest, self._passes = lifter, position, nest, passes
+        self._outer = [Loop(count, []) for count in nest.outer]
+        self._inner = [Loop(count, []) for count in nest.inner]
+        self._loops = [*self._outer, *self._inner]
+        self._counts = (*nest.outer, *nest.inner)
+        self._statements: list[Node] = []
+        self._results: list[Reference] = []  # of all steps
+        self._elements: dict[int, Operand] = {}
+
+    def nodes(self) -> list[Node]:
+        """The loops, outermost first."""
+        nest, body = self._nest, self._nest.body
+        target = self._reference(nest.target)
+        before: list[Node] = []
+        after: list[Node] = []
+        is_sum = bool(body.initial) and body.is_sum
+        if is_sum:
+            before.append(Statement("copy", (Constant(body.initial[0]),), target, passes=self._passes))
+        last = -1 if body.initial else len(body.steps) - 1
+        self._results = [target if k == last else self._scratch(f"r{k}") for k in range(len(body.steps))]
+        for number, step in enumerate(body.steps):
+            if is_sum and number == len(body.steps) - 1:
+                term = self._operand(step.operands[1])
+                self._statements.append(Statement("add", (term,), target, update=True, passes=self._passes))
+                break
+            operands = tuple([self._operand(one) for one in step.operands])
+            passes = self._passes if self._leads(step) else frozenset[int]()
+            self._statements.append(Statement(step.operation, operands, self._results[number], passes=passes))
+        if body.initial and not is_sum:
+            array, index = self._results[body.carried[body.result]]
+            final = Load(Reference(array, _at_last(index, self._inner[0])))
+            after.append(Statement("copy", (final,), target, passes=self._passes))
+        inner = nested(self._inner, self._statements) if 0 not in nest.inner else []
+        return list(nested(self._outer, [*before, *inner, *after]))
+
+    def _scratch(self, name: str) -> Reference:
+        """A new array with an element for each iteration."""
+        terms, size = row_major(self._loops, self._counts)
+        array = Array(f"n{self._position}{name}", "scratch", size, shape=self._counts)
+        return Reference(array, Index(0, terms))
+
+    # ---- operands -------------------------------------------------------------------------------------
+
+    def _operand(self, source: Source) -> Operand:
+        """Where a step finds an operand (see tensor/bodies.py)."""
+        if isinstance(source, float):
+            return Constant(self._lifter.trace.precision.rounded(source))
+        number = source.number
+        if isinstance(source, Result):
+            return Load(self._results[number])
+        if isinstance(source, Element):
+            if number not in self._elements:
+                self._elements[number] = self._element(self._nest.operands[number])
+            return self._elements[number]
+        loop, step = self._inner[0], self._nest.body.carried[number]
+        initial = Constant(self._lifter.trace.precision.rounded(self._nest.body.initial[number]))
+        array, index = self._results[step]
+        if loop.count == 1:
+            return initial
+        back = index._replace(base=index.base - dict(index.terms)[loop])
+        return Choice(loop, initial, Load(Reference(array, back)))
+
+    def _leads(self, step: Step) -> bool:
+        """Whether a gradient flows through a step."""
+        return step.operation in RULES and any(map(self._flows, step.operands))
+
+    def _flows(self, source: Source) -> bool:
+        if isinstance(source, Element):
+            return self._nest.operands[source.number].flows
+        if isinstance(source, Result):
+            return self._leads(self._nest.body.steps[source.number])
+        return not isinstance(source, float)
+
+    def _element(self, place: Place) -> Operand:
+        if place.column:
+            column = self._lifter.trace.b if place.column == 1 else self._lifter.trace.c
+            assert column is not None
+            return self._lifter.operand(column, self._position, ())
+        if leaf_kind(place.leaf) == CONSTANT and not any(place.strides):
+            return Constant(self._lifter.program.constants[leaf_index(place.leaf)])
+        found = Load(self._reference(place))
+        if not (place.cut and self._passes):
+            return found
+        copy = self._scratch(f"x{len(self._elements)}")
+        self._statements.append(Statement("copy", (found,), copy))
+        return Load(copy)
+
+    def _reference(self, place: Place) -> Reference:
+        """The element in each iteration."""
+        first = leaf_index(place.leaf)
+        steps = [stride * (count - 1) for stride, count in zip(place.strides, self._counts)]
+        if place.chosen is not None:
+            steps.append(place.chosen[1] * (place.chosen[2] - 1))
+        low, high = first + sum(min(step, 0) for step in steps), first + sum(max(step, 0) for step in steps)
+        found = self._lifter.leaf_place(leaf_kind(place.leaf), low, high)
+        assert found is not None
+        array, start = found
+        terms = tuple((loop, stride) for loop, stride in zip(self._loops, place.strides) if stride and loop.count > 1)
+        dynamic = None
+        if place.chosen is not None:
+            number, stride, extent = place.chosen
+            dynamic = Dynamic(self._element(self._nest.operands[number]), stride, extent)
+        return Reference(array, Index(first - start, terms, None, dynamic))
+
+
+def _at_last(index: Index, loop: Loop) -> Index:
+    """An index in the last iteration of a loop."""
+    step = dict(index.terms).get(loop, 0)
+    return Index(index.base + step * (loop.count - 1), tuple(term for term in index.terms if term[0] is not loop))

@@ -1,0 +1,260 @@
+"""Operations on tensors, recorded whole: one record for a loop nest (tensor/nests.py), whatever its sizes.
+
+1. A tensor that is computed in a step is a region of a memory of its own kind, TENSOR; a leaf among them has gradients,
+   of the kind TENSOR_GRADIENT.  Tensors from outside are parameters that live in their own storage, inputs are inputs.
+2. A nest is one NEST record.  Its operands are regions, addressed by strides; traced numbers among them are operands
+   of the record, so that whatever moves records takes care of them.
+3. `t.item()` copies an element to a traced number.  From there on, scalar code goes on as everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..engine.precision import FLOAT64
+from ..errors import IndexRangeError, PrecisionError, TraceError, user_location
+from . import opcodes as ops
+from .leaks import PlainCall, TracedView, is_traced_number, leaked
+from .recorder import Recorder
+from .trace import IndexCheck, NestRecord, Place, TensorRegion
+
+if TYPE_CHECKING:
+    from ..tensor.dtypes import DType
+    from ..tensor.memory import Memory
+    from ..tensor.nests import Access, Nest
+    from ..tensor.tensor import Tensor
+    from .values import TracedTypes
+
+_COLUMNS = 2
+
+
+class TensorRecording:
+    """Takes the operations on tensors of one trace.
+
+    Attributes:
+        kind: the class of the tensors that exist in this trace only.
+    """
+
+    def __init__(self, recorder: Recorder, types: TracedTypes) -> None:
+        self._recorder, self._types = recorder, types
+        self._kind: Any = None
+        self._outside: dict[int, tuple[Memory, int]] = {}
+
+    @property
+    def kind(self) -> type[Tensor]:
+        """Made for each trace, so that one that outlives it is recognised."""
+        if self._kind is None:
+            from ..tensor.tensor import Tensor
+
+            self._kind = type("Tensor", (Tensor, TracedView), {"__slots__": (), "__module__": Tensor.__module__})
+        return self._kind  # type: ignore[no-any-return]
+
+    # ---- memory -------------------------------------------------------------------------------------
+
+    def memory(self, size: int, dtype: DType) -> Memory:
+        """Memory for the result of an operation.
+
+        Raises:
+            PrecisionError: the step computes with other floats.
+        """
+        from ..tensor.memory import Memory
+
+        self._require(dtype)
+        recorder = self._recorder
+        base = recorder.tensor_size
+        if base + size > ops.INDEX_MASK:
+            raise TraceError(f"{user_location()}: the tensors of one step have more than {ops.INDEX_MASK} elements.")
+        recorder.tensor_size += max(size, 1)
+        recorder.tensors.append(TensorRegion(base, max(size, 1)))
+        return Memory.traced(size, dtype, self, ops.leaf(ops.TENSOR, base))
+
+    def _require(self, dtype: DType) -> None:
+        own = self._recorder.precision
+        if dtype.is_floating and dtype.precision is not own:
+            other = "" if own is FLOAT64 else ', dtype="float32"'
+            raise PrecisionError(
+                f"{user_location()}: a tensor of type {dtype} in a {own.name} step. Convert it with "
+                f"astype('{own.name}'), or compile the step for such tensors: "
+                f"@mgjit.compile{'(dtype=' + repr(dtype.name) + ')' if not other else ''}."
+            )
+
+    def make_leaf(self, memory: Memory) -> None:
+        """Let the memory of a tensor of this trace have gradients, which begin with 0.0."""
+        recorder = self._recorder
+        index = ops.leaf_index(memory.leaf)
+        number = next(k for k, region in enumerate(recorder.tensors) if region.base == index)
+        recorder.tensors[number] = recorder.tensors[number]._replace(is_leaf=True)
+        zero = Place(recorder.constant(0.0), 0, (0,))
+        self._emit(
+            NestRecord(
+                "zeros", _copy(), (memory.size,), (), (zero,), Place(self.gradient_leaf(memory.leaf), 0, (1,)), False
+            )
+        )
+
+    @staticmethod
+    def gradient_leaf(leaf: int) -> int:
+        """The leaf of the gradient that belongs to a leaf."""
+        return Recorder.gradient_leaf(leaf)
+
+    def input(self, place: int, size: int, dtype: DType) -> Memory:
+        """The memory of an argument."""
+        from ..tensor.memory import Memory
+
+        self._require(dtype)
+        return Memory.traced(size, dtype, self, ops.leaf(ops.INPUT, place))
+
+    def of_numbers(self, numbers: Sequence[Any], shape: tuple[int, ...], dtype: DType) -> Tensor:
+        """A tensor of numbers that are known now, or of traced ones."""
+        from ..tensor.apply import copy_into, fresh, tensor_of
+        from ..tensor.memory import Memory
+        from ..tensor.shapes import View, row_major
+
+        made = fresh(shape, dtype)
+        known = [0.0 if is_traced_number(number) else float(number) for number in numbers]
+        start = len(self._recorder.constants)
+        self._recorder.constants.extend(known)
+        constants = Memory.traced(len(known), dtype, self, ops.leaf(ops.CONSTANT, start))
+        copy_into(made._memory, made._view, tensor_of(constants, View(0, shape, row_major(shape))), "asarray")
+        for k, number in enumerate(numbers):
+            if is_traced_number(number):
+                copy_into(made._memory, View(k, (), ()), number, "asarray")
+        return made
+
+    def leaf_of(self, memory: Memory) -> int:
+        """The leaf of the first element of a memory.
+
+        Raises:
+            LeakError: it is of another trace. TraceError: it cannot be used in a step.
+        """
+        if memory.trace is self:
+            return memory.leaf
+        if memory.trace is not None:
+            leaked()
+        if memory.gradient_of is not None:
+            return self.gradient_leaf(self.leaf_of(memory.gradient_of))
+        known = self._outside.get(id(memory))
+        if known is None:
+            if not memory.dtype.is_floating:
+                raise TraceError(
+                    f"{user_location()}: a tensor of type {memory.dtype} that is no argument of the step: compiled "
+                    "steps keep floats only. Pass it as an argument, make it inside of the step, or keep "
+                    "x.astype('float64')."
+                )
+            if memory.differentiates and not memory.is_leaf:
+                raise TraceError(
+                    f"{user_location()}: a tensor that was computed outside of the step from tensors with "
+                    "requires_grad=True, which a backward pass in the step could not reach. Compute it inside, or use "
+                    "its detach()."
+                )
+            self._require(memory.dtype)
+            known = self._outside[id(memory)] = memory, ops.leaf(ops.PARAMETER, self._recorder.bound_base(memory))
+        return known[1]
+
+    # ---- records ------------------------------------------------------------------------------------
+
+    def append(self, nest: Nest) -> None:
+        """Record a nest."""
+        assert nest.target.memory is not None
+        target = self._place(nest.target, False)
+        if ops.leaf_kind(target.leaf) == ops.INPUT:
+            raise PlainCall(f"{user_location()}: the step assigns to elements of a tensor among its arguments")
+        if nest.is_empty():
+            return
+        scalars: list[int] = []
+        operands = []
+        for operand in nest.operands:
+            if operand.memory is not None:
+                operands.append(self._place(operand, nest.flows))
+            elif type(operand.number) is float:
+                operands.append(Place(self._recorder.constant(operand.number), 0, operand.strides))
+            else:
+                operands.append(self._of_number(operand, scalars))
+        self._emit(
+            NestRecord(nest.name, nest.body, nest.outer, nest.inner, tuple(operands), target, nest.flows), scalars
+        )
+
+    def _of_number(self, operand: Access, scalars: list[int]) -> Place:
+        scalar = self._types.number_operand(operand.number)
+        if scalar not in scalars and len(scalars) == _COLUMNS:
+            raise TraceError(
+                f"{user_location()}: an operation on tensors with more than {_COLUMNS} numbers of the step."
+            )
+        if scalar not in scalars:
+            scalars.append(scalar)
+        return Place(0, 1 + scalars.index(scalar), operand.strides)
+
+    def _place(self, access: Access, flows: bool) -> Place:
+        memory = access.memory
+        assert memory is not None
+        leaf = self.leaf_of(memory)
+        has_gradient = ops.leaf_kind(leaf) == ops.PARAMETER or memory.differentiates
+        cut = flows and not access.flows and has_gradient and ops.leaf_kind(leaf) in (ops.PARAMETER, ops.TENSOR)
+        return Place(leaf - access.offset, 0, access.strides, access.flows, cut, access.chosen)
+
+    def _emit(self, record: NestRecord, scalars: Sequence[int] = ()) -> None:
+        recorder = self._recorder
+        first, second = (*scalars, ops.NO_OPERAND, ops.NO_OPERAND)[:_COLUMNS]
+        position = recorder.emit(ops.NEST, ops.leaf(ops.NESTED, len(recorder.nests)), first)
+        if second != ops.NO_OPERAND:
+            recorder.third[position] = second
+        recorder.nests.append(record)
+
+    def backward(self, root: int) -> None:
+        """Record a backward pass from an element."""
+        self._recorder.last_backward = self._recorder.emit(ops.BACKWARD, root, ops.NO_OPERAND)
+
+    # ---- to and from numbers --------------------------------------------------------------------------
+
+    def number(self, tensor: Tensor) -> Any:
+        """The only element of a tensor as a traced number."""
+        leaf = self.leaf_of(tensor._memory) - tensor._view.offset
+        operand = self._recorder.emit(ops.COPY | ops.NUMBER, leaf, ops.NO_OPERAND)
+        return self._types.number_at(operand, not tensor.dtype.is_floating)
+
+    def output(self, tensor: Tensor) -> int:
+        """Make the elements of a tensor outputs of the kernel; returns the index of the first."""
+        from ..tensor.shapes import row_major
+
+        recorder, view = self._recorder, tensor._view
+        first = recorder.outputs
+        recorder.outputs += tensor.size
+        source = Place(self.leaf_of(tensor._memory) - view.offset, 0, view.strides)
+        if tensor.size:
+            target = Place(ops.leaf(ops.OUTPUT, first), 0, row_major(view.shape))
+            self._emit(NestRecord("result", _copy(), view.shape, (), (source,), target, False))
+        return first
+
+    def require_in_range(self, indices: Any, extent: int) -> None:
+        """Require that whole numbers are in `range(extent)`, before anything is written.
+
+        Raises:
+            TraceError: they are computed in the step.
+        """
+        from ..tensor.tensor import Tensor
+
+        recorder = self._recorder
+        if not isinstance(indices, Tensor):
+            if is_traced_number(indices):
+                recorder.check_index(self._types.number_operand(indices), extent)
+            elif not 0 <= indices < extent:
+                raise IndexRangeError(f"{user_location()}: take: index {indices} is not in range({extent}).")
+            return
+        leaf, location = self.leaf_of(indices._memory), user_location()
+        if ops.leaf_kind(leaf) != ops.INPUT:
+            raise TraceError(
+                f"{location}: take by indices that are computed in the step, whose range is not known. Pass them as "
+                "an argument, or choose with mgjit.tensor.where or one_hot."
+            )
+        view = indices._view
+        places = [ops.leaf_index(leaf) + view.offset]
+        for count, stride in zip(view.shape, view.strides):
+            places = [place + k * stride for place in places for k in range(count)]
+        known = {(check.input_index, check.count) for check in recorder.checks}
+        recorder.checks += [IndexCheck(place, extent, location) for place in places if (place, extent) not in known]
+
+
+def _copy() -> Any:
+    from ..tensor.bodies import COPY
+
+    return COPY

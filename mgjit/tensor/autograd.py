@@ -1,0 +1,100 @@
+"""Backward passes over tensors.
+
+1. Collect the nests that the root depends on, through memory to which gradients flow.
+2. The adjoint of everything computed begins with 0.0, that of the root with 1.0; gradients of leaves go on adding up.
+3. Run the nests backwards in reverse order of creation (eager.py).
+
+A compiled step has the same order: it records one BACKWARD, and its Program is read backwards
+(passes/differentiate.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import GradientError, ShapeError, user_location
+from . import eager
+from .apply import recording
+from .memory import Memory, zeros
+from .nests import Nest
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+#: What is differentiated by these needs no operand.
+_LINEAR = frozenset({"add", "subtract", "negate", "copy"})
+
+
+def backward(root: Tensor, gradient: Any = None, retain_graph: bool = False) -> None:
+    """See `Tensor.backward`."""
+    if not root.requires_grad:
+        raise GradientError(
+            f"{user_location()}: backward() of a tensor that does not depend on any with requires_grad=True, or was "
+            "computed inside of no_grad()."
+        )
+    if gradient is not None:
+        if gradient.shape != root.shape:
+            raise ShapeError(
+                f"{user_location()}: backward() of shape {root.shape} with a gradient of shape {gradient.shape}."
+            )
+        root = (root * gradient.detach()).sum()
+    if root.size != 1:
+        raise GradientError(
+            f"{user_location()}: backward() of a tensor of shape {root.shape}. Reduce it to one number, as with "
+            ".sum() or .mean(), or pass gradient=, a tensor of that shape."
+        )
+    memory = root._memory
+    if memory.is_leaf:
+        root, memory = (copied := root.copy()), copied._memory
+    nests = _reached(memory)
+    taking = recording()
+    if taking is not None:
+        taking.backward(memory.leaf - root._view.offset)
+    else:
+        _run(root, nests)
+    if not retain_graph:
+        for nest in nests:
+            assert nest.target.memory is not None
+            nest.target.memory.made_by = None
+
+
+def _reached(root: Memory) -> list[Nest]:
+    """The nests behind a memory, last ones first."""
+    found: dict[int, Nest] = {}
+    seen = {id(root)}
+    pending = [root]
+    while pending:
+        memory = pending.pop()
+        if memory.made_by is None:
+            raise GradientError(
+                f"{user_location()}: a backward pass has already gone through this graph. Compute it again, or pass "
+                "retain_graph=True to the first backward()."
+            )
+        for nest in memory.made_by:
+            found[nest.sequence] = nest
+            for operand, version in zip(nest.operands, nest.versions):
+                if operand.memory is not None and operand.memory.version != version and _needs_operands(nest):
+                    raise GradientError(
+                        f"{user_location()}: the derivative of {nest.name} needs an operand to which something has "
+                        "been assigned since. Assign after backward(), or to a copy()."
+                    )
+                if operand.flows and id(operand.memory) not in seen and not operand.memory.is_leaf:  # type: ignore[union-attr]
+                    seen.add(id(operand.memory))
+                    pending.append(operand.memory)  # type: ignore[arg-type]
+    return [found[number] for number in sorted(found, reverse=True)]
+
+
+def _needs_operands(nest: Nest) -> bool:
+    return any(step.operation not in _LINEAR for step in nest.body.steps)
+
+
+def _run(root: Tensor, nests: list[Nest]) -> None:
+    memory = root._memory
+    adjoints: dict[int, Any] = {}
+    for one in (memory, *(operand.memory for nest in nests for operand in nest.operands if operand.flows)):
+        assert one is not None
+        if id(one) not in adjoints:
+            adjoints[id(one)] = one.grad if one.is_leaf else zeros(one.size, one.dtype)
+    adjoints[id(memory)][root._view.offset] = 1.0
+    for nest in nests:
+        eager.run_backward(nest, adjoints)

@@ -1,0 +1,225 @@
+"""Make tensors from numbers, buffers and shapes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import ArgumentError, ArgumentValueError, GradientError, ShapeError, described, user_location
+from .apply import copy_into, elementwise, fresh, is_number, number_type, recording, tensor_of
+from .bodies import ELEMENTWISE
+from .dtypes import OF_FORMATS, DType, bool_, common, dtype_of, float64, int64
+from .memory import Memory
+from .shapes import Shape, View, row_major, shape_from, size_of
+from .tensor import Tensor, require
+
+_EXACT = 1 << 53
+
+
+def asarray(data: Any, *, dtype: Any = None, requires_grad: bool = False, copy: bool = False) -> Tensor:
+    """A tensor of numbers, nested lists of numbers, or anything with a buffer, such as a NumPy array (copied).
+
+    Args:
+        data: a tensor is returned itself, unless its type is to change or `copy` is set.
+        dtype: of the elements; otherwise that of the buffer, or float64 for floats, int64 for ints, bool for bools.
+        requires_grad: whether it is a leaf whose `grad` backward passes add up.
+
+    Raises:
+        ShapeError: lists have different lengths.
+        ArgumentError, ArgumentValueError: there are elements that a tensor cannot hold.
+    """
+    if isinstance(data, Tensor):
+        made = data if dtype is None or dtype_of(dtype) is data.dtype else data.astype(dtype)
+        if copy or requires_grad:
+            made = (made if made is not data else data).detach().copy()
+    elif is_number(data):
+        kind = dtype_of(number_type(data) if dtype is None else dtype)
+        made = full((), data, dtype=kind)
+    elif is_array(data):
+        made = _from_buffer(data, dtype)
+    else:
+        made = _from_lists(data, dtype)
+    if requires_grad:
+        made.requires_grad = True
+    return made
+
+
+def is_array(thing: Any) -> bool:
+    """Whether something has a buffer of numbers."""
+    if isinstance(thing, (str, list, tuple)):
+        return False
+    try:
+        memoryview(thing)
+    except TypeError:
+        return False
+    return True
+
+
+def _from_buffer(data: Any, dtype: Any) -> Tensor:
+    view = memoryview(data)
+    found = OF_FORMATS.get(view.format.lstrip("@=<"))
+    if found is None:
+        raise ArgumentError(f"{user_location()}: a tensor of a buffer with elements of format {view.format!r}.")
+    shape = tuple(view.shape or ())
+    made = from_flat(_flat(view.tolist()) if shape else [view.tolist()], shape, found)
+    return made if dtype is None else made.astype(dtype)
+
+
+def _flat(nested: Any) -> list[Any]:
+    while nested and isinstance(nested[0], list):
+        nested = list(itertools.chain.from_iterable(nested))
+    return nested  # type: ignore[no-any-return]
+
+
+def _from_lists(data: Any, dtype: Any) -> Tensor:
+    shape: list[int] = []
+    level = [data]
+    while level and isinstance(level[0], (list, tuple, range)):
+        lengths = {len(part) if isinstance(part, (list, tuple, range)) else -1 for part in level}
+        if len(lengths) > 1:
+            raise ShapeError(f"{user_location()}: a tensor of lists that have different lengths.")
+        shape.append(lengths.pop())
+        level = [element for part in level for element in part]
+    if any(isinstance(part, Tensor) for part in level):
+        from .joining import stack
+
+        made = stack([asarray(part) for part in level]).reshape((*shape, *asarray(level[0]).shape))
+        return made if dtype is None else made.astype(dtype)
+    wrong = next((part for part in level if not is_number(part)), None)
+    if wrong is not None or (not level and not shape):
+        raise ArgumentError(f"{user_location()}: a tensor is made of numbers, not of the {described(wrong)}.")
+    numbers = [number_type(part) for part in level]
+    kind = dtype_of(dtype) if dtype is not None else common("asarray", (), set(numbers)) if level else float64
+    return from_flat(level, tuple(shape), kind)
+
+
+def from_flat(numbers: Iterable[Any], shape: Shape, dtype: DType) -> Tensor:
+    """A tensor of these numbers, in row-major order.
+
+    Raises:
+        ArgumentValueError: an int beyond 2**53.
+    """
+    flat = list(numbers)
+    if dtype is int64 and any(abs(number) > _EXACT for number in flat if isinstance(number, int)):
+        raise ArgumentValueError(f"{user_location()}: a tensor of ints above 2**53, which are not exact in a step.")
+    taking = recording()
+    if taking is not None:
+        return taking.of_numbers(flat, shape, dtype)  # type: ignore[no-any-return]
+    made = fresh(shape, dtype)
+    kind = float if dtype.is_floating else bool if dtype is bool_ else int
+    fill_buffer(made._memory.data, list(map(kind, flat)))
+    return made
+
+
+def fill_buffer(buffer: Any, numbers: list[Any]) -> None:
+    """Assign all elements."""
+    from array import array
+
+    if numbers:
+        code = buffer.format
+        buffer.cast("B")[:] = memoryview(array(code, numbers)).cast("B")
+
+
+def restored(flat: list[Any], shape: Shape, dtype: DType, requires_grad: bool) -> Tensor:
+    """A copy, for pickles."""
+    made = from_flat(flat, shape, dtype)
+    if requires_grad:
+        made.requires_grad = True
+    return made
+
+
+def full(shape: Any, value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """The same number everywhere; each element has a place of its own."""
+    kind = dtype_of(number_type(value) if dtype is None else dtype)
+    made = fresh(shape_from(shape, "full"), kind)
+    copy_into(made._memory, made._view, value, "full")
+    made.requires_grad = requires_grad
+    return made
+
+
+def zeros(shape: Any, *, dtype: Any = float64, requires_grad: bool = False) -> Tensor:
+    """Zeros."""
+    return full(shape, 0.0, dtype=dtype, requires_grad=requires_grad)
+
+
+def ones(shape: Any, *, dtype: Any = float64, requires_grad: bool = False) -> Tensor:
+    """Ones."""
+    return full(shape, 1.0, dtype=dtype, requires_grad=requires_grad)
+
+
+def zeros_like(x: Tensor, *, dtype: Any = None) -> Tensor:
+    """Zeros of the shape and type of another tensor."""
+    return zeros(x.shape, dtype=dtype or x.dtype)
+
+
+def ones_like(x: Tensor, *, dtype: Any = None) -> Tensor:
+    """Ones of the shape and type of another tensor."""
+    return ones(x.shape, dtype=dtype or x.dtype)
+
+
+def full_like(x: Tensor, value: Any, *, dtype: Any = None) -> Tensor:
+    """One number, in the shape and type of another tensor."""
+    return full(x.shape, value, dtype=dtype or x.dtype)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
+    """start, start + step, ... below stop: element k is `start + k * step`; from 0 if there is one argument."""
+    low, high = (0, start) if stop is None else (start, stop)
+    count = max(math.ceil((high - low) / step), 0)
+    kind = common("arange", (), map(number_type, (low, high, step))) if dtype is None else dtype_of(dtype)
+    made = from_flat([low + k * step for k in range(count)], (count,), kind)
+    if kind is int64 and low >= 0 and step > 0:
+        made._memory.limit = low + (count - 1) * step + 1
+    return made
+
+
+def eye(rows: int, columns: int | None = None, *, dtype: Any = float64) -> Tensor:
+    """1 on the diagonal, 0 elsewhere."""
+    width = rows if columns is None else columns
+    return one_hot(arange(rows), width, dtype)
+
+
+def one_hot(labels: Tensor, classes: int, dtype: Any = "float64") -> Tensor:
+    """1 at the label of each element, 0 elsewhere: one more axis, of length `classes`.
+
+    A label that is no number from 0 to `classes - 1` has zeros only.
+    """
+    made = elementwise("equal", ELEMENTWISE["equal"], (require(labels, "one_hot").expand_dims(-1), arange(classes)))
+    return made.astype(dtype)
+
+
+def uniform(shape: Any, low: float = 0.0, high: float = 1.0, *, dtype: Any = float64, requires_grad: bool = False,
+            generator: Any = random) -> Tensor:  # fmt: skip
+    """`low + (high - low) * random()` for each element, in row-major order.
+
+    Args:
+        generator: a `random.Random`; otherwise that of the module `random`.
+    """
+    return _drawn(shape, lambda: low + (high - low) * generator.random(), dtype, requires_grad)
+
+
+def rand(shape: Any, *, dtype: Any = float64, requires_grad: bool = False, generator: Any = random) -> Tensor:
+    """Uniform random numbers from 0 to 1, drawn in row-major order."""
+    return _drawn(shape, generator.random, dtype, requires_grad)
+
+
+def randn(shape: Any, *, dtype: Any = float64, requires_grad: bool = False, generator: Any = random) -> Tensor:
+    """Normally distributed random numbers: `generator.gauss(0.0, 1.0)` for each element, in row-major order."""
+    return _drawn(shape, lambda: generator.gauss(0.0, 1.0), dtype, requires_grad)
+
+
+def _drawn(shape: Any, draw: Any, dtype: Any, requires_grad: bool) -> Tensor:
+    extents, kind = shape_from(shape, "a random tensor"), dtype_of(dtype)
+    if not kind.is_floating:
+        raise GradientError(f"{user_location()}: random tensors are of floats, not {kind}.")
+    made = from_flat([draw() for _ in range(size_of(extents))], extents, kind)
+    made.requires_grad = requires_grad
+    return made
+
+
+def over_buffer(buffer: Any, shape: Shape, dtype: DType) -> Tensor:
+    """A tensor over an existing buffer of its type."""
+    return tensor_of(Memory(size_of(shape), dtype, buffer), View(0, shape, row_major(shape)))

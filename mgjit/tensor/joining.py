@@ -1,0 +1,151 @@
+"""Tensors from pieces of others: concat, stack, split, pad, take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import ArgumentError, ArgumentValueError, IndexRangeError, ShapeError, user_location
+from .apply import access, copy_into, fresh, perform, recording
+from .bodies import Body, Element, Step
+from .dtypes import common, int64
+from .modes import gradients_are_on
+from .nests import Access, Chosen, Nest
+from .shapes import View, axis_from, row_major, size_of
+from .tensor import Tensor, require
+
+#: Copies the first operand; the second one has chosen it.
+_TAKE = Body(2, (Step("copy", (Element(0),)),))
+
+
+def concat(tensors: Sequence[Tensor], *, axis: int = 0) -> Tensor:
+    """Tensors one after the other along an axis (`cat` in PyTorch).
+
+    Raises:
+        ShapeError: their other extents differ.
+    """
+    parts = [require(one, "concat") for one in tensors]
+    if not parts:
+        raise ArgumentValueError(f"{user_location()}: concat of no tensors.")
+    k = axis_from("concat", axis, parts[0].ndim)
+    rests = {(*one.shape[:k], -1, *one.shape[k + 1 :]) for one in parts}
+    if len(rests) > 1:
+        raise ShapeError(
+            f"{user_location()}: concat along axis {axis} of shapes {' and '.join(str(one.shape) for one in parts)}: "
+            "all other extents must be equal."
+        )
+    shape = (*parts[0].shape[:k], sum(one.shape[k] for one in parts), *parts[0].shape[k + 1 :])
+    made = fresh(shape, common("concat", [one.dtype for one in parts]))
+    place = 0
+    for one in parts:
+        view = View(place * made.strides[k], one.shape, made.strides)
+        copy_into(made._memory, view, one, "concat", gradients_are_on() and made.dtype.is_floating)
+        place += one.shape[k]
+    return made
+
+
+def stack(tensors: Sequence[Tensor], *, axis: int = 0) -> Tensor:
+    """Tensors of one shape along a new axis.
+
+    Raises:
+        ShapeError: their shapes differ.
+    """
+    parts = [require(one, "stack") for one in tensors]
+    shapes = {one.shape for one in parts}
+    if len(shapes) != 1:
+        raise ShapeError(f"{user_location()}: stack of shapes {' and '.join(map(str, sorted(shapes)))}: not of one.")
+    return concat([one.expand_dims(axis) for one in parts], axis=axis)
+
+
+def split(x: Tensor, sizes: Any, *, axis: int = 0) -> list[Tensor]:
+    """Views of parts along an axis.
+
+    Args:
+        sizes: of all parts, a list; or of each but the last, an int.
+
+    Raises:
+        ShapeError: the sizes do not add up.
+    """
+    k = axis_from("split", axis, require(x, "split").ndim)
+    extent = x.shape[k]
+    parts = [min(sizes, extent - low) for low in range(0, extent, sizes)] if isinstance(sizes, int) else list(sizes)
+    if sum(parts) != extent:
+        raise ShapeError(f"{user_location()}: split of shape {x.shape} along axis {axis} into {parts}.")
+    found, place = [], 0
+    for size in parts:
+        found.append(x[(slice(None),) * k + (slice(place, place + size),)])
+        place += size
+    return found
+
+
+def pad(x: Tensor, widths: Any, value: float = 0.0) -> Tensor:
+    """A border of one number.
+
+    Args:
+        widths: (before, after) for each axis, as in NumPy.
+    """
+    x = require(x, "pad")
+    if len(widths) != x.ndim or any(len(pair) != 2 or min(pair) < 0 for pair in widths):
+        raise ShapeError(
+            f"{user_location()}: pad of shape {x.shape} needs (before, after) for each axis, not {widths}."
+        )
+    made = fresh(tuple(extent + sum(pair) for extent, pair in zip(x.shape, widths)), x.dtype)
+    strides = made.strides
+    for k, (before, after) in enumerate(widths):  # each element is written once: the axes before are done
+        for low, count in ((0, before), (before + x.shape[k], after)):
+            offset = low * strides[k] + sum(pair[0] * s for pair, s in zip(widths[:k], strides))
+            shape = (*x.shape[:k], count, *made.shape[k + 1 :])
+            if size_of(shape):
+                copy_into(made._memory, View(offset, shape, strides), value, "pad")
+    offset = sum(pair[0] * s for pair, s in zip(widths, strides))
+    copy_into(made._memory, View(offset, x.shape, strides), x, "pad", gradients_are_on() and x.dtype.is_floating)
+    return made
+
+
+def take(x: Tensor, indices: Any, *, axis: int = 0) -> Tensor:
+    """The elements (rows, ...) of x that whole numbers choose along an axis; their axes take its place.
+
+    Where an element is chosen several times, its gradients are added up.
+
+    Args:
+        indices: a tensor of int64, a list of ints, or an int, from 0 on.
+
+    Raises:
+        IndexRangeError: an index is out of range; nothing was computed.
+        TraceError: inside a step, the range of the indices is not known: they must be an argument, or from argmax.
+    """
+    x = require(x, "take")
+    k = axis_from("take", axis, x.ndim)
+    extent = x.shape[k]
+    if isinstance(indices, (list, tuple)):
+        from .creation import asarray
+
+        indices = asarray(indices, dtype="int64")
+    inner: tuple[int, ...] = indices.shape if isinstance(indices, Tensor) else ()
+    if isinstance(indices, Tensor) and indices.dtype is not int64:
+        raise ArgumentError(f"{user_location()}: take needs indices of type int64, not {indices.dtype}.")
+    _require_in_range(indices, extent)
+    shape = (*x.shape[:k], *inner, *x.shape[k + 1 :])
+    made = fresh(shape, x.dtype)
+    strides = x.strides
+    own = (*strides[:k], *(0,) * len(inner), *strides[k + 1 :])
+    reading = access("take", x, own, shape, gradients_are_on() and x.dtype.is_floating)
+    rest = (0,) * k, (0,) * (x.ndim - k - 1)
+    index_strides = (*rest[0], *indices.strides, *rest[1]) if isinstance(indices, Tensor) else (0,) * len(shape)
+    choosing = access("take", indices, index_strides, shape, False)
+    operands = reading._replace(chosen=Chosen(1, strides[k], extent)), choosing
+    perform(Nest("take", _TAKE, shape, (), operands, Access(made._memory, 0, row_major(shape))))
+    return made
+
+
+def _require_in_range(indices: Any, extent: int) -> None:
+    taking = recording()
+    if isinstance(indices, Tensor) and indices._memory.limit is not None and indices._memory.limit <= extent:
+        return
+    if taking is not None:
+        taking.require_in_range(indices, extent)
+        return
+    found = indices.tolist_flat() if isinstance(indices, Tensor) else [indices]
+    wrong = next((number for number in found if not 0 <= number < extent), None)
+    if wrong is not None:
+        raise IndexRangeError(f"{user_location()}: take: index {wrong} is not in range({extent}).")

@@ -1,0 +1,409 @@
+"""Tensors as users meet them: views, assignment, types, gradients, indices, errors, interchange."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import struct
+from array import array
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit import tensor as T
+from mgjit.errors import (
+    ArgumentError,
+    GradientError,
+    IndexRangeError,
+    LeakError,
+    MgjitError,
+    PrecisionError,
+    ShapeError,
+    TraceError,
+)
+
+
+@pytest.fixture(autouse=True)
+def python_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The definition, which needs no compiler; what C computes is compared with it elsewhere."""
+    from mgjit.tensor import eager
+
+    monkeypatch.setattr(eager, "_compile", lambda form: None)
+    monkeypatch.setattr(eager, "_compiled_before", {})
+
+
+def step(function: Any, **options: Any) -> Any:
+    """A compiled step that needs no compiler."""
+    return mgjit.compile(function, background=False, backend="python", **options)
+
+
+# ---- known mistakes of other libraries ------------------------------------------------------------------
+
+
+def test_gradients_add_up_where_windows_overlap() -> None:
+    x = T.asarray([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    x.unfold(0, 2, 1).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [1.0, 2.0, 2.0, 1.0]
+
+
+def test_softmax_subtracts_the_maximum_of_the_row() -> None:
+    far = T.softmax(T.asarray([[0.0, 1.0], [1000.0, 1001.0]]))
+    assert far[0].tolist() == far[1].tolist()
+
+
+def test_mean_divides_by_the_number_of_elements_along_the_axis() -> None:
+    assert T.mean(T.ones((4, 3)) * 2.0, axis=0).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_zeros_are_elements_of_their_own() -> None:
+    x = T.zeros(3)
+    x[1] = 5.0
+    assert x.tolist() == [0.0, 5.0, 0.0]
+
+
+def test_rows_taken_twice_get_both_gradients() -> None:
+    table = T.zeros((3, 2), requires_grad=True)
+    T.take(table, T.asarray([2, 0, 2])).sum().backward()
+    assert table.grad is not None
+    assert table.grad.tolist() == [[1.0, 1.0], [0.0, 0.0], [2.0, 2.0]]
+
+
+# ---- views and assignment ----------------------------------------------------------------------------------
+
+
+def test_views_share_memory() -> None:
+    x = T.arange(6.0).reshape(2, 3)
+    x.mT[1, 0] = 10.0
+    x[:, ::-1][1, 0] += 1.0
+    assert x.tolist() == [[0.0, 10.0, 2.0], [3.0, 4.0, 6.0]]
+
+
+def test_an_assignment_reads_everything_first() -> None:
+    x = T.arange(4.0)
+    x[1:] = x[:-1]
+    assert x.tolist() == [0.0, 0.0, 1.0, 2.0]
+
+
+def test_reshape_copies_only_where_no_strides_do() -> None:
+    x = T.zeros((2, 3))
+    x.reshape(6)[0] = 1.0
+    x.mT.reshape(6)[1] = 2.0
+    assert x.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+
+
+def test_a_parameter_is_assigned_without_gradients_only() -> None:
+    p = T.ones(2, requires_grad=True)
+    with pytest.raises(GradientError, match="no_grad"):
+        p[0] = 2.0
+    with mgjit.no_grad():
+        p -= 0.5
+    assert p.tolist() == [0.5, 0.5]
+    assert p.requires_grad
+
+
+def test_an_assignment_that_would_lose_a_gradient_is_refused() -> None:
+    p, x = T.ones(2, requires_grad=True), T.zeros(2)
+    with pytest.raises(GradientError, match="would be lost"):
+        x[0] = p.sum()
+
+
+# ---- types -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("made", "dtype"),
+    [
+        (lambda: T.asarray([1, 2]) + 1, "int64"),
+        (lambda: T.asarray([1, 2]) + 0.5, "float64"),
+        (lambda: T.asarray([1, 2]) / 2, "float64"),
+        (lambda: T.asarray([True]) + T.asarray([1.0], dtype="float32"), "float32"),
+        (lambda: T.asarray([1.0], dtype="float32") * 2.0, "float32"),
+        (lambda: T.asarray([True, True]).sum(), "int64"),
+        (lambda: T.asarray([1.0, 2.0]) < 2, "bool"),
+        (lambda: T.where(T.asarray([1.0]) > 0, 1, 0), "int64"),
+        (lambda: T.asarray([0.5, 2.5]).argmax(), "int64"),
+        (lambda: T.asarray([1.9, -1.9]).astype("int64"), "int64"),
+    ],
+)
+def test_types_of_results(made: Any, dtype: str) -> None:
+    assert made().dtype.name == dtype
+
+
+def test_precisions_do_not_mix() -> None:
+    with pytest.raises(PrecisionError, match=r"float32 and a float64 tensor.*astype"):
+        T.ones(2, dtype="float32") + T.ones(2)
+
+
+def test_float32_rounds_every_result() -> None:
+    third = (T.ones(1, dtype="float32") / 3.0).item()
+    assert third == struct.unpack("f", struct.pack("f", 1.0 / 3.0))[0]
+
+
+# ---- gradients -------------------------------------------------------------------------------------------
+
+
+def test_backward_adds_to_the_gradients_of_leaves() -> None:
+    p = T.asarray([1.0, 2.0], requires_grad=True)
+    (p * p).sum().backward()
+    (p * 3.0).sum().backward()
+    assert p.grad is not None
+    assert p.grad.tolist() == [5.0, 7.0]
+    p.zero_grad()
+    assert p.grad.tolist() == [0.0, 0.0]
+
+
+def test_backward_of_several_elements_takes_a_gradient() -> None:
+    p = T.asarray([1.0, 2.0], requires_grad=True)
+    with pytest.raises(GradientError, match=r"shape \(2,\)"):
+        (p * p).backward()
+    (p * p).backward(T.asarray([10.0, 1.0]))
+    assert p.grad is not None
+    assert p.grad.tolist() == [20.0, 4.0]
+
+
+def test_a_graph_is_used_once_unless_it_is_retained() -> None:
+    p = T.ones(1, requires_grad=True)
+    loss = (p * 2.0).sum()
+    loss.backward(retain_graph=True)
+    loss.backward()
+    with pytest.raises(GradientError, match="retain_graph"):
+        loss.backward()
+
+
+def test_an_operand_that_has_changed_is_noticed() -> None:
+    x = T.ones(2)
+    p = T.ones(2, requires_grad=True)
+    loss = (p * x).sum()
+    x[0] = 5.0
+    with pytest.raises(GradientError, match="multiply needs an operand"):
+        loss.backward()
+
+
+def test_nothing_is_remembered_without_gradients() -> None:
+    p = T.ones(1, requires_grad=True)
+    with mgjit.no_grad():
+        assert not (p * 2.0).requires_grad
+        with mgjit.enable_grad():
+            assert (p * 2.0).requires_grad
+    assert not (p.detach() * 2.0).requires_grad
+
+    @mgjit.no_grad()
+    def double(x: Any) -> Any:
+        return x * 2.0
+
+    assert not double(p).requires_grad
+
+
+def test_jacobian() -> None:
+    assert mgjit.jacobian(lambda x: x * x)(T.asarray([1.0, 2.0, 3.0])).tolist() == [
+        [2.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.0, 0.0, 6.0],
+    ]  # fmt: skip
+
+
+def test_value_and_grad_by_two_arguments() -> None:
+    value, (dx, dy) = mgjit.value_and_grad(lambda x, y: (x * y).sum(), (0, 1))(T.ones(2), T.asarray([3.0, 4.0]))
+    assert (value.item(), dx.tolist(), dy.tolist()) == (7.0, [3.0, 4.0], [1.0, 1.0])
+
+
+# ---- errors name the operation, the shapes and the line ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x: x + T.ones(4), r"add of shapes \(2, 3\) and \(4,\)"),
+        (lambda x: x @ x, r"matmul of shapes \(2, 3\) and \(2, 3\)"),
+        (lambda x: x.reshape(4), r"reshape of shape \(2, 3\), 6 elements, to \(4,\)"),
+        (lambda x: T.concat([x, T.ones((2, 2))]), r"concat along axis 0 of shapes \(2, 3\) and \(2, 2\)"),
+        (lambda x: T.stack([x, T.ones(2)]), r"stack of shapes"),
+        (lambda x: T.einsum("ij,jk->ik", x, x), r"einsum 'ij,jk->ik'.*label 'j' means 3 and 2"),
+        (lambda x: x.unfold(1, 4), r"unfold of shape \(2, 3\)"),
+        (lambda x: x.squeeze(0), r"squeeze of shape \(2, 3\)"),
+        (lambda x: T.split(x, [1, 2], axis=0), r"split of shape \(2, 3\)"),
+    ],
+)
+def test_shape_errors(call: Any, text: str) -> None:
+    with pytest.raises(ShapeError, match=rf"test_tensor\.py:\d+: {text}"):
+        call(T.ones((2, 3)))
+    with pytest.raises(ShapeError, match=rf"test_tensor\.py:\d+: {text}"):
+        step(call)(T.ones((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda x: x[2], IndexRangeError),
+        (lambda x: x[0, 0, 0], IndexRangeError),
+        (lambda x: x.sum(axis=2), IndexRangeError),
+        (lambda x: T.take(x, 5), IndexRangeError),
+        (lambda x: x + "a", TypeError),
+        (lambda x: T.exp(2.0), ArgumentError),
+        (lambda x: x + mgjit.Value(1.0), ArgumentError),
+        (lambda x: mgjit.Value(1.0) + x, ArgumentError),
+        (lambda x: T.max(x[:0]), ValueError),
+        (lambda x: x.astype("int8"), ArgumentError),
+    ],
+)
+def test_other_errors(call: Any, error: type[MgjitError]) -> None:
+    with pytest.raises(error):
+        call(T.ones((2, 3)))
+
+
+# ---- in a step -------------------------------------------------------------------------------------------------
+
+
+class Layer:
+    """A layer whose tensors a step reaches through an object."""
+
+    def __init__(self) -> None:
+        self.w = T.asarray([[0.5, -1.0], [2.0, 0.25]], requires_grad=True)
+        self.seen = T.zeros(2)
+
+
+def test_a_step_trains_tensors_of_an_object_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MGJIT_VERIFY", raising=False)
+    mine, theirs = Layer(), Layer()
+
+    def update(layer: Any, x: Any, lr: Any) -> Any:
+        loss = ((x @ layer.w).tanh() ** 2).mean()
+        layer.w.zero_grad()
+        loss.backward()
+        with mgjit.no_grad():
+            layer.w -= lr * layer.w.grad
+            layer.seen += x.sum(axis=0)
+        return loss, layer.seen * 1.0
+
+    compiled = step(lambda x, lr: update(theirs, x, lr), verify="always")
+    for k in range(5):
+        x = T.asarray([[k * 0.5, 1.0], [-1.0, 0.1 * k]])
+        expected, got = update(mine, x, 0.1), compiled(x, 0.1)
+        assert got[0].item().hex() == expected[0].item().hex()
+        assert got[1].tolist() == expected[1].tolist()
+        assert mine.w.tolist() == theirs.w.tolist()
+        assert mine.seen.tolist() == theirs.seen.tolist()
+    assert compiled.stats.traces == 1
+    assert compiled.stats.compared_calls == 1
+    assert compiled.stats.mismatches == []
+
+
+def test_a_replaced_tensor_is_noticed() -> None:
+    layer = Layer()
+    compiled = step(lambda x: x @ layer.w)
+    x = T.ones((1, 2))
+    assert compiled(x).tolist() == [[2.5, -0.75]]
+    layer.w = T.ones((2, 2), requires_grad=True)
+    assert compiled(x).tolist() == [[2.0, 2.0]]
+
+
+def test_a_tensor_of_another_shape_is_traced_again() -> None:
+    compiled = step(lambda x: x.sum(axis=0))
+    assert compiled(T.ones((3, 2))).tolist() == [3.0, 3.0]
+    assert compiled(T.ones((4, 2)).mT.mT).tolist() == [4.0, 4.0]
+    assert compiled(T.ones((2, 3)).mT).tolist() == [3.0, 3.0]
+    assert compiled.stats.traces == 2
+
+
+def test_numbers_and_tensors_mix() -> None:
+    def mixed(x: Any, k: Any) -> Any:
+        first = x[0].item() * k
+        return x * first + k, first, mgjit.exp(x[1].item())
+
+    x = T.asarray([1.5, -2.0])
+    expected, got = mixed(x, 0.5), step(mixed)(x, 0.5)
+    assert got[0].tolist() == expected[0].tolist()
+    assert got[1:] == expected[1:]
+
+
+def test_integer_labels_choose_rows() -> None:
+    table = T.asarray([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], requires_grad=True)
+
+    def rows(labels: Any, k: Any) -> Any:
+        table.zero_grad()
+        loss = (T.take(table, labels) * 2.0).sum() + table[k].sum()
+        loss.backward()
+        return loss, table.grad * 1.0, T.one_hot(labels, 3), T.argmax(table, axis=0)
+
+    labels = T.asarray([2, 0, 2])
+    expected, compiled = rows(labels, 1), step(rows)
+    got = compiled(labels, 1)
+    assert [one.tolist() for one in got] == [one.tolist() for one in expected]
+    with pytest.raises(IndexRangeError):
+        compiled(T.asarray([0, 3, 1]), 1)
+    with pytest.raises(IndexRangeError):
+        compiled(labels, 3)
+
+
+def test_rows_of_a_loop() -> None:
+    compiled = step(lambda x, y: (x * y).sum())
+    x = T.asarray([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    assert list(compiled.loop(x, [1.0, 2.0, 3.0]).tolist()) == [3.0, 14.0, 33.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda x: 1.0 if x.sum() > 0 else 2.0, TraceError, "where"),
+        (lambda x: float(x.sum()), TraceError, "not known yet"),
+        (lambda x: x.tolist(), TraceError, "not known yet"),
+        (lambda x: x.astype("float32"), PrecisionError, "float32 in a float64 step"),
+    ],
+)
+def test_what_a_step_cannot_do(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        step(call)(T.ones(2))
+
+
+def test_a_tensor_that_outlives_its_step_is_refused() -> None:
+    kept: list[Any] = [None]
+
+    def keep(x: Any) -> Any:
+        kept[0] = x * 2.0
+        return x.sum()
+
+    with pytest.raises(LeakError):
+        step(keep)(T.ones(2))
+
+
+def test_trace_and_program_do_not_depend_on_sizes() -> None:
+    def loss(x: Any, w: Any) -> Any:
+        return mgjit.grad(lambda w: ((x @ w).tanh().softmax() ** 2).sum())(w)
+
+    small, large = (step(loss).lower(T.zeros((32, n)), T.zeros((n, n))).lowered for n in (64, 1024))
+    assert small.records == large.records < 40
+    assert large.statements < 1.5 * small.statements
+
+
+# ---- interchange --------------------------------------------------------------------------------------------
+
+
+def test_buffers_become_tensors() -> None:
+    assert T.asarray(array("d", [1.0, 2.0])).tolist() == [1.0, 2.0]
+    assert T.asarray(memoryview(bytes(range(4))).cast("B", (2, 2))).dtype.name == "int64"
+
+
+def test_numpy_arrays_share_memory() -> None:
+    numpy = pytest.importorskip("numpy")
+    x = T.arange(6.0).reshape(2, 3)
+    x.mT.numpy()[2, 0] = 9.0
+    assert x.tolist() == [[0.0, 1.0, 9.0], [3.0, 4.0, 5.0]]
+    assert numpy.asarray(x).sum() == 22.0
+    assert (numpy.ones(3) + x).tolist()[1] == [4.0, 5.0, 6.0]
+    assert T.asarray(numpy.ones((2, 2), dtype="float32")).dtype.name == "float32"
+
+
+def test_copies_and_pickles_are_leaves_of_their_own() -> None:
+    p = T.asarray([1.0, math.inf], requires_grad=True)
+    for q in (copy.deepcopy(p), pickle.loads(pickle.dumps(p))):  # noqa: S301
+        assert q.tolist() == p.tolist()
+        assert q.requires_grad
+        with mgjit.no_grad():
+            q[0] = 2.0
+    assert p[0].item() == 1.0
+
+
+def test_text() -> None:
+    assert repr(T.asarray([[1, 2]])) == "tensor([[1, 2]], dtype='int64')"
+    assert repr(T.ones(1, requires_grad=True)) == "tensor([1.0], requires_grad=True)"
