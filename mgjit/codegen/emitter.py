@@ -57,6 +57,8 @@ class Emitter:
         self._accumulators: dict[Reference, str] = {}
         self._selections: dict[int, tuple[object, Selection]] = {}
         self._counter = 0
+        #: Called when a node has been emitted.
+        self.after_node: Callable[[Node], None] = lambda node: None
 
     # ---- syntax, by subclasses ------------------------------------------------------------------
 
@@ -147,6 +149,7 @@ class Emitter:
                 self.call_block(node)
             elif isinstance(node, Statement):
                 self.statement(node)
+            self.after_node(node)
 
     def loop(self, loop: Loop) -> None:
         """Emit a loop, keeping its invariant accumulators in local variables."""

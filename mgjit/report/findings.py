@@ -179,7 +179,7 @@ def _times(
     found: dict[Statement, float] = {}
     part_of: dict[Statement, int] = {}
     for number, part in enumerate(parts):
-        costs = {s: cost_when_scheduled(s, loops) for s, loops in with_surroundings(part.nodes)}
+        costs = {s: cost_when_scheduled(s, loops) for s, loops in with_surroundings(part.nodes, part.around)}
         part_of.update(dict.fromkeys(costs, number))
         total = sum(costs.values())
         factor = 1.0 if seconds is None else seconds[number] / total if total else 0.0

@@ -169,8 +169,8 @@ def measure(memory: Memory, clock: Clock, library: ffi.Library | None, source: s
         memory.restore()
         take()
         run()
-        *counted, ticks, last = take()
-        rows.append([max(0.0, count - ticks / clock.TICKS) for count in counted])
+        *counted, last = take()
+        rows.append([max(0.0, count) for count in counted])
     unit = (perf_counter() - began) / max(last - first, 1e-9)
     rows = rows[1:]  # the first run has met cold caches
     return Measured([median(column) * unit for column in zip(*rows)], len(rows))
@@ -183,7 +183,7 @@ def _native(
     for number, buffer in enumerate(memory.buffers):
         if len(buffer):
             block.set(number, buffer)
-    counts = array("q", bytes(8 * (len(clock.parts) + 2)))
+    counts = array("q", bytes(8 * (len(clock.parts) + 1)))
     own = ffi.PointerBlock(1)
     own.set(0, counts)
     read = library.bind("mgjit_clock", own)

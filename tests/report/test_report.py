@@ -18,7 +18,7 @@ from tests.report.steps import FACTOR, SECRET, network
 @pytest.fixture(scope="module")
 def reported():
     """A step, its report, and the tree of the page."""
-    step, arguments, model = network()
+    step, arguments, model = network(cache=False, cache_key="built for this module")
     report = step.report()
     return step, report, tree(report.html), (arguments, model)
 
