@@ -28,7 +28,7 @@ from .options import Options, StepOptions
 from .pending import Found, Prepared
 from .record.separation import separation_of, with_early_outputs
 from .record.trace import InputRegion, Trace
-from .runtime.buffers import Move, ParameterStorage
+from .runtime.buffers import ParameterStorage
 from .runtime.copies import Copies
 from .runtime.kernel import Code, Kernel
 from .runtime.live import Parameter
@@ -266,7 +266,7 @@ class Maker:
     ) -> tuple[list[ParameterStorage], list[array[float]]]:
         """The storages and states of a trace with the numbers that are there now; only those of kernels are in use."""
         trace = traced.trace
-        move = Move.of_trace(trace, layout)
+        move = traced.move(layout)
         move.fill()
         new = [move.storage] if trace.new_parameters else []
         return [*new, *(storage for _, storage in trace.bound_storages)], move.state_buffers
@@ -275,7 +275,7 @@ class Maker:
         """A kernel: code, and the memory of this step that it works on."""
         plan, traced, guard, trace = prepared.plan, prepared.traced, prepared.guard, prepared.traced.trace
         guard.expired = traced.heap.valid_once
-        move = without_garbage_collection(lambda: Move.of_trace(trace, code.parameter_layout))
+        move = without_garbage_collection(lambda: traced.move(code.parameter_layout))
         new = [move.storage] if trace.new_parameters else []
         parameters = new + [storage for _, storage in trace.bound_storages]
         heap, copies = traced.heap, None

@@ -67,7 +67,9 @@ def test_the_readme_has_two_set_up_commands(readme: str) -> None:
     assert tests.endswith("-m pytest")
 
 
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/reference.md", "docs/steps.md")
+DOCUMENTS = (
+    "README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/inference.md", "docs/reference.md", "docs/steps.md",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -180,7 +180,7 @@ def _files(maker: Maker, plan: ArgumentPlan, traced: TracedCall, frames: Sequenc
     layout = lay_out(lowered.program, lowered.memory)
     design = Design(
         prefix=request.name,
-        title=f"{maker.function.__name__}({', '.join(plan.names)})",
+        title=f"{maker.qualname.rpartition('.')[2]}({', '.join(plan.names)})",
         mode=maker.options.code.mode,
         in_file=request.in_file,
         program=lowered.program,

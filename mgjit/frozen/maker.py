@@ -108,6 +108,12 @@ class FrozenCall(TracedCall):
 
     block: ParameterStorage
 
+    def move(self, layout: ParameterLayout | None) -> Move:
+        """Nothing is moved: the numbers have been copied."""
+        move = Move([], [], 0, [state for _, state in self.trace.states], self.trace.precision)
+        move.storage = laid_out(self.block, layout)
+        return move
+
 
 @dataclass(frozen=True)
 class About:
@@ -328,10 +334,9 @@ class FrozenMaker(Maker):
     def bound(self, code: Code, prepared: Prepared) -> Kernel:
         plan, traced, guard, trace = prepared.plan, prepared.traced, prepared.guard, prepared.traced.trace
         guard.expired = traced.heap.valid_once
-        assert isinstance(traced, FrozenCall)
-        block = laid_out(traced.block, code.parameter_layout)
-        move = Move([], [], 0, [state for _, state in trace.states], trace.precision)
-        parameters = [*([block] if trace.new_parameters else []), *(storage for _, storage in trace.bound_storages)]
+        move = traced.move(code.parameter_layout)
+        new = [move.storage] if trace.new_parameters else []
+        parameters = new + [storage for _, storage in trace.bound_storages]
         copies = None
         if traced.heap.copied:
             copies = Copies(traced.heap.state, traced.heap.copied, self.stats.counter, traced.heap.tables)

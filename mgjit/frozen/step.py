@@ -24,7 +24,7 @@ from ..stats import Stats
 from ..step import CompiledStep
 from ..trace.knowledge import Again
 from ..tracebacks import with_short_tracebacks
-from .maker import FrozenCall, FrozenMaker, laid_out
+from .maker import FrozenMaker
 
 if TYPE_CHECKING:
     from ..lowering import Lowering
@@ -149,13 +149,11 @@ class FrozenStep(CompiledStep[P, R]):
         plan = maker.plan(arguments)
         prepared = maker.prepared(plan, "", True)
         trace = prepared.traced.trace
-        assert isinstance(prepared.traced, FrozenCall)
         lowered = lower(trace, plan.regions(prepared.traced.draws.size), name=self.__qualname__)
-        block = laid_out(prepared.traced.block, lowered.memory.layout)
-        storages = [*([block] if trace.new_parameters else []), *(storage for _, storage in trace.bound_storages)]
+        storages, states = maker.filled(prepared.traced, lowered.memory.layout)
         weights: dict[tuple[str, int], Any] = {("parameter", k): one.data for k, one in enumerate(storages)}
         weights.update((("gradient", k), one.grad) for k, one in enumerate(storages))
-        weights.update((("state", k), state._buffer) for k, (_, state) in enumerate(trace.states))
+        weights.update((("state", k), buffer) for k, buffer in enumerate(states))
         return ForwardProgram(lowered, plan, prepared.traced.result, weights, prepared.traced.draws.size)
 
 

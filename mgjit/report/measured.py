@@ -26,7 +26,7 @@ from ..making import Noted
 from ..passes.pipeline import Lowered
 from ..record.opcodes import PARAMETER
 from ..runtime import ffi
-from ..runtime.buffers import Move, aligned_zeros, moving
+from ..runtime.buffers import aligned_zeros, moving
 from ..runtime.copies import Copies
 from ..runtime.kernel import Kernel, flat_view
 
@@ -94,7 +94,7 @@ class Memory:
     def _parameters(self, lowered: Lowered) -> list[tuple[Any, Any]]:
         found = []
         if self._trace.new_parameters:
-            move = Move.of_trace(self._trace, lowered.memory.layout)
+            move = self._noted.traced.move(lowered.memory.layout)
             with moving:
                 move.fill()
             found.append((move.storage.data, move.storage.grad))

@@ -32,6 +32,7 @@ from ..engine.value import Value
 from ..errors import PrecisionError, user_location
 from ..garbage import without_garbage_collection
 from ..interruption import new_lock, with_cleanup
+from ..ir.parameters import ParameterLayout
 from ..record import opcodes as ops
 from ..record.instrument import recorded
 from ..record.integers import IntegerLimit, integer_limit
@@ -40,6 +41,7 @@ from ..record.progress import recorders, tracing_threads
 from ..record.recorder import Recorder
 from ..record.trace import Trace
 from ..record.values import TracedTypes, traced_types
+from ..runtime.buffers import Move
 from ..source.installed import with_captured_functions
 from ..world.survey import Survey
 from .knowledge import Again, HeapPlan
@@ -65,6 +67,10 @@ class TracedCall:
     integers: IntegerLimit
     objects: ObjectSlots | None
     known: frozenset[int]  # the identities of the objects with numbers that the step reaches
+
+    def move(self, layout: ParameterLayout | None) -> Move:
+        """What the first run of a kernel moves into its memory, with new parameters in a layout."""
+        return Move.of_trace(self.trace, layout)
 
 
 def require_traced_precision(name: str, precision: Precision) -> None:

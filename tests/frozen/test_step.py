@@ -16,6 +16,7 @@ import mgjit
 from mgjit import nn
 from mgjit.errors import ArgumentError, FreezeError, PhaseError
 from mgjit.ir.interpreter import Interpreter
+from tests.export.compiling import checked
 
 XS = [0.3, -1.2, 0.7]
 
@@ -501,3 +502,14 @@ def test_31_the_program_with_its_weights() -> None:
         memory = {**kept, **given, outputs: [0.0] * outputs.size}
         Interpreter(found.lowered.program, memory).run()
         assert _numbers(found.result(memory[outputs], (XS,))) == expected
+
+
+def test_32_exported_and_reported(tmp_path: Path) -> None:
+    """As any step: C with the weights as they were, which gives the recorded bits; a page about the forward part."""
+    model = _model()
+    frozen = mgjit.freeze(model, XS)
+    model.parameters()[0].data = 9.0
+    frozen.export(tmp_path, "net", calls=[(XS,), ([0.5, 0.25, -1.0],)])
+    assert "all bits" in checked(tmp_path, "net")
+    frozen(XS)
+    assert "MLP" in str(frozen.report())
