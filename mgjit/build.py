@@ -12,8 +12,10 @@ What only steps 4 and 5 need is imported then (`import_generator`): it is a thir
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -274,7 +276,11 @@ def _frequent(trace: Trace) -> list[str]:
     codes: Any = trace.op.tobytes()[lowest :: trace.op.itemsize]
     if TAKE + len(trace.layouts) > 256:
         codes = [code & (NUMBER - 1) for code in trace.op]
-    return [name for name, code in names.items() if codes.count(code) >= _MANY_CALLS]
+    in_nests: Counter[str] = Counter()
+    for nest in trace.nests:
+        for step in nest.body.steps:
+            in_nests[step.operation] += math.prod((*nest.outer, *nest.inner))
+    return [name for name, code in names.items() if codes.count(code) + in_nests[name] >= _MANY_CALLS]
 
 
 def optimisation_for(compiler: compilers.Compiler, options: Options, statements: int) -> str:

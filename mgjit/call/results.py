@@ -300,6 +300,8 @@ def _as_it_is(result: Any) -> Any:
     """A result that no later call changes."""
     if isinstance(result, Value):
         return result.data
+    if isinstance(result, Tensor):
+        return result.detach().copy()
     found = _taken_apart(result)
     return result if found is None else found[0](list(map(_as_it_is, found[1])))
 
@@ -310,6 +312,8 @@ def _columns_of(results: Sequence[Any]) -> Any:
     first = results[0]
     if all(result is first for result in results) and not _is_number(first):
         return first
+    if all(isinstance(result, Tensor) for result in results):
+        return _stacked(results)
     if all(isinstance(result, (int, float)) for result in results):
         return array("d", results)
     found = [_taken_apart(result) or _object_taken_apart(result) for result in results]
@@ -320,6 +324,13 @@ def _columns_of(results: Sequence[Any]) -> Any:
     if len(rows) < len(results) or any(len(row) != len(parts) for row in rows):
         return list(results)
     return make([_columns_of(column) for column in zip(*rows)])
+
+
+def _stacked(results: Sequence[Tensor]) -> Any:
+    """Tensors of one shape and type as one; a list of others."""
+    from ..tensor.joining import stack
+
+    return list(results) if len({(one.shape, one.dtype) for one in results}) > 1 else stack(results)
 
 
 def _are_alike(one: Any, other: Any) -> bool:

@@ -68,6 +68,11 @@ def forward_of(trace: Trace, location: str, is_recorded: bool = False) -> Forwar
     Raises:
         FreezeError: the step assigns parameters without a backward pass, or a result needs what only training computes.
     """
+    if trace.nests:
+        raise FreezeError(
+            f"{location}: the step computes with tensors, and a frozen step knows scalars only. Compile its forward "
+            "part as a step of its own: mgjit.compile(lambda x: model(x).detach())."
+        )
     return _Cut(trace, location, is_recorded).forward()
 
 

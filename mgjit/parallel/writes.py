@@ -80,13 +80,22 @@ def _writes(traced: TracedCall) -> Iterator[tuple[str, int | None]]:
             yield "gradients", record
         elif code == ops.STORE and ops.leaf_kind(trace.a[record]) in _MEMORY:
             yield _MEMORY[ops.leaf_kind(trace.a[record])], record
+        elif code == ops.NEST and ops.leaf_kind(_target(trace, record)) in _MEMORY:
+            yield "elements of a tensor", record
     if traced.writes:
         yield "elements of an argument", None
 
 
+def _target(trace: Trace, record: int) -> int:
+    """The leaf that a record writes."""
+    if trace.op[record] == ops.NEST:
+        return trace.nests[ops.leaf_index(trace.a[record])].target.leaf
+    return trace.a[record]
+
+
 def _name(traced: TracedCall, record: int, walk: Walk) -> str:
     """The path of the number that a record assigns; empty where there is none."""
-    trace, target = traced.trace, traced.trace.a[record]
+    trace, target = traced.trace, _target(traced.trace, record)
     kind, index = ops.leaf_kind(target), ops.leaf_index(target)
     if trace.op[record] == ops.BACKWARD:
         return "the gradients of parameters"

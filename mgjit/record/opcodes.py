@@ -33,14 +33,14 @@ TAKE = len(OPERATIONS) - 1
 
 # Opcodes from TAKE on are look-ups; each table layout (stride, count) of a trace has its own opcode.
 
-#: The opcode of an operation on tensors, a loop nest (record/nests.py); the first operand says which.
-NEST = -1
-
 #: Added to the opcode of arithmetic on plain numbers (as opposed to Values), through which no gradient flows.
 NUMBER = 1 << 16
 #: Added to the opcode of a look-up, with NUMBER, for an assignment to the element that the look-up would find: the
 #: operands are the first element, the number that is assigned, and as the third one the index.
 PUT = NUMBER << 1
+#: The opcode of an operation on tensors, a loop nest (record/nests.py); the first operand says which.  It is below all
+#: others, and has none of their bits.
+NEST = -2 * PUT
 UNARY = frozenset({NEGATE, ABSOLUTE, RELU, EXP, LOG, TANH, SQRT, COPY, BACKWARD}).union(
     code for name, code in LIBRARY_CODES.items() if LIBRARY[name].arity == 1
 )

@@ -74,7 +74,7 @@ def separation_of(trace: Trace, structure: str) -> Separation:
             "recorded operation by operation, see step.lower(...).explain()",
             structure=structure,
         )
-    reason = _refused(trace, passes)
+    reason = "it computes with tensors" if trace.nests else _refused(trace, passes)
     if reason:
         return Separation(reason, structure=structure)
     return _Walk(trace, passes[-1]).separation(structure)
@@ -87,7 +87,7 @@ def with_early_outputs(trace: Trace) -> Trace:
     would otherwise be in loops with those of the update.
     """
     passes = [k for k in _outside_blocks(trace) if trace.op[k] == ops.BACKWARD]
-    if not passes:
+    if not passes or trace.nests:  # which records of other memory depend on
         return trace
     first, walk = passes[0], _Walk(trace, passes[0])
     stores = [k for k in _outside_blocks(trace) if k > first and trace.op[k] == ops.STORE]
