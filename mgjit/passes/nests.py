@@ -70,7 +70,7 @@ class _Lifted:
             before.append(Statement("copy", (Constant(body.initial[0]),), target, passes=self._passes))
         last = -1 if body.initial else len(body.steps) - 1
         self._results = [target if k == last else self._scratch(f"r{k}") for k in range(len(body.steps))]
-        for number, step in enumerate(body.steps):
+        for number, step in enumerate(body.steps if 0 not in nest.inner else ()):
             if is_sum and number == len(body.steps) - 1:
                 term = self._operand(step.operands[1])
                 self._statements.append(Statement("add", (term,), target, update=True, passes=self._passes))
@@ -78,7 +78,9 @@ class _Lifted:
             operands = tuple([self._operand(one) for one in step.operands])
             passes = self._passes if self._leads(step) else frozenset[int]()
             self._statements.append(Statement(step.operation, operands, self._results[number], passes=passes))
-        if body.initial and not is_sum:
+        if body.initial and not is_sum and 0 in nest.inner:
+            after.append(Statement("copy", (Constant(body.initial[body.result]),), target, passes=self._passes))
+        elif body.initial and not is_sum:
             array, index = self._results[body.carried[body.result]]
             final = Load(Reference(array, _at_last(index, self._inner[0])))
             after.append(Statement("copy", (final,), target, passes=self._passes))

@@ -111,6 +111,11 @@ class TensorRecording:
         from ..tensor.shapes import View, row_major
 
         made = fresh(shape, dtype)
+        first = self._first_input(numbers)
+        if first is not None:
+            inputs = Memory.traced(len(numbers), dtype, self, first)
+            copy_into(made._memory, made._view, tensor_of(inputs, View(0, shape, row_major(shape))), "asarray")
+            return made
         known = [0.0 if is_traced_number(number) else float(number) for number in numbers]
         start = len(self._recorder.constants)
         self._recorder.constants.extend(known)
@@ -120,6 +125,15 @@ class TensorRecording:
             if is_traced_number(number):
                 copy_into(made._memory, View(k, (), ()), number, "asarray")
         return made
+
+    def _first_input(self, numbers: Sequence[Any]) -> int | None:
+        """The leaf of the first of these numbers, if they are inputs that follow each other."""
+        if not numbers or not all(map(is_traced_number, numbers)):
+            return None
+        operands = list(map(self._types.number_operand, numbers))
+        first = operands[0]
+        is_row = ops.leaf_kind(first) == ops.INPUT and operands == list(range(first, first - len(operands), -1))
+        return first if is_row else None
 
     def leaf_of(self, memory: Memory) -> int:
         """The leaf of the first element of a memory.

@@ -60,6 +60,8 @@ def is_array(thing: Any) -> bool:
 
 def _from_buffer(data: Any, dtype: Any) -> Tensor:
     view = memoryview(data)
+    if view.format == "O":  # of Python numbers
+        return _from_lists(data.tolist(), dtype)
     found = OF_FORMATS.get(view.format.lstrip("@=<"))
     if found is None:
         raise ArgumentError(f"{user_location()}: a tensor of a buffer with elements of format {view.format!r}.")

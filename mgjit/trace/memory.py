@@ -38,6 +38,7 @@ from ..record.values import TracedTypes
 from ..runtime.copies import Copied
 from ..runtime.live import Home
 from ..source.impure import Iterators
+from ..tensor.tensor import Tensor
 from ..world.numeric import is_number
 from ..world.places import Attribute, Place
 from ..world.roles import MANY, Roles, assign_roles
@@ -327,6 +328,12 @@ class Heap:
         if not holds_traced(content, self._survey.knows, made) or are_numbers(content):  # which Python can keep there
             what = "a number" if is_traced_number(content) else "None" if content is None else type(content).__name__
             return NewStructure(f"the step leaves {what} in {place.describe()}", self._entered.live())
+        if isinstance(content, Tensor):
+            return LeakError(
+                f"{self._location}: the step leaves a tensor in {place.describe()}, and tensors of a step live only "
+                "while it runs. Assign to the elements of a tensor that is there: `x[...] = y` in place of `x = y`, "
+                "inside of `with mgjit.no_grad():`; or return the tensor."
+            )
         what = "a traced value" if is_traced(content) else f"a {type(content).__name__} with traced values"
         return LeakError(
             f"{self._location}: the step leaves {what} in {place.describe()}. Traced values live only while the step "

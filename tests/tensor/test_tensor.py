@@ -407,3 +407,104 @@ def test_copies_and_pickles_are_leaves_of_their_own() -> None:
 def test_text() -> None:
     assert repr(T.asarray([[1, 2]])) == "tensor([[1, 2]], dtype='int64')"
     assert repr(T.ones(1, requires_grad=True)) == "tensor([1.0], requires_grad=True)"
+
+
+# ---- more of steps --------------------------------------------------------------------------------------------
+
+
+def test_a_tensor_that_takes_the_place_of_another_is_refused_with_a_fix() -> None:
+    layer = Layer()
+
+    def replace(x: Any) -> Any:
+        layer.seen = layer.seen * 0.9 + x
+        return x.sum()
+
+    def assign(x: Any) -> Any:
+        layer.seen[...] = layer.seen * 0.9 + x
+        return x.sum()
+
+    with pytest.raises(LeakError, match=r"Layer\.seen.*x\[\.\.\.\] = y"):
+        step(replace)(T.ones(2))
+    assert layer.seen.tolist() == [0.0, 0.0]
+    step(assign)(T.ones(2))
+    assert layer.seen.tolist() == [1.0, 1.0]
+
+
+def test_tensors_without_elements() -> None:
+    def empty(x: Any) -> Any:
+        return x[:0].sum(), x[:0] * 2.0, T.concat([x[:0], x]), x[:0].prod(), x[:0].any()
+
+    x = T.ones(2)
+    assert [one.tolist() for one in step(empty)(x)] == [one.tolist() for one in empty(x)]
+
+
+def test_lists_and_arrays_of_numbers_become_tensors_in_one_record() -> None:
+    compiled = step(lambda x, y: (T.asarray(x) * T.asarray(y)).sum())
+    assert compiled([1.0, 2.0, 3.0], array("d", [1.0, 10.0, 100.0])).item() == 321.0
+    assert compiled.stats.records < 6
+
+
+def test_scalars_tensors_tables_and_state_in_one_step() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.w = T.asarray([[0.1, 0.2], [0.3, 0.4]], requires_grad=True)
+            self.mlp = mgjit.nn.MLP(2, [3, 1])
+            self.table = [[mgjit.Value(0.5 * k), mgjit.Value(1.0 - k)] for k in range(3)]
+            self.count, self.seen = mgjit.zeros(1), 0.0
+
+        def __call__(self, x: Any, i: Any, lr: Any) -> Any:
+            h = (x @ self.w).tanh()
+            row = self.table[i]
+            loss = (self.mlp([row[0] * h[0].item(), row[1] + h[1].item()]) - 1.0) ** 2
+            self.mlp.zero_grad()
+            loss.backward()
+            squares = (h * h).sum()
+            self.w.zero_grad()
+            squares.backward()
+            for p in self.mlp.parameters():
+                p.data -= lr * p.grad
+            with mgjit.no_grad():
+                self.w -= lr * self.w.grad * loss.data
+            self.count[0] = self.count[0] + h[0].item()
+            self.seen += squares.item()
+            return loss.data, squares
+
+    mine = Model()
+    theirs = copy.deepcopy(mine)
+    compiled = step(theirs)
+    for k in range(4):
+        x = T.asarray([0.5 * k, 1.0 - k])
+        expected, got = mine(x, k % 3, 0.1), compiled(x, k % 3, 0.1)
+        assert (got[0], got[1].item()) == (expected[0], expected[1].item())
+        assert (theirs.w.tolist(), theirs.seen, list(theirs.count)) == (mine.w.tolist(), mine.seen, list(mine.count))
+        assert [p.data for p in theirs.mlp.parameters()] == [p.data for p in mine.mlp.parameters()]
+    assert compiled.stats.plain_calls == 0
+
+
+def test_frozen_steps_say_that_they_know_no_tensors() -> None:
+    with pytest.raises(mgjit.errors.FreezeError, match="tensors"):
+        mgjit.freeze(step(lambda x: x * 2.0), T.ones(2))
+
+
+def test_members_of_an_ensemble_have_tensors_of_their_own() -> None:
+    layer = Layer()
+
+    def train(x: Any) -> Any:
+        layer.seen += x
+        return layer.seen * 1.0
+
+    members = mgjit.ensemble(step(train), 3)
+    assert members(T.ones(2)).tolist() == [[1.0, 1.0]] * 3
+    assert members(T.ones(2)).tolist() == [[2.0, 2.0]] * 3
+    assert layer.seen.tolist() == [0.0, 0.0]
+
+
+def test_rows_on_several_threads_must_not_share_what_a_step_writes() -> None:
+    layer = Layer()
+
+    def train(x: Any) -> Any:
+        layer.seen += x
+        return x.sum()
+
+    with pytest.raises(mgjit.errors.SharedWriteError):
+        step(train).loop([T.ones(2), T.ones(2)], threads=2)
