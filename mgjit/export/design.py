@@ -149,7 +149,7 @@ def data_of(program: Program, memory: Memory, contents: Contents) -> list[Data]:
     offset = 0
     for kind, name in _NAMES.items():
         for region, (_, array_) in enumerate(memory.regions[kind]):
-            if array_ in used:
+            if array_ in used and array_.space != "scratch":
                 label = name if len(memory.regions[kind]) == 1 else f"{name}{region}"
                 found.append(Data(array_, label, numbers[kind][region], array_ in written, offset))
                 offset += len(numbers[kind][region])

@@ -31,6 +31,7 @@ from .arguments import c_arguments
 from .check import check_text
 from .cmake import cmake_text
 from .design import Design, data_of
+from .gradients import contract
 from .header import header_text
 from .memory import contents
 from .names import require_identifier
@@ -177,6 +178,7 @@ def _files(maker: Maker, plan: ArgumentPlan, traced: TracedCall, frames: Sequenc
     found = without_garbage_collection(lambda: contents(traced, maker))
     # Nobody reads gradients between the calls, so only those are kept that the step itself reads.
     lowered = lower(found.trace, arguments.regions, _PROCESSOR, False, name=f"{maker.qualname}.export", natural=True)
+    contract(lowered.program, lowered.memory, traced.trace)
     layout = lay_out(lowered.program, lowered.memory)
     design = Design(
         prefix=request.name,
