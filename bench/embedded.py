@@ -175,7 +175,8 @@ def counted(folder: Path, sources: list[Path], head: str, before: str, call: str
 
 def peers(python: str, folder: Path) -> list[Row]:
     """The rows of emlearn and m2cgen, made by an interpreter that has them."""
-    done = subprocess.run([python, "-c", _PEERS, str(folder)], stdout=subprocess.PIPE, text=True, check=False)
+    command = [python, "-c", _PEERS, str(folder)]  # emlearn writes into the current folder
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, cwd=folder)
     if done.returncode or cortex_m4.missing():
         print("emlearn and m2cgen: not measured")
         return []
