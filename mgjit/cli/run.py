@@ -2,6 +2,7 @@
 
     python -m mgjit run train.py --epochs 10          as `python train.py --epochs 10`, faster
     python -m mgjit run --explain train.py            says afterwards, on stderr, what became of each loop
+    python -m mgjit run --report out.html train.py    writes a page: the time of each line, and what became of it
     python -m mgjit run --loop train.py:40 train.py   the loop at line 40, and no other
 
 Output, numbers, files, tracebacks and the exit code are those of `python train.py`.
@@ -12,13 +13,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mgjit.script.report import Report
 
 SUMMARY = "run a script that knows nothing of mgjit: its training loops become compiled steps"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.usage = "python -m mgjit run [-h] [--loop FILE:LINE] [--eager] [--explain] script.py [arguments]"
+    parser.usage = (
+        "python -m mgjit run [-h] [--loop FILE:LINE] [--eager] [--explain] [--report FILE] script.py [arguments]"
+    )
     parser.add_argument(
         "--loop",
         action="append",
@@ -27,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--eager", action="store_true", help="try steps at once, however short a loop seems to be")
     parser.add_argument("--explain", action="store_true", help="say on stderr, at the end, what became of each loop")
+    parser.add_argument("--report", metavar="FILE", help="write a page about the steps, with the time of each line")
     parser.add_argument("script", help="the script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
 
@@ -53,6 +61,17 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.explain:
             sys.stdout.flush()
             print(report.text(), file=sys.stderr)
+        if arguments.report:
+            _write(report, arguments.report)
+
+
+def _write(report: Report, path: str) -> None:
+    from mgjit.report.script import write_report
+
+    try:
+        write_report(report, path)
+    except OSError as error:  # the script has its exit code, whatever becomes of the report
+        print(f"mgjit: error: the report cannot be written: {error}", file=sys.stderr)
 
 
 def _lines(loops: list[str] | None) -> dict[str, list[int]] | None:

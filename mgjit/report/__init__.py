@@ -7,5 +7,6 @@ findings.py   what both forms of a report say: shares of lines, loops, memory, p
 measured.py   runs instrumented code on copies of the step's memory
 stages.py     the Program before and after each pass
 page.py       a page of HTML (lines_view.py, passes_view.py, style.css)
+script.py     the page about a script
 text.py       the same for a terminal: `explain()`
 """

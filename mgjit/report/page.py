@@ -27,8 +27,13 @@ _FOOT = (
 )
 
 
-def page(studies: Sequence[Study]) -> str:
-    """The page about some steps."""
+def page(studies: Sequence[Study], others: Sequence[str] = ()) -> str:
+    """The page about some steps.
+
+    Args:
+        studies: of the steps.
+        others: what there is to say about loops that are no steps.
+    """
     sections, rules = [], [_STYLE.read_text(encoding="utf-8")]
     for number, study in enumerate(studies):
         section, own = _step(study, f"s{number}")
@@ -41,8 +46,10 @@ def page(studies: Sequence[Study]) -> str:
         + element("title", text(f"{title} — mgjit"))
         + element("style", "\n".join(rules).replace("<", "\\3c "))
     )
-    if not sections:
-        sections = [element("main", element("h1", "No compiled step was called."))]
+    if others or not sections:
+        head_of = element("h1", "Other loops" if studies else "No compiled step was called.")
+        items = "".join(element("li", text(one)) for one in others)
+        sections.append(element("main", head_of + (element("ul", items, class_="remarks") if items else "")))
     whole = element("html", element("head", head) + element("body", "".join(sections)), lang="en")
     return f"<!DOCTYPE html>\n{whole}\n"
 
