@@ -1,8 +1,9 @@
 """The forward part of a trace.
 
-1. Find where training begins: at the first backward pass, or the first assignment to a parameter.
+1. Find where training begins: at the first backward pass; where its operations were recorded one by one, all
+   assignments are training.
 2. Go through the records in order, and drop what cannot be computed without training: backward passes, assignments to
-   parameters and gradients, assignments to state from there on, and whatever reads a gradient or what was assigned so.
+   parameters and gradients, assignments to state from there on, and whatever reads what was assigned so.
    What a class links to its operands with a derivative of its own (LINK) is a copy of its number.
 3. Go through them backwards, and drop what nothing that is left needs.
 4. Number the remaining records anew.  They have not been changed, so that they compute the same bits.
@@ -38,8 +39,8 @@ from ..record.opcodes import (
 from ..record.trace import Block, Trace
 
 _LINKS = frozenset({LINK, LINK_DIVIDED})
-#: Kinds of memory that a forward part does not have.
-_OF_BACKWARD = frozenset({GRADIENT, LOCAL_GRADIENT, ADJOINT})
+#: Kinds of memory that backward passes write.
+_OF_BACKWARD = frozenset({GRADIENT, LOCAL_GRADIENT})
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,8 @@ class _Cut:
                 "forward part cannot be told from its update. Write what is to be frozen as a function of its own, and "
                 "keep what it assigns in mgjit.state or in lists."
             )
-        self._training = min(backward, assignment)
-        if is_recorded and assignment == len(trace):  # gradients only: all assignments come at the end
-            gradients = (k for k in stores if leaf_kind(trace.a[k]) == GRADIENT)
-            self._training = next(gradients, len(trace))
+        self._backward = backward
+        self._training = 0 if is_recorded and backward == len(trace) else min(backward, assignment)
 
     def forward(self) -> Forward:
         trace = self._trace
@@ -113,6 +112,7 @@ class _Cut:
         third = trace.c or array("i", [NO_OPERAND]) * len(trace)
         effects = []
         for position, (code, a, b, c) in enumerate(zip(trace.op, trace.a, trace.b, third)):
+            self._is_after_backward = position >= self._backward
             if code == BACKWARD:
                 lost[position] = 1
             elif code != STORE and code < PUT:
@@ -138,7 +138,9 @@ class _Cut:
     def _is_lost(self, operand: int) -> bool:
         if operand >= 0:
             return bool(self._lost[operand])
-        return operand != NO_OPERAND and (leaf_kind(operand) in _OF_BACKWARD or operand in self._gone)
+        kind = leaf_kind(operand)
+        is_gradient = kind == ADJOINT or (self._is_after_backward and kind in _OF_BACKWARD)
+        return operand != NO_OPERAND and (is_gradient or operand in self._gone)
 
     def _written(self, position: int) -> Iterable[int]:
         """The leaves that an assignment may change."""

@@ -210,7 +210,9 @@ class FrozenMaker(Maker):
         changed = "" if self._weights.is_open else self._weights.changed(traced.heap.fixed)
         if changed:
             raise FreezeError(f"{self.qualname}: {changed} has changed since it was frozen. Freeze it again.")
-        forward = forward_of(traced.trace, self._location(), bool(self.knowledge.no_flow))
+        assert self._survey is not None
+        is_recorded = bool(self.knowledge.no_flow) or _calls_backward(self._survey, traced.trace)
+        forward = forward_of(traced.trace, self._location(), is_recorded)
         given = [] if traced.objects is None else [traced.objects.storage]
         trace, heap, block = self._with_own_memory(forward.trace, traced.heap, forward.assigned, [slots, *given])
         if self._structure is None:
@@ -347,6 +349,16 @@ class FrozenMaker(Maker):
         )  # fmt: skip
         self.stats.note_kernel(code.facts, prepared.seconds, plan.outline(), prepared.reason)
         return kernel
+
+
+def _calls_backward(survey: Survey, trace: Trace) -> bool:
+    """Whether a step computes gradients by code of its own: code is met by a survey if something names it."""
+    if "backward" not in survey.names:
+        return False
+    if any(hasattr(kind, "backward") and hasattr(kind, "__mul__") for kind in survey.groups):  # nodes of a graph
+        return True
+    kinds = {ops.leaf_kind(a) for code, a in zip(trace.op, trace.a) if code == ops.STORE}
+    return ops.GRADIENT in kinds and any(function.__name__ == "backward" for function in survey.functions)
 
 
 def laid_out(block: ParameterStorage, layout: ParameterLayout | None) -> ParameterStorage:

@@ -513,3 +513,83 @@ def test_32_exported_and_reported(tmp_path: Path) -> None:
     assert "all bits" in checked(tmp_path, "net")
     frozen(XS)
     assert "MLP" in str(frozen.report())
+
+
+class _Tape:
+    """Nodes whose backward pass clips gradients, so that it is recorded operation by operation."""
+
+    def __init__(self, data: float, children: tuple[_Tape, ...] = (), local: tuple[float, ...] = ()) -> None:
+        self.data, self.grad, self._children, self._local = data, 0.0, children, local
+
+    def __add__(self, other: _Tape) -> _Tape:
+        return _Tape(self.data + other.data, (self, other), (1.0, 1.0))
+
+    def __mul__(self, other: _Tape) -> _Tape:
+        return _Tape(self.data * other.data, (self, other), (other.data, self.data))
+
+    def backward(self) -> None:
+        order: list[_Tape] = []
+
+        def visit(node: _Tape) -> None:
+            if node not in order:
+                for child in node._children:
+                    visit(child)
+                order.append(node)
+
+        visit(self)
+        self.grad = 1.0
+        for node in reversed(order):
+            for child, local in zip(node._children, node._local):
+                child.grad += max(-1.0, min(1.0, local * node.grad))
+
+
+@pytest.mark.parametrize("count", [3, 20])
+def test_17_recorded_backward_passes_are_left_out(count: int) -> None:
+    """Whether the numbers of parameters would be copied, or moved."""
+    nodes = [_Tape(0.1 * k - 0.4) for k in range(count)]
+    steps = [0.0]
+
+    @mgjit.compile(background=False, verify="never")
+    def train(xs: Any, rate: float) -> Any:
+        total = _Tape(0.0)
+        for node, x in zip(nodes, xs):
+            total = total + node * _Tape(x)
+        loss = total * total
+        loss.backward()
+        steps[0] += 1.0
+        for node in nodes:
+            node.data -= rate * node.grad
+            node.grad = 0.0
+        return loss.data
+
+    xs = [0.3 * k + 0.1 for k in range(count)]
+    expected = train.forward(xs, 0.0)
+    frozen = mgjit.freeze(train, xs, 0.1)
+    before = [(node.data, node.grad) for node in nodes], list(steps)
+    assert [frozen(xs, 0.1) for _ in range(3)] == [expected] * 3
+    assert ([(node.data, node.grad) for node in nodes], steps) == before
+    train(xs, 0.01)
+    assert frozen(xs, 0.1) == expected
+    assert train.forward(xs, 0.0) != expected
+
+
+class _Body:
+    """An object with two numbers, of which neither is a gradient."""
+
+    def __init__(self, k: int) -> None:
+        self.mass, self.place = 0.5 * k + 1.0, 0.25 * k
+
+
+def test_18_objects_with_several_numbers() -> None:
+    """All of them are weights, in few objects and in many."""
+    for count in (3, 20):
+        bodies = [_Body(k) for k in range(count)]
+
+        def centre(x: float, bodies: Any = bodies) -> float:
+            return sum(b.mass * (b.place - x) for b in bodies) / sum(b.mass for b in bodies)
+
+        frozen = mgjit.freeze(centre, 0.5)
+        expected = centre(0.5)
+        for body in bodies:
+            body.place = 9.0
+        assert frozen(0.5) == expected != centre(0.5)
