@@ -273,7 +273,7 @@ class CompiledStep(Generic[P, R]):
         if self._kernels.last is None and settings.disabled():
             return collect_results(self._kernels.maker.undecorated(row) for row in table.rows())
         if not table.length:
-            return array("d") if self._kernels.last is None else self._kernels.last.result.columns(array("d"), 1, 0)
+            return self._no_rows()
         while True:
             try:
                 kernel = self._kernels.patient(table.row(0))
@@ -311,6 +311,9 @@ class CompiledStep(Generic[P, R]):
                     return run(kernel, rows.after(ahead), report, self.stats.counter, outputs)
                 except Moved:
                     self._kernels.forget(kernel)
+
+    def _no_rows(self) -> Any:
+        return array("d") if self._kernels.last is None else self._kernels.last.result.columns(array("d"), 1, 0)
 
     def _run(self, arguments: Sequence[Any], report: Callable[[int], Any]) -> Any:
         """Run one row, which has an argument for each parameter, as a separate call."""

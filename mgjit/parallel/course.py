@@ -34,17 +34,15 @@ from ..step import CompiledStep
 from ..verification.comparison import first_difference
 from ..verification.documented import as_returned
 from ..verification.snapshot import Snapshot
-from . import pool
-from .member import MemberState, Visit, runs_anywhere
+from . import calls, pool
+from .member import MemberState, Visit, changes, runs_anywhere
 from .memory import Bound, Memory, Piece, Scratch
-from .worlds import Contents, World, containers_of, objects_in
+from .worlds import Contents, World, objects_in
 
 #: Seconds that a round should take.
 _SECONDS_A_ROUND = 0.1
 #: The first rows may be slower or faster than the others.
 _FASTEST_GROWTH = 64
-#: Less work than so many seconds is done by one thread, because waking another would take as long.
-_SECONDS_FOR_THREADS = 200e-6
 #: Loading a member takes at most this part of the time of the rows that it then runs as plain Python.
 _SHARE_OF_LOADING = 0.1
 
@@ -104,6 +102,17 @@ class Course:
         for number in list(self._running):
             self._stop(number)
 
+    def calls(self) -> calls.Calls | None:
+        """What can make the next call, if the code of one kernel has run on the memory of all members."""
+        kernels = {id(parts[0].kernel): parts[0].kernel for parts in self._parts}
+        kernel = next(iter(kernels.values()))
+        if kernel is None or len(kernels) > 1 or any(parts[0].results for parts in self._parts):
+            return None
+        return calls.Calls(kernel, self._members, self._threads, self._is_usable)
+
+    def _is_usable(self, kernel: Kernel, count: int) -> bool:
+        return self._kernels.has(kernel) and is_settled(kernel, count)
+
     def result(self, number: int) -> Any:
         """What a member returns, if there is one row."""
         part = self._parts[number][0]
@@ -156,7 +165,7 @@ class Course:
         except PlainCall:
             return None
         is_usual = not rows.separate and kernel.are_exact(rows) and runs_anywhere(kernel)
-        if not is_usual or kernel.is_changed_by_rows(table.rows_of_objects()) or _changes(kernel, table.row(position)):
+        if not is_usual or kernel.is_changed_by_rows(table.rows_of_objects()) or changes(kernel, table.row(position)):
             return None
         return kernel, rows
 
@@ -234,7 +243,7 @@ class Course:
         """How many rows all members run in a round."""
         if not kernels:
             return self._plain_rows
-        seconds = max(kernel.seconds_a_row for kernel in kernels) * ceil(len(self._members) / self._threads)
+        seconds = max(map(calls.seconds_of, kernels)) * ceil(len(self._members) / self._threads)
         wanted = int(_SECONDS_A_ROUND / seconds) if seconds else 1
         return max(1, min(wanted, _FASTEST_GROWTH * self._last_rows))
 
@@ -249,8 +258,8 @@ class Course:
             return False
         kernel, rows = found
         if id(kernel) not in settled:
-            calls = count * (len(self._members) - number)
-            if not self._kernels.has(kernel) or not _is_settled(kernel, calls):
+            left = count * (len(self._members) - number)
+            if not self._is_usable(kernel, left):
                 return False
             settled.add(id(kernel))
         member, running = self._members[number], self._running.get(number)
@@ -347,7 +356,7 @@ class Course:
         """Run the members that are ready, and take over what the others have left: all of it, whatever is raised."""
         running = [self._running[number] for number in ready]
         after = self._draw(ready, count)
-        calls = self._step.stats.counter[0] + count * len(ready)
+        counted = self._step.stats.counter[0] + count * len(ready)
         left = {number: self._members[number].calls_left - count for number in ready}
         for one, (numbers, _) in zip(running, after):
             one.advance(count, numbers)
@@ -360,14 +369,14 @@ class Course:
                 task(0)
             for number, one, (_, states) in zip(ready, running, after):
                 self._members[number].go_on(one.kernel, states, left[number])
-            self._step.stats.counter[0] = calls
+            self._step.stats.counter[0] = counted
             self._note(position + count)
 
         started = perf_counter()
-        expected = count * sum(one.kernel.seconds_a_row for one in running)
-        threads = min(self._threads, len(tasks)) if expected > _SECONDS_FOR_THREADS else 1
+        expected = count * sum(calls.seconds_of(one.kernel) for one in running)
+        threads = min(self._threads, len(tasks)) if expected > calls.SECONDS_FOR_THREADS else 1
         with_cleanup(lambda: pool.run(tasks, threads), finish)
-        for one in running:
+        for one in running if count > 1 else ():  # of a single row, Python takes most of the time
             one.kernel.seconds_a_row = max((perf_counter() - started) * threads / (count * len(running)), 1e-9)
 
     def _draw(self, ready: Sequence[int], count: int) -> list[tuple[array[float] | None, list[Any]]]:
@@ -385,12 +394,7 @@ class Course:
         return with_cleanup(draw, restore)
 
 
-def _changes(kernel: Kernel, arguments: Sequence[Any]) -> bool:
-    """Whether a kernel changes data among the arguments."""
-    return bool(kernel.changed) and any(key in kernel.changed for thing in arguments for key in containers_of(thing))
-
-
-def _is_settled(kernel: Kernel, calls: int) -> bool:
+def is_settled(kernel: Kernel, calls: int) -> bool:
     """Whether so many calls of a kernel are calls of its code and nothing else."""
     if kernel.move is not None or kernel.upgrade is not None or kernel.predecessor is not None:
         return False

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
-from inspect import BoundArguments
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Callable, TypeVar
 
 from ..call.columns import Columns, SameColumn, read_columns
@@ -17,6 +16,7 @@ from ..stats import Stats
 from ..step import CompiledStep
 from ..tracebacks import with_short_tracebacks
 from ..unlocked import UnlockedStep
+from .calls import Calls
 from .course import Course
 from .member import MemberState, Visit
 from .pool import checked_threads
@@ -103,6 +103,7 @@ class Ensemble:
         self.threads, self.calls = threads, 0
         self._world = World([self.step._function, *([] if init is None else [init])])
         self._visiting: int | None = None
+        self._calls: Calls | None = None
         self._members: list[MemberState] = []
         self.step._turn.run(lambda: self._make(n, init))
 
@@ -136,6 +137,12 @@ class Ensemble:
     def __repr__(self) -> str:
         return f"<ensemble of {len(self)} x {self.step.__qualname__}>"
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise ArgumentError(
+            f"{user_location()}: an ensemble cannot be copied or pickled, because its members live in the objects of this "
+            "program. Keep what they have: [member.copy(model) for member in ensemble]."
+        )
+
     @property
     def stats(self) -> Stats:
         """Those of the step, whose kernels all members use."""
@@ -153,8 +160,25 @@ class Ensemble:
         Returns:
             The result of the step, with an `array('d')`, one element for each member, in place of each number.
         """
-        tables, own = self._tables(args, kwargs, self._one_row)
-        return self._run(tables, own, False, lambda course: collect_results(map(course.result, range(len(self)))))
+        self.step._refuse_in_trace("ensemble")
+        return self.step._turn.run(self._call, args, kwargs)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._refuse_inside("called")
+        given = args if not kwargs and len(args) == self.step._arity else self.step._bound(args, kwargs)
+        own = [place for place, argument in enumerate(given) if _has_each(argument)]
+        rows = [_of_member(given, k) for k in range(len(self))] if self._checked(given, own) else [given] * len(self)
+        if self._calls is not None:
+            self.step._phase = ""
+            found = self._calls.run(rows, self.step.stats.counter, self._noting(self.calls, 1))
+            if found is not None:
+                return found
+        names = list(self.step._signature.parameters)
+        static = self.step._options.static
+        tables = {id(row): Columns(names, [SameColumn(argument) for argument in row], 1, static) for row in rows}
+        course = self._run([tables[id(row)] for row in rows], frozenset(names[place] for place in own), False)
+        self._calls = course.calls()
+        return collect_results(map(course.result, range(len(self))))
 
     @with_short_tracebacks
     def loop(self, *columns: Any, progress: bool = False, **named: Any) -> list[Any]:
@@ -172,62 +196,55 @@ class Ensemble:
             ColumnError: columns differ in length, also between members; nothing was computed.
         """
 
-        def read(args: Sequence[Any], kwargs: dict[str, Any]) -> Columns:
-            return read_columns(self.step._signature, args, kwargs, self.step._options.static)
+        self.step._refuse_in_trace("ensemble")
+        return self.step._turn.run(self._loop, columns, named, progress)
 
-        tables, own = self._tables(columns, named, read)
-        for number, table in enumerate(tables):
-            if table.length != tables[0].length:
+    def _loop(self, columns: Sequence[Any], named: dict[str, Any], progress: bool) -> list[Any]:
+        self._refuse_inside("called")
+        bound = bind(self.step._signature, columns, named, ".loop")
+        own = frozenset(name for name, argument in bound.arguments.items() if _has_each(argument))
+        self._checked(bound.arguments.values(), own)
+
+        def table(number: int) -> Columns:
+            given = dict(zip(named, _of_member(named.values(), number)))
+            return read_columns(self.step._signature, _of_member(columns, number), given, self.step._options.static)
+
+        tables = list(map(table, range(len(self)))) if own else [table(0)] * len(self)
+        for number, other in enumerate(tables):
+            if other.length != tables[0].length:
                 raise ColumnError(
                     f"{user_location()}: the columns of member 0 have {tables[0].length} rows, those of member "
-                    f"{number} have {table.length}. All members make the same number of steps."
+                    f"{number} have {other.length}. All members make the same number of steps."
                 )
         if not tables[0].length:
-            return [self.step.loop(*_of_member(columns, 0), **dict(zip(named, _of_member(named.values(), 0))))] * len(
-                self
-            )
-        return self._run(tables, own, progress, lambda course: list(map(course.columns, range(len(self)))))  # type: ignore[no-any-return]
+            return [self.step._no_rows() for _ in tables]
+        return list(map(self._run(tables, own, progress).columns, range(len(self))))
 
-    def _one_row(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Columns:
-        arguments = self.step._bound(args, kwargs)
-        names = list(self.step._signature.parameters)
-        return Columns(names, [SameColumn(argument) for argument in arguments], 1, self.step._options.static)
+    def _checked(self, arguments: Iterable[Any], own: Collection[Any]) -> bool:
+        """Whether there are arguments with an item for each member, as many as there are members."""
+        for argument in arguments if own else ():
+            for part in _parts(argument):
+                if type(part) is Each and len(part.items) != len(self):
+                    raise ArgumentValueError(
+                        f"{user_location()}: each() has {len(part.items)} items for {len(self)} members."
+                    )
+        return bool(own)
 
-    def _tables(
-        self, args: Sequence[Any], kwargs: dict[str, Any], read: Callable[[Sequence[Any], dict[str, Any]], Columns]
-    ) -> tuple[list[Columns], frozenset[str]]:
-        """The arguments of each member, and the names of those that are not the same for all."""
-        self.step._refuse_in_trace("ensemble")
-        given = [*args, *kwargs.values()]
-        if not any(type(argument) is Each for argument in given):
-            return [read(args, kwargs)] * len(self), frozenset()
-        for argument in given:
-            if type(argument) is Each and len(argument.items) != len(self):
-                raise ArgumentValueError(
-                    f"{user_location()}: each() has {len(argument.items)} items for {len(self)} members."
-                )
-        found: BoundArguments = bind(self.step._signature, args, kwargs, self.step.__name__)
-        own = frozenset(name for name, argument in found.arguments.items() if _has_each(argument))
-        tables = [
-            read(_of_member(args, k), dict(zip(kwargs, _of_member(kwargs.values(), k)))) for k in range(len(self))
-        ]
-        return tables, own
+    def _run(self, tables: list[Columns], own: frozenset[str], progress: bool) -> Course:
+        """Run all rows; in a turn of the step."""
+        self.step._phase = ""
+        course = Course(self.step, self._world, self._members, tables, own, self.threads, self._noting(self.calls))
+        with reporting(tables[0].length, self.step.__name__, progress) as report:
+            course.run(report)
+        return course
 
-    def _run(self, tables: list[Columns], own: frozenset[str], progress: bool, collect: Callable[[Course], Any]) -> Any:
-        def work() -> Any:
-            self._refuse_inside("called")
-            self.step._phase = ""
-            before = self.calls
+    def _noting(self, before: int, more: int = 0) -> Callable[..., None]:
+        """What counts the steps that have been made since there were so many."""
 
-            def note(rows: int) -> None:
-                self.calls = before + rows
+        def note(rows: int = more) -> None:
+            self.calls = before + rows
 
-            course = Course(self.step, self._world, self._members, tables, own, self.threads, note)
-            with reporting(tables[0].length, self.step.__name__, progress) as report:
-                course.run(report)
-            return collect(course)
-
-        return self.step._turn.run(work)
+        return note
 
     def _refuse_inside(self, what: str) -> None:
         if self._visiting is not None:
@@ -307,10 +324,23 @@ class Member:
 
 
 def _of_member(arguments: Iterable[Any], number: int) -> list[Any]:
-    return [argument.items[number] if type(argument) is Each else argument for argument in arguments]
+    """The arguments of a member; those of `*rest` and `**named` are in a tuple and a dict."""
+    return [_one_of(argument, number) if _has_each(argument) else argument for argument in arguments]
+
+
+def _one_of(argument: Any, number: int) -> Any:
+    if type(argument) is Each:
+        return argument.items[number]
+    if type(argument) is dict:
+        return dict(zip(argument, _of_member(argument.values(), number)))
+    return tuple(_of_member(argument, number))
+
+
+def _parts(argument: Any) -> Iterable[Any]:
+    return argument.values() if type(argument) is dict else argument if type(argument) is tuple else (argument,)
 
 
 def _has_each(argument: Any) -> bool:
     """Whether the argument for a parameter is one of each(), or one of those of `*rest` or `**named` is."""
-    parts = argument.values() if type(argument) is dict else argument if type(argument) is tuple else [argument]
-    return any(type(part) is Each for part in parts)
+    kind = type(argument)
+    return kind is Each or (kind in (tuple, dict) and any(type(part) is Each for part in _parts(argument)))

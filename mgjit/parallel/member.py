@@ -8,7 +8,7 @@ from typing import Any
 
 from ..runtime.kernel import Kernel
 from .memory import Memory
-from .worlds import Contents, World
+from .worlds import Contents, World, containers_of
 
 #: After so many calls in memory, ints that the step counts up are looked at again.
 _CALLS = 1 << 20
@@ -129,3 +129,10 @@ def runs_anywhere(kernel: Kernel) -> bool:
     """Whether the code of a kernel can work on the memory of any member: a call changes nothing besides."""
     is_simple = kernel.values is None and kernel.objects is None and kernel.writes is None
     return is_simple and kernel.code.library is not None and not kernel.guard.expired
+
+
+def changes(kernel: Kernel, arguments: Sequence[Any]) -> bool:
+    """Whether a kernel changes data among the arguments of a call."""
+    if not kernel.changed:
+        return False
+    return any(key in kernel.changed for argument in arguments for key in containers_of(argument))

@@ -108,6 +108,10 @@ class Memory:
         self._copies, self._copied = kernel.copies, numbers
         return True
 
+    def is_of(self, kernel: Kernel) -> bool:
+        """Whether what a kernel copies from the user's objects is here as that kernel left it."""
+        return kernel.copies is None or kernel.copies is self._copies
+
     def would_lose(self, kernel: Kernel) -> bool:
         """Whether a kernel does not copy all that the one before has assigned."""
         if self._copies is None or kernel.copies is None:

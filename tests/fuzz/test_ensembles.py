@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mgjit.parallel import course
+from mgjit.parallel import calls
 from tests.fuzz import ensembles
 from tests.fuzz.programs import random_program
 
@@ -18,7 +18,7 @@ QUICK: dict[str, Any] = {"compiler": "tcc"} if shutil.which("tcc") else {"optimi
 
 @pytest.mark.parametrize("options", [QUICK, {"backend": "python"}], ids=["c", "python"])
 def test_members_are_as_alone(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]) -> None:
-    monkeypatch.setattr(course, "_SECONDS_FOR_THREADS", 0.0)
+    monkeypatch.setattr(calls, "SECONDS_FOR_THREADS", 0.0)
     compared = 0
     for seed in range(40 if options is QUICK else 10):
         text = random_program(seed)

@@ -16,7 +16,7 @@ import pytest
 import mgjit
 from mgjit import Value, nn
 from mgjit.errors import ArgumentError, ArgumentValueError, ColumnError, IndexRangeError, PhaseError, SideEffectWarning
-from mgjit.parallel import course, pool
+from mgjit.parallel import calls, pool
 from tests.test_interruption import FORKS, in_child
 
 RATES = [0.1, 0.05, 0.01]
@@ -101,7 +101,7 @@ def made(**options: Any) -> tuple[Trainer, mgjit.Ensemble]:
 def test_01_as_alone(monkeypatch: pytest.MonkeyPatch, threads: int, verify: str) -> None:
     """Calls and loops in turn; what the step knows itself is not touched, and all members use one kernel."""
     monkeypatch.setenv("MGJIT_VERIFY", verify)
-    monkeypatch.setattr(course, "_SECONDS_FOR_THREADS", 0.0)
+    monkeypatch.setattr(calls, "SECONDS_FOR_THREADS", 0.0)
     trainer, ensemble = made(threads=threads)
     random.seed(1)
     before = trainer.numbers()
