@@ -139,7 +139,7 @@ class Ensemble:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise ArgumentError(
-            f"{user_location()}: an ensemble cannot be copied or pickled, because its members live in the objects of this "
+            f"{user_location()}: an ensemble cannot be copied or pickled, as its members live in the objects of this "
             "program. Keep what they have: [member.copy(model) for member in ensemble]."
         )
 
