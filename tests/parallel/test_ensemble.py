@@ -430,12 +430,12 @@ def test_13_interrupted() -> None:
     ensemble = mgjit.ensemble(step, 3, init=init, threads=2)
     ensemble.loop([0.1] * 3)
     for seconds in (0.15, 0.2, 0.27):
-        signal.signal(signal.SIGALRM, signal.default_int_handler)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        signal.signal(signal.SIGPROF, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         with pytest.raises(KeyboardInterrupt):
             ensemble.loop([0.1] * 300_000)
     calls, single = ensemble.calls, mgjit.compile(step._function)
-    assert 3 < calls < 900_000
+    assert 3 <= calls < 900_000
     for k in range(3):
         init(k)
         with ensemble[k]:
