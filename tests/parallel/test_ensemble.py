@@ -83,6 +83,18 @@ def prepared(trainer: Trainer) -> Callable[[int], None]:
     return init
 
 
+def after_processor_seconds(seconds: float, work: Callable[[], Any]) -> None:
+    """Interrupt work, which takes longer, as Ctrl-C does."""
+    before = signal.signal(signal.SIGPROF, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        with pytest.raises(KeyboardInterrupt):
+            work()
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
+
+
 def check(ensemble: mgjit.Ensemble, trainer: Trainer, results: Sequence[Any], rows: Sequence[Any] = ROWS) -> None:
     for k in range(3):
         expected, numbers = alone(k, rows)
@@ -429,13 +441,10 @@ def test_13_interrupted() -> None:
 
     ensemble = mgjit.ensemble(step, 3, init=init, threads=2)
     ensemble.loop([0.1] * 3)
-    for seconds in (0.15, 0.2, 0.27):
-        signal.signal(signal.SIGPROF, signal.default_int_handler)
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-        with pytest.raises(KeyboardInterrupt):
-            ensemble.loop([0.1] * 300_000)
+    for seconds in (0.2, 0.3, 0.4):
+        after_processor_seconds(seconds, lambda: ensemble.loop([0.1] * 3_000_000))
     calls, single = ensemble.calls, mgjit.compile(step._function)
-    assert 3 <= calls < 900_000
+    assert 3 <= calls < 9_000_000
     for k in range(3):
         init(k)
         with ensemble[k]:
