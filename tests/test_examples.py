@@ -24,6 +24,7 @@ PRINTED = {
     "own_class": "step +8  mean loss",
     "ragged": "records became",
     "report": "scores = model",
+    "tensors": "right .* of 360",
     "xor": "0 xor 1 = 1",
 }
 WRITTEN = {"moons": "moons.svg", "report": "step.html"}
