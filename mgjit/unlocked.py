@@ -7,6 +7,7 @@ first of these steps has put them, and machine code is shared, as between all ke
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .stats import Stats
@@ -67,6 +68,12 @@ class UnlockedStep(CompiledStep[P, R]):
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Report:
         return self._mine().report(path)
+
+    def export(
+        self, directory: Any, name: str | None = None, *, calls: Sequence[Sequence[Any]] | None = None,
+        weights: str = "inside",
+    ) -> list[Any]:  # fmt: skip
+        return self._mine().export(directory, name, calls=calls, weights=weights)
 
     @property
     def stats(self) -> Stats:

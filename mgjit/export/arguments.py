@@ -27,8 +27,6 @@ from ..runtime.kernel import flat_view
 from .emitter import NUMBERS, TYPES
 from .names import unique
 
-#: Names that the exported function has for its own parameters.
-_TAKEN = ("memory", "result", "weights")
 _LARGEST = 1 << 31
 #: So many parts of a container are named in the header.
 _MOST_NAMED = 32
@@ -119,23 +117,24 @@ class CArguments:
         return found
 
 
-def c_arguments(plan: ArgumentPlan, static: frozenset[str], location: str) -> CArguments:
+def c_arguments(plan: ArgumentPlan, static: frozenset[str], location: str, prefix: str) -> CArguments:
     """The parameters for the arguments of a step.
 
     Args:
         plan: of the arguments of a call.
         static: names of arguments that the user has declared to be fixed.
         location: `file:line` of the step.
+        prefix: of all other names.
 
     Raises:
         ArgumentError: a run-time string, or a Value that changes from call to call.
     """
     found = CArguments([], [], [])
-    taken = list(_TAKEN)
+    taken: list[str] = []
     number = NUMBERS[plan.precision]
 
     def add(path: str, kind: str, size: int | None, place: int, format: str) -> CArgument:
-        argument = CArgument(path, unique(path, taken), kind, size, place, format)
+        argument = CArgument(path, unique(path, taken, prefix), kind, size, place, format)
         taken.append(argument.name)
         found.arguments.append(argument)
         return argument

@@ -174,7 +174,7 @@ def _files(maker: Maker, plan: ArgumentPlan, traced: TracedCall, frames: Sequenc
     code = getattr(maker.function, "__code__", None)
     location = f"{code.co_filename}:{code.co_firstlineno}" if code else maker.qualname
     _refuse(traced, location)
-    arguments = c_arguments(plan, maker.options.static, location)
+    arguments = c_arguments(plan, maker.options.static, location, request.name)
     found = without_garbage_collection(lambda: contents(traced, maker))
     # Nobody reads gradients between the calls, so only those are kept that the step itself reads.
     lowered = lower(found.trace, arguments.regions, _PROCESSOR, False, name=f"{maker.qualname}.export", natural=True)

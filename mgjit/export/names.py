@@ -18,8 +18,8 @@ _KEYWORDS = frozenset("""
     template this thread_local throw true try typedef typeid typename typeof union unix unsigned using virtual void
     volatile wchar_t while xor xor_eq
 """.split())  # noqa: SIM905  # fmt: skip
-#: Macros of the C library that an argument could be called.
-_LIBRARY = frozenset({"NULL", "EOF", "NAN", "INFINITY", "I", "assert", "errno"})
+#: Macros and types of the C library that an argument could be called, and the names in exported functions.
+_RESERVED = re.compile(r"(NULL|EOF|NAN|INFINITY|I|assert|errno|u?int\d+_t|memory|result|weights|call|k|x\d+)\Z")
 
 
 def require_identifier(name: object) -> str:
@@ -48,10 +48,11 @@ def identifier(path: str) -> str:
     return f"x{text}" if not text or text[0].isdigit() else text
 
 
-def unique(path: str, taken: Collection[str]) -> str:
-    """An identifier like a path that is neither taken nor a keyword."""
+def unique(path: str, taken: Collection[str], prefix: str) -> str:
+    """An identifier like a path that is neither taken nor means something else, such as what begins with the prefix."""
     text = identifier(path)
-    names = (text if number == 1 else f"{text}{number}" for number in range(1, len(taken) + 3))
+    if text in _KEYWORDS or _RESERVED.match(text) or text.startswith(f"{prefix}_"):
+        text = f"the_{text}"
     return next(
-        name if name not in _KEYWORDS and name not in _LIBRARY else f"{name}_" for name in names if name not in taken
+        name for name in (text, *(f"{text}_{number}" for number in range(2, len(taken) + 3))) if name not in taken
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..call.results import CompositeResult, GivenResult, KnownResult, MixedResult, OutputResult, ResultTree
+from ..world.shapes import attributes
 
 #: So many lines of comments describe a result.
 _MOST = 24
@@ -31,8 +32,21 @@ def _lines(result: ResultTree, path: str) -> Iterator[str]:
             if [part.index for part in numbers] == list(range(first, last + 1)):
                 yield f"result[{first}] to result[{last}]: {name}{_kind(numbers[0])}"
                 return
-        for number, part in enumerate(result.parts):
-            yield from _lines(part, f"{path}[{number}]")
+        for name, part in zip(_names(result), result.parts):
+            yield from _lines(part, path + name)
+
+
+def _names(result: CompositeResult) -> list[str]:
+    """What each part is called in the container, which is made with numbers in place of its parts."""
+    count = len(result.parts)
+    made = result.make(list(range(count)))
+    if type(made) is dict:
+        return [f"[{key!r}]" for key in made]
+    if isinstance(made, (list, tuple, set, frozenset)):
+        fields: Sequence[str] = getattr(made, "_fields", ())
+        return [f".{name}" for name in fields] or [f"[{number}]" for number in range(count)]
+    found = {number: f".{name}" for name, number in attributes(made).items() if type(number) is int}
+    return [found.get(number, f"[{number}]") for number in range(count)]
 
 
 def _kind(result: OutputResult) -> str:
