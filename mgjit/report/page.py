@@ -17,7 +17,7 @@ from .lines_view import LinesView
 from .markup import element, plural, radio, seconds, size, text
 from .names import of_spaces
 from .passes_view import PassesView
-from .stages import numbers_in
+from .stages import numbers_in, without_data, without_folders
 from .study import Study
 
 _STYLE = Path(__file__).with_name("style.css")
@@ -48,7 +48,7 @@ def page(studies: Sequence[Study], others: Sequence[str] = ()) -> str:
     )
     if others or not sections:
         head_of = element("h1", "Other loops" if studies else "No compiled step was called.")
-        items = "".join(element("li", text(one)) for one in others)
+        items = "".join(element("li", _told(one, set())) for one in others)
         sections.append(element("main", head_of + (element("ul", items, class_="remarks") if items else "")))
     whole = element("html", element("head", head) + element("body", "".join(sections)), lang="en")
     return f"<!DOCTYPE html>\n{whole}\n"
@@ -69,12 +69,12 @@ def _step(study: Study, prefix: str) -> tuple[str, str]:
         + element("section", passes.html(), class_="passes"),
         class_="tabs",
     )
-    body = _top(study) + _facts(study) + _strips(study) + _remarks(study) + tabs
+    body = _top(study, known) + _facts(study) + _strips(study) + _remarks(study, known) + tabs
     foot = element("footer", text(f"{_FOOT} Made by mgjit {__version__} in {seconds(study.seconds)}."))
     return element("main", body + foot, id=prefix), f"{lines.style()}\n{passes.style()}"
 
 
-def _top(study: Study) -> str:
+def _top(study: Study, known: set[float]) -> str:
     function = study.sources.functions[0] if study.sources.functions else None
     place = f"{function.file}, line {function.first}" if function else ""
     named = element("p", "mgjit report", class_="eyebrow") + element("h1", text(study.name))
@@ -84,7 +84,7 @@ def _top(study: Study) -> str:
         call = element("b", text(seconds(study.measured.call))) + element("small", "a call, in its kernel")
     banner = ""
     if study.why_plain:
-        banner = element("p", element("b", "Runs as plain Python: ") + text(study.why_plain), class_="banner")
+        banner = element("p", element("b", "Runs as plain Python: ") + _told(study.why_plain, known), class_="banner")
     top = element("div", named) + (element("p", call, class_="call") if call else "")
     return element("header", element("div", top, class_="top") + banner)
 
@@ -186,6 +186,11 @@ def remarks_of(study: Study) -> list[str]:
     return found
 
 
-def _remarks(study: Study) -> str:
-    found = remarks_of(study)
-    return element("ul", "".join(element("li", text(one)) for one in found), class_="remarks") if found else ""
+def _remarks(study: Study, known: set[float]) -> str:
+    found = [element("li", _told(one, known)) for one in remarks_of(study)]
+    return element("ul", "".join(found), class_="remarks") if found else ""
+
+
+def _told(remark: str, known: set[float]) -> str:
+    """A remark without numbers of the data, and without folders."""
+    return text(without_folders(without_data(remark, known)))

@@ -26,6 +26,8 @@ _AROUND = 3
 _FLOAT = re.compile(r"(?<![\w.])-?(?:\d+\.\d+(?:e[-+]?\d+)?|\d+e[-+]?\d+)(?![\w.])")
 _HEXADECIMAL = re.compile(r"(?<![\w.])-?0x[01]\.[0-9a-f]+p[-+]\d+f?(?![\w.])")
 _REGISTER = re.compile(r"%\d+")
+#: What stands in front of the name of a file.
+_FOLDERS = re.compile(r"(?<![\w./<])(?:[A-Za-z]:)?(?:[\\/][^:'\"\\/\n]+)+[\\/](?=[^\s:'\"\\/]+\.pyw?\b)")
 #: Instead of a number.
 LEFT_OUT = "…"
 
@@ -123,6 +125,11 @@ def _alike(text: str) -> str:
 def numbers_in(texts: Iterable[str]) -> set[float]:
     """The numbers that are written in the user's text."""
     return {float(number) for text in texts for number in re.findall(r"(?<![\w.])\d+(?:\.\d*)?(?:e[-+]?\d+)?", text)}
+
+
+def without_folders(text: str) -> str:
+    """A text without the folders of the files that it names."""
+    return _FOLDERS.sub("", text)
 
 
 def without_data(text: str, known: set[float]) -> str:

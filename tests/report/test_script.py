@@ -9,7 +9,10 @@ import pytest
 
 from tests.script.running import SCRIPTS, seen
 
-pytestmark = pytest.mark.skipif(shutil.which("tcc") is None and shutil.which("gcc") is None, reason="needs a compiler")
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(shutil.which("tcc") is None and shutil.which("gcc") is None, reason="needs a compiler"),
+]
 
 
 def page_of(files):

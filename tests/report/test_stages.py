@@ -3,7 +3,7 @@
 import pytest
 
 from mgjit.ir.program import Array, Index, Program, Reference, Statement
-from mgjit.report.stages import LEFT_OUT, Stages, compared, numbers_in, without_data
+from mgjit.report.stages import LEFT_OUT, Stages, compared, numbers_in, without_data, without_folders
 
 
 def program(*constants):
@@ -60,3 +60,18 @@ def test_equal_lines_far_from_changes_are_counted():
 )
 def test_numbers_that_may_be_data_are_left_out(text, shown):
     assert without_data(text, numbers_in(["m[i] = 0.9 * m[i]"])) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/home/me/my code/train.py:12: it prints", "train.py:12: it prints"),
+        ("/home/me/train.py:12: it prints", "train.py:12: it prints"),
+        ("at '/a/b/c.py', and /d/e.py:3", "at 'c.py', and e.py:3"),
+        ("C:\\Users\\me\\train.py:12", "train.py:12"),
+        ("train.py:12: a / b / c", "train.py:12: a / b / c"),
+        ("x/y.py", "x/y.py"),
+    ],
+)
+def test_folders_are_left_out(text, shown):
+    assert without_folders(text) == shown
