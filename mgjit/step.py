@@ -19,7 +19,7 @@ import warnings
 from array import array
 from collections.abc import Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from . import settings
 from .call.columns import bound_arguments, read_columns
@@ -28,6 +28,7 @@ from .call.results import collect_results
 from .call.rows import pack_rows
 from .errors import ArgumentError, PhaseError, RetraceWarning, UnsupportedError, user_location, user_stacklevel
 from .kernels import Kernels
+from .looking import Looking
 from .making import Maker
 from .options import StepOptions
 from .parallel.pool import checked_threads
@@ -48,12 +49,6 @@ from .tracebacks import with_short_tracebacks
 from .verification.documented import as_returned
 from .verification.trial import compare, warn_of_mismatch
 
-if TYPE_CHECKING:
-    import os
-
-    from .lowering import Lowering
-    from .report.report import Report
-
 try:
     from typing import ParamSpec
 except ImportError:  # before Python 3.10: as typing_extensions would, without needing it at run time
@@ -63,7 +58,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class CompiledStep(Generic[P, R]):
+class CompiledStep(Looking[P, R]):
     """A compiled step; call it like the function that it was made from."""
 
     __name__: str
@@ -404,62 +399,6 @@ class CompiledStep(Generic[P, R]):
         bound = bind(self._signature, args, kwargs, self.__name__)
         bound.apply_defaults()
         return tuple(bound.arguments.values())
-
-    # ---- looking inside -------------------------------------------------------------------------------
-
-    @with_short_tracebacks
-    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowering:
-        """Trace and lower the step for these arguments without building or running it."""
-        self._refuse_in_trace("lower")
-        lowering: Lowering = self._turn.run(
-            self._with_kernel, "lower", lambda: self._kernels.maker.lower(self._bound(args, kwargs))
-        )
-        return lowering
-
-    @with_short_tracebacks
-    def export(
-        self, directory: Any, name: str | None = None, *, calls: Sequence[Sequence[Any]] | None = None,
-        weights: str = "inside",
-    ) -> list[Any]:  # fmt: skip
-        """Write the step as self-contained C99, with its parameters and state as they are now; see docs/export.md.
-
-        Args:
-            directory: where the files go.
-            name: the prefix of all names in C, and the name of the files; by default that of the step.
-            calls: arguments of calls, a tuple for each, which the exported program repeats to check itself; by default
-                those of the last call. The first one decides the structure of the arguments.
-            weights: "inside" the C file, or in a data "file".
-
-        Returns:
-            The paths of the files.
-
-        Raises:
-            ArgumentError, ArgumentValueError: an argument cannot be one of C, or the name is no C identifier.
-            ExportError: a file cannot be written.
-            RandomnessError, UnsupportedError: the step draws random numbers, or does something else that C cannot do.
-        """
-        from .export.exporter import export_step
-
-        self._refuse_in_trace("export")
-        name = self.__name__ if name is None else name
-        bound = None if calls is None else [self._bound(call, {}) for call in calls]
-        return self._turn.run(
-            self._with_kernel, "export", lambda: export_step(self._kernels, directory, name, bound, weights)
-        )
-
-    def report(self, path: str | os.PathLike[str] | None = None) -> Report:
-        """What became of the step: the time of each line, its loops, its memory, its passes (docs/reference.md).
-
-        Waits for code that is being built.  Shown in a notebook, or written to `path` as a page of HTML.
-        """
-        self._refuse_in_trace("report")
-        self.wait()
-        from .report.report import report_of
-
-        return self._turn.run(report_of, self._kernels, self.__name__, path)
-
-    def _repr_html_(self) -> str:
-        return self.report()._repr_html_()
 
     # ---- as a method, a copy, a pickle ------------------------------------------------------------------
 
