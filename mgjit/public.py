@@ -8,7 +8,8 @@ from .engine.functions import dot, exp, log, maximum, minimum, one_hot, relu, sq
 from .engine.state import State, state, zeros
 from .engine.value import Value
 from .frozen.step import FrozenStep, freeze
-from .parallel.ensemble import Ensemble, each, ensemble
+from .parallel.each import each
+from .parallel.ensemble import Ensemble, ensemble
 from .script.notebook import install, load_ipython_extension  # noqa: F401 - IPython looks for it
 from .step import CompiledStep
 from .tensor import Tensor, enable_grad, grad, jacobian, no_grad, value_and_grad

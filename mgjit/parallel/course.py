@@ -35,6 +35,7 @@ from ..verification.comparison import first_difference
 from ..verification.documented import as_returned
 from ..verification.snapshot import Snapshot
 from . import calls, pool
+from .each import Each
 from .member import MemberState, Visit, changes, runs_anywhere
 from .memory import Bound, Memory, Piece, Scratch
 from .worlds import Contents, World, objects_in
@@ -195,6 +196,12 @@ class Course:
         """
         plan = self._kernels.maker.plan(arguments)
         found = {name: [*objects_in(node)] for name, node in zip(plan.names, plan.nodes)}
+        for name, things in found.items():
+            if any(type(thing) is Each for thing in things):
+                raise ArgumentError(
+                    f"{user_location()}: argument {name} contains an each(), which stands for a whole argument. "
+                    f"Write mgjit.each([...]) with the {name} of each member."
+                )
         for name in self._own:
             if found.get(name):
                 raise ArgumentError(

@@ -9,7 +9,15 @@ from typing import Any, Callable, TypeVar
 from ..call.columns import Columns, SameColumn, read_columns
 from ..call.plan import bind
 from ..call.results import collect_results
-from ..errors import ArgumentError, ArgumentValueError, ColumnError, PhaseError, described, user_location
+from ..errors import (
+    ArgumentError,
+    ArgumentValueError,
+    ColumnError,
+    IndexRangeError,
+    PhaseError,
+    described,
+    user_location,
+)
 from ..interruption import with_cleanup
 from ..runtime.loop import reporting
 from ..stats import Stats
@@ -18,37 +26,12 @@ from ..tracebacks import with_short_tracebacks
 from ..unlocked import UnlockedStep
 from .calls import Calls
 from .course import Course
+from .each import Each
 from .member import MemberState, Visit
 from .pool import checked_threads
 from .worlds import World
 
 T = TypeVar("T")
-
-
-class Each:
-    """Arguments of an ensemble, one for each member."""
-
-    __slots__ = ("items",)
-
-    def __init__(self, items: Sequence[Any]) -> None:
-        self.items = items
-
-    def __repr__(self) -> str:
-        return f"mgjit.each({self.items!r:.60})"
-
-
-def each(items: Iterable[Any]) -> Any:
-    """Arguments of an ensemble, one for each member: `sweep(pixels, label, mgjit.each([0.1, 0.01]))`.
-
-    Args:
-        items: member k gets item k. Each is a number or other data; in `.loop`, it may also be a column.
-    """
-    if not isinstance(items, Iterable):
-        raise ArgumentError(
-            f"{user_location()}: each needs a list with an item for each member, not {described(items)}. An argument "
-            "that is the same for all members needs no each()."
-        )
-    return Each(list(items))
 
 
 def ensemble(
@@ -128,7 +111,7 @@ class Ensemble:
         if type(number) is not int:
             raise ArgumentError(f"{user_location()}: a member is chosen by an int, not by {described(number)}.")
         if not -len(self) <= number < len(self):
-            raise IndexError(f"{user_location()}: member {number} of an ensemble of {len(self)}.")
+            raise IndexRangeError(f"{user_location()}: member {number} of an ensemble of {len(self)}.")
         return Member(self, number % len(self))
 
     def __iter__(self) -> Iterator[Member]:
