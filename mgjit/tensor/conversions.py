@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ..errors import ArgumentError, ShapeError, TraceError, user_location
 from . import dtypes
 from .apply import recording
-from .shapes import size_of
+from .shapes import row_major, size_of
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -81,6 +81,16 @@ class Conversions:
         whole = numpy.frombuffer(self._memory.data, dtype=kind) if self._memory.size else numpy.zeros(0, kind)
         steps = [stride * kind.itemsize for stride in view.strides]
         return numpy.lib.stride_tricks.as_strided(whole[view.offset :], view.shape, steps)
+
+    def __buffer__(self: Any, flags: int) -> Any:
+        """The elements as a buffer, from Python 3.12 on: over the same memory where they lie one after the other."""
+        if self._memory.data is None:
+            _refuse("buffer")
+        view = self._view
+        laid = self if view.strides == row_major(view.shape) else self.detach().copy()
+        first = laid._view.offset
+        flat = laid._memory.data[first : first + laid.size].cast("B").cast(self.dtype.format)
+        return flat.cast("B").cast(self.dtype.format, view.shape) if view.shape and self.size else flat
 
     def __array__(self: Any, dtype: Any = None, copy: Any = None) -> Any:
         found = self.numpy()

