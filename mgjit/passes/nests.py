@@ -7,7 +7,8 @@ Nothing here depends on how often the loops run.
 2. A sum is what passes/reductions.py makes of one: `target = 0.0` in front of the inner loops, and an update inside.
 3. What else is carried from one iteration to the next is read from the results of the one before, the first one
    finding the initial value.
-4. An operand through which no gradient may flow is copied by a statement that no backward pass reaches.
+4. Loops of one iteration are left out: passes and compilers do not expect them (gcc 12 gets some wrong at -O3).
+5. An operand through which no gradient may flow is copied by a statement that no backward pass reaches.
 """
 
 from __future__ import annotations
@@ -84,13 +85,14 @@ class _Lifted:
             array, index = self._results[body.carried[body.result]]
             final = Load(Reference(array, _at_last(index, self._inner[0])))
             after.append(Statement("copy", (final,), target, passes=self._passes))
-        inner = nested(self._inner, self._statements) if 0 not in nest.inner else []
-        return list(nested(self._outer, [*before, *inner, *after]))
+        inner = nested(_repeated(self._inner), self._statements) if 0 not in nest.inner else []
+        return list(nested(_repeated(self._outer), [*before, *inner, *after]))
 
     def _scratch(self, name: str) -> Reference:
         """A new array with an element for each iteration."""
-        terms, size = row_major(self._loops, self._counts)
-        array = Array(f"n{self._position}{name}", "scratch", size, shape=self._counts)
+        loops = _repeated(self._loops)
+        terms, size = row_major(loops)
+        array = Array(f"n{self._position}{name}", "scratch", size, shape=tuple(loop.count for loop in loops))
         return Reference(array, Index(0, terms))
 
     # ---- operands -------------------------------------------------------------------------------------
@@ -108,9 +110,9 @@ class _Lifted:
             return self._elements[number]
         loop, step = self._inner[0], self._nest.body.carried[number]
         initial = Constant(self._lifter.trace.precision.rounded(self._nest.body.initial[number]))
-        array, index = self._results[step]
         if loop.count == 1:
             return initial
+        array, index = self._results[step]
         back = index._replace(base=index.base - dict(index.terms)[loop])
         return Choice(loop, initial, Load(Reference(array, back)))
 
@@ -155,6 +157,11 @@ class _Lifted:
             number, stride, extent = place.chosen
             dynamic = Dynamic(self._element(self._nest.operands[number]), stride, extent)
         return Reference(array, Index(first - start, terms, None, dynamic))
+
+
+def _repeated(loops: list[Loop]) -> list[Loop]:
+    """The loops that are not run just once."""
+    return [loop for loop in loops if loop.count != 1]
 
 
 def _at_last(index: Index, loop: Loop) -> Index:
