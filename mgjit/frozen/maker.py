@@ -306,7 +306,7 @@ class FrozenMaker(Maker):
         self._survey = None
         assert survey is not None
         many = _constants_from_outside(trace, survey.functions)
-        if not self._constants and len(many) > _FEW_CONSTANTS:
+        if not self._constants and len(many) > (0 if survey.buffers else _FEW_CONSTANTS):
             self._constants = f"{len(many)} numbers are read from tuples, arrays or the like, such as {many[0]!r}"
         self.is_private = bool(self._constants)
         parts = [part.place.describe() for part in heap.copied if part.assigned]

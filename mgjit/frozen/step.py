@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..call.plan import ArgumentPlan
 from ..call.results import ResultTree
 from ..decorator import compile as compile_step
-from ..errors import ArgumentError, FreezeError, PhaseError, described, user_location
+from ..errors import ArgumentError, FreezeError, PhaseError, user_location
 from ..kernels import Kernels
 from ..options import StepOptions
 from ..record.leaks import PlainCall
@@ -204,7 +204,7 @@ def freeze(step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> FrozenSte
         ArgumentError: it cannot be called, or the arguments do not fit.
     """
     if isinstance(step, FrozenStep):
-        raise ArgumentError(f"{user_location()}: {described(step)} is frozen already.")
+        raise ArgumentError(f"{user_location()}: {step.__name__} is frozen already. Pass what it was frozen from.")
     compiled: Any = step if isinstance(step, CompiledStep) else compile_step(step)
     frozen: FrozenStep[P, R] = FrozenStep(compiled._function, compiled._options)
     frozen.freeze(args, kwargs)

@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 import random
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,9 @@ def test_05_no_weight_is_in_the_code() -> None:
     tuples = mgjit.freeze(lambda xs: sum(c * x for c, x in zip(constants, xs)), XS * 10)
     assert tuples.stats.cache == "off"
     assert "constants of the code" in tuples.explain()
+    buffer = array("d", [0.3, 0.7, 0.9])
+    of_array = mgjit.freeze(lambda xs: sum(x * buffer[k] for k, x in enumerate(xs)), XS)
+    assert of_array.stats.cache == "off"
 
 
 def test_06_float32_is_that_of_the_step() -> None:

@@ -262,4 +262,33 @@ STEPS = [
         "user.py:2: .lower() runs a kernel and cannot be part of the step that is being traced. Call "
         "<lambda>(...) itself there: it becomes part of the trace.",
     ),
+    Case(
+        "def step(x):\n    (w * x).backward()\n    return w.grad\nmgjit.freeze(step, 1.0)",
+        "FreezeError",
+        "user.py:1: a result of the step needs what only training computes, gradients or parameters that have been "
+        "updated (its result). Freeze a function that returns the other results only, such as the scores.",
+    ),
+    Case(
+        "def step(x):\n    w.data = x\n    return w * x\nmgjit.freeze(step, 1.0)",
+        "FreezeError",
+        "user.py:1: the step assigns numbers of its parameters without a call of backward(), so that its forward part "
+        "cannot be told from its update. Write what is to be frozen as a function of its own, and keep what it assigns "
+        "in mgjit.state or in lists.",
+    ),
+    Case(
+        "frozen = mgjit.freeze(model, [1.0, 2.0])\nmgjit.compile(lambda x: frozen([x, x])[0] * w)(1.0)",
+        "PhaseError",
+        "user.py:2: the frozen MLP is called in a step that is being traced, which would compute with the model as it "
+        "is now. Call it before that step, and pass its result as an argument.",
+    ),
+    Case(
+        "mgjit.freeze(model, [1.0, 2.0]).backward()",
+        "PhaseError",
+        "user.py:1: the frozen MLP has a forward phase only.",
+    ),
+    Case(
+        "mgjit.freeze(mgjit.freeze(model, [1.0, 2.0]), [1.0, 2.0])",
+        "ArgumentError",
+        "user.py:1: MLP is frozen already. Pass what it was frozen from.",
+    ),
 ]
