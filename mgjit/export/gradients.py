@@ -80,11 +80,13 @@ def are_cleared(trace: Trace) -> bool:
         return False
     used = set(trace.a).union(*columns)
     tables = {a for code, a in zip(codes, trace.a) if code & (NUMBER - 1) >= TAKE or code >= 2 * NUMBER}
-    if any(leaf_kind(a) in (PARAMETER, GRADIENT) for a in tables if a < 0):
-        return False  # a look-up may be of any element
     kinds = (PARAMETER, GRADIENT)
-    needed = {leaf(GRADIENT, leaf_index(x)) for x in used if x < 0 and leaf_kind(x) in kinds}
-    return needed <= stored
+    numbers = {leaf_index(x) for x in used if x < 0 and leaf_kind(x) in kinds}
+    if any(leaf_kind(a) in kinds for a in tables if a < 0):  # a look-up may be of any element
+        numbers.update(number for number, _ in trace.new_parameters)
+        for base, storage in trace.bound_storages:
+            numbers.update(range(base, base + len(storage)))
+    return {leaf(GRADIENT, number) for number in numbers} <= stored
 
 
 # ---- 2: definitions ---------------------------------------------------------------------------------------------
