@@ -74,12 +74,15 @@ class Calls:
         kernel: that has just run on the memory of all members.
         members: of the ensemble. threads: how many there may be.
         is_settled: whether a kernel has nothing else to do in so many calls.
+
+    Attributes:
+        threads: as given.
     """
 
     def __init__(
         self, kernel: Kernel, members: Sequence[MemberState], threads: int, is_settled: Callable[[Kernel, int], bool]
     ) -> None:
-        self._kernel, self._code, self._members, self._threads = kernel, kernel.code, members, threads
+        self._kernel, self._code, self._members, self.threads = kernel, kernel.code, members, threads
         self._is_settled = is_settled
         scratch = Scratch(kernel, threads)
         memories = [member.memory for member in members]
@@ -120,7 +123,7 @@ class Calls:
             note()
 
         if seconds_of(kernel) * len(ones) > SECONDS_FOR_THREADS:
-            with_cleanup(lambda: pool.run(tasks, self._threads), finish)
+            with_cleanup(lambda: pool.run(tasks, self.threads), finish)
         else:
             with_cleanup(lambda: None, finish)
         return collect_results([kernel.result(one.outputs, given) for one, given in zip(ones, arguments)])

@@ -76,14 +76,14 @@ class Ensemble:
     """The copies; call it like the step.
 
     Attributes:
-        step: the step. threads: how many threads run members at the same time.
+        step: the step.
         calls: how many steps each member has made since it was made.
     """
 
     def __init__(self, step: CompiledStep[..., Any], n: int, init: Callable[[int], Any] | None, threads: int) -> None:
         step._refuse_in_trace("ensemble")
         self.step = step._mine() if isinstance(step, UnlockedStep) else step
-        self.threads, self.calls = threads, 0
+        self._threads, self.calls = threads, 0
         self._world = World([self.step._function, *([] if init is None else [init])])
         self._visiting: int | None = None
         self._calls: Calls | None = None
@@ -127,6 +127,15 @@ class Ensemble:
         )
 
     @property
+    def threads(self) -> int:
+        """How many threads run members at the same time; may be assigned."""
+        return self._threads
+
+    @threads.setter
+    def threads(self, threads: int | None) -> None:
+        self._threads = checked_threads(threads)
+
+    @property
     def stats(self) -> Stats:
         """Those of the step, whose kernels all members use."""
         return self.step.stats
@@ -151,7 +160,7 @@ class Ensemble:
         given = args if not kwargs and len(args) == self.step._arity else self.step._bound(args, kwargs)
         own = [place for place, argument in enumerate(given) if _has_each(argument)]
         rows = [_of_member(given, k) for k in range(len(self))] if self._checked(given, own) else [given] * len(self)
-        if self._calls is not None:
+        if self._calls is not None and self._calls.threads == self._threads:
             self.step._phase = ""
             found = self._calls.run(rows, self.step.stats.counter, self._noting(self.calls, 1))
             if found is not None:
@@ -216,7 +225,7 @@ class Ensemble:
     def _run(self, tables: list[Columns], own: frozenset[str], progress: bool) -> Course:
         """Run all rows; in a turn of the step."""
         self.step._phase = ""
-        course = Course(self.step, self._world, self._members, tables, own, self.threads, self._noting(self.calls))
+        course = Course(self.step, self._world, self._members, tables, own, self._threads, self._noting(self.calls))
         with reporting(tables[0].length, self.step.__name__, progress) as report:
             course.run(report)
         return course

@@ -568,7 +568,25 @@ def test_19_few_general_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     ensemble(XS[0], YS[0], 0.1)
 
 
-def test_20_many_members(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_20_other_threads() -> None:
+    """How many there are may change between calls."""
+    w = Value(1.0)
+
+    @mgjit.compile
+    def step(x: float) -> float:
+        w.data += x
+        return w.data * 1.0
+
+    ensemble = mgjit.ensemble(step, 4, threads=1)
+    for number, threads in enumerate((1, 3, 3, 2, None)):
+        ensemble.threads = threads  # type: ignore[assignment]
+        assert list(ensemble(1.0)) == [2.0 + number] * 4
+    assert ensemble.threads == pool.processors()
+    with pytest.raises(ArgumentValueError, match="at least 1"):
+        ensemble.threads = 0
+
+
+def test_21_many_members(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than threads; those without init are loaded once."""
     monkeypatch.setattr(pool, "processors", lambda: 2)
     w = Value(1.0)
