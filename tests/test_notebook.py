@@ -5,17 +5,16 @@ The same cells run twice, once with `MGJIT_DISABLE=1`; every number that they sh
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-nbclient = pytest.importorskip("nbclient")
-nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
+nbformat = pytest.importorskip("nbformat")
+
+from tests import notebooks  # noqa: E402 - it needs what was asked for above
 
 CELLS = [
     """
@@ -126,19 +125,7 @@ show(*[train(0.5, -0.25, 0.1) for _ in range(4)], *train.loop([0.1, 0.2], [0.3, 
 def run(cells: list[str], where: Path, **environment: str) -> list[Any]:
     """What each cell shows."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    kernel = where / "share" / "jupyter" / "kernels" / "tested"
-    kernel.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    (kernel / "kernel.json").write_text(json.dumps({"argv": command, "display_name": "tested", "language": "python"}))
-    path = os.pathsep.join([os.getcwd(), *sys.path])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JUPYTER_PATH", str(where / "share" / "jupyter"))
-        patch.setenv("IPYTHONDIR", str(where / "ipython"))
-        patch.setenv("PYTHONPATH", path)
-        for name, text in environment.items():
-            patch.setenv(name, text)
-        client = nbclient.NotebookClient(notebook, timeout=120, kernel_name="tested")
-        client.execute(cwd=str(where))
+    notebooks.run(notebook, where, **environment)
     return ["".join(output.get("text", "") for output in cell.outputs) for cell in notebook.cells]
 
 
