@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, described, user_location
 from ..interruption import new_lock, with_cleanup
+from ..runtime.detached import helpers
 
 #: A task is called with the number of the thread that runs it, which is less than the number of threads.
 Task = Callable[[int], Any]
@@ -95,10 +96,9 @@ _growing = new_lock()
 def run(tasks: Sequence[Task], threads: int) -> None:
     """Run all tasks, in no certain order, in at most so many threads."""
     job = _Job(tasks)
-    helpers = min(threads, len(tasks)) - 1
 
     def work() -> None:
-        for number in range(helpers):
+        for number in range(min(threads, len(tasks)) - 1):
             _queue(number).put((job, number + 1))
         job.work(0)
 
@@ -110,8 +110,10 @@ def _queue(number: int) -> SimpleQueue[Any]:
     with _growing:
         while len(_queues) <= number:
             queue: SimpleQueue[Any] = SimpleQueue()
-            threading.Thread(target=_help, args=(queue,), name="mgjit", daemon=True).start()
+            helper = threading.Thread(target=_help, args=(queue,), name="mgjit", daemon=True)
+            helper.start()
             _queues.append(queue)
+            helpers.append(helper)
     return _queues[number]
 
 
@@ -124,6 +126,7 @@ def _help(queue: SimpleQueue[Any]) -> None:
 
 def _forget_helpers() -> None:
     _queues.clear()
+    helpers.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -133,7 +133,7 @@ class Detached:
 
         They stay attached while other threads run, which may call steps.
         """
-        if threading.active_count() > 1:
+        if threading.active_count() - len(helpers) > 1:
             return work()
         _under_way.append(self)
 
@@ -162,6 +162,8 @@ class Detached:
             group.attach()
 
 
+#: Threads of mgjit, which call no steps and look at no objects (parallel/pool.py).
+helpers: list[threading.Thread] = []
 #: Those that are detached only to be quicker.
 _under_way: list[Detached] = []
 
