@@ -13,6 +13,8 @@ import pytest
 import mgjit
 from tests.export.compiling import checked
 
+pytestmark = pytest.mark.once
+
 W = [mgjit.Value(0.1 * k + 0.1) for k in range(6)]
 
 

@@ -13,6 +13,8 @@ from mgjit.export import gradients
 from tests.export.compiling import checked
 from tests.export.steps import classifier
 
+pytestmark = pytest.mark.once
+
 CALLS = [([0.5, -1.0, 0.25 * k], 0.1) for k in range(6)]
 
 
