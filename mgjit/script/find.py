@@ -187,13 +187,14 @@ class Candidate:
 
     Attributes:
         loop: its node. block: the statements that it is one of.
-        scope: the module or function that it is in. function: its name; empty at module level.
+        tree: the module. scope: the module or function that it is in. function: its name; empty at module level.
         in_class: whether names with two underscores mean something else there.
         outer: the candidate around it, or None. around: all loops around it, in this scope, the innermost first.
     """
 
     loop: Loop
     block: list[ast.stmt]
+    tree: ast.Module
     scope: ast.Module | Function
     function: str = ""
     in_class: bool = False
@@ -224,7 +225,7 @@ def candidates(tree: ast.Module, known: Knowledge, lines: Sequence[int] | None =
             around = outer
             if isinstance(statement, LOOPS) and _is_wanted(statement, known, lines):
                 name = getattr(scope, "name", "")
-                around = Candidate(statement, block, scope, name, in_class, outer, loops)
+                around = Candidate(statement, block, tree, scope, name, in_class, outer, loops)
                 found.append(around)
             further = (statement, *loops) if isinstance(statement, LOOPS) else loops
             for inner in blocks_of(statement):

@@ -5,8 +5,7 @@
    of results between the forward pass and the update may come after the step: it shows the same numbers then.
 3. A step reaches from the first statement that is more than preparation (choosing samples, looking up tokens) to the
    last one that trains.  What comes before and after runs as it stands.
-4. What a step reads of the names of its scope are its arguments; what it assigns and others read are its results.
-5. Whatever has another meaning outside of its place (`super()`, names that may be unbound) refuses the loop.
+4. What it reads and assigns are its arguments and results (interface.py).
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from .find import CHANGING, LOOPS, Candidate, Knowledge
-from .names import FUNCTIONS, SCOPES, blocks_of, called_name, exposed, names_in, parameters_of, root_name, walk, words
+from .interface import Outline, Refusal, find_names
+from .names import FUNCTIONS, SCOPES, blocks_of, called_name, names_in, parameters_of, root_name, walk, words
 
 _LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
 _BARRIERS = (
@@ -31,7 +30,6 @@ _BARRIERS = (
     ast.Raise,
     ast.ClassDef,
 )
-_OF_THE_FRAME = frozenset({"locals", "globals", "vars", "eval", "exec", "super", "dir", "__class__"})
 _SAFE_CALLS = words(
     """len range min max list tuple set dict sorted reversed enumerate zip int float str ord chr next iter slice
     bytes array"""
@@ -42,44 +40,7 @@ _SAFE_METHODS = words(
     permutation"""
 )
 _SHOWING = frozenset({"print", "format", "str", "repr", "round", "float", "int", "len", "range", "write", "flush"})
-_NUMBERS_OF_NODES = frozenset({"data", "grad", "value", "item", "val", "v", "g", "gradient"})
 _BUILTINS = frozenset(dir(builtins))
-
-
-class Refusal(Exception):
-    """A loop cannot be outlined.
-
-    Attributes:
-        line: where that shows.
-    """
-
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(reason)
-        self.line = line
-
-
-@dataclass
-class Outline:
-    """A part of the body of a loop that becomes a step.
-
-    Attributes:
-        block: the statements that it is part of. start, end: where its own begin, and the one after the last.
-        statements: its own. moved: others among them, which come after the step.
-        arguments, results: names.
-        read_only_as_numbers: whether the other code may see the object of a result, or only numbers of it.
-        shared: names of the module that the step assigns where functions read them.
-    """
-
-    candidate: Candidate
-    block: list[ast.stmt]
-    start: int
-    end: int
-    statements: list[ast.stmt]
-    moved: list[ast.stmt] = field(default_factory=list)
-    arguments: list[str] = field(default_factory=list)
-    results: list[str] = field(default_factory=list)
-    numbers_only: list[bool] = field(default_factory=list)
-    shared: list[str] = field(default_factory=list)
 
 
 def outlined(
@@ -107,7 +68,7 @@ def outlined(
     ]
     for outline in outlines:
         _refuse_shared_lines(outline)
-        _find_names(outline, used_later)
+        find_names(outline, used_later)
     return outlines
 
 
@@ -325,197 +286,3 @@ def _only_chooses(value: ast.expr, candidate: Candidate, known: Knowledge) -> bo
             continue
         pending += [(child, is_index) for child in ast.iter_child_nodes(node)]
     return True
-
-
-# ---- 4, 5: names ----------------------------------------------------------------------------------------------
-
-
-def _find_names(outline: Outline, used_later: Callable[[str], bool] | None) -> None:
-    candidate, statements = outline.candidate, outline.statements
-    line = statements[0].lineno
-    used = names_in(statements)
-    _refuse_special(outline, used.reads | used.writes)
-    is_module = isinstance(candidate.scope, ast.Module)
-    declared = _declared(candidate.scope)
-    inside = [node for one in statements for node in ast.walk(one)]
-    elsewhere = _read_afterwards(outline)
-    own = _variables(candidate.scope)
-    fresh: set[str] = set()
-    first = exposed(statements, fresh)  # what is read before it has been assigned; `fresh` is assigned in any case
-    assigned = used.writes
-    if used.deleted - assigned:
-        raise Refusal(line, f"it deletes {', '.join(sorted(used.deleted))}")
-    in_functions = _read_by_functions(candidate.scope)
-    _refuse_graph_from_outside(statements, fresh)
-    if is_module:
-        if used_later is not None:
-            elsewhere = elsewhere | assigned
-            in_functions = in_functions | set(filter(used_later, assigned))
-        shared = assigned & in_functions
-        varying = names_in(
-            [*([candidate.loop.target] if isinstance(candidate.loop, ast.For) else []), *candidate.loop.body]
-        ).writes
-        visible = varying - shared
-    else:
-        shared = assigned & declared
-        if assigned & in_functions:
-            names = ", ".join(sorted(assigned & in_functions))
-            raise Refusal(line, f"functions inside of {candidate.function} read {names}, which the step assigns")
-        visible = own - shared
-        if shared & _nonlocals(candidate.scope):
-            raise Refusal(line, f"it assigns nonlocal variables: {', '.join(sorted(shared))}")
-    live = (assigned - shared) & (elsewhere | first)
-    arguments = (first | (live - fresh)) & visible
-    unbound = arguments - _bound(candidate, outline)
-    if unbound:
-        raise Refusal(line, f"{', '.join(sorted(unbound))} may be unbound when the step begins")
-    if shared and line < 4:
-        raise Refusal(line, f"functions read {', '.join(sorted(shared))}, which the step assigns")
-    outline.arguments, outline.results, outline.shared = sorted(arguments), sorted(live), sorted(shared)
-    uses = _uses_elsewhere(candidate.scope, {id(node) for node in inside})
-    is_notebook = is_module and used_later is not None
-    outline.numbers_only = [is_notebook or all(uses.get(name, [])) for name in outline.results]
-
-
-def _refuse_special(outline: Outline, names: set[str]) -> None:
-    candidate, line = outline.candidate, outline.statements[0].lineno
-    scope = candidate.scope
-    frame = {
-        node.id
-        for node in walk(scope.body)
-        if isinstance(node, ast.Name) and node.id in _OF_THE_FRAME - {"super", "__class__"}
-    }
-    frame |= names & _OF_THE_FRAME
-    if frame:
-        raise Refusal(line, f"{', '.join(sorted(frame))} may be used to look at the variables around the loop")
-    private = {
-        node.attr for one in outline.statements for node in ast.walk(one) if isinstance(node, ast.Attribute)
-    } | names
-    if candidate.in_class and any(name.startswith("__") and not name.endswith("__") for name in private):
-        raise Refusal(line, "names that begin with two underscores mean something else outside of the class")
-
-
-def _refuse_graph_from_outside(statements: Sequence[ast.stmt], fresh: set[str]) -> None:
-    """The graph that `backward` runs through must have been built by the step."""
-    for node in walk(statements):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
-            root = root_name(node.func)
-            if isinstance(node.func.value, ast.Name) and root not in fresh | names_in(statements).writes:
-                raise Refusal(node.lineno, f"{root}.backward() goes through a graph from before the step")
-
-
-def _declared(scope: ast.AST) -> set[str]:
-    return {
-        name
-        for node in walk(getattr(scope, "body", []))
-        if isinstance(node, (ast.Global, ast.Nonlocal))
-        for name in node.names
-    }
-
-
-def _nonlocals(scope: ast.AST) -> set[str]:
-    return {name for node in walk(getattr(scope, "body", [])) if isinstance(node, ast.Nonlocal) for name in node.names}
-
-
-def _variables(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """The local names of a function, and what it takes from functions around it; everything that is no global name."""
-    found = names_in(scope.body)
-    if isinstance(scope, ast.Module):
-        return found.writes
-    return (found.writes | parameters_of(scope)) - _declared(scope)
-
-
-def _read_afterwards(outline: Outline) -> set[str]:
-    """The names that may be read after the step before they are assigned anew."""
-    candidate = outline.candidate
-    found = exposed(outline.moved, set()) | exposed(outline.block[outline.end :], set())
-    own = {id(one) for one in outline.block[outline.start : outline.end]}
-    pending = [candidate.scope.body]
-    while pending:  # from the outside to the block: what follows, and loops from their beginning
-        block = pending.pop()
-        for k, statement in enumerate(block):
-            if id(statement) in own:
-                break
-            if any(id(node) in own for node in walk([statement])):
-                found |= exposed(block[k + 1 :], set())
-                if isinstance(statement, LOOPS):
-                    targets = names_in([statement.target]).writes if isinstance(statement, ast.For) else set[str]()
-                    found |= exposed(statement.body, targets) | exposed(statement.orelse, set())
-                    found |= names_in([statement.test]).reads if isinstance(statement, ast.While) else set()
-                pending += blocks_of(statement)
-    return found
-
-
-def _read_by_functions(scope: ast.AST) -> set[str]:
-    """The names that functions and classes in a scope use which they do not define."""
-    return set().union(*(_taken(node) for node in walk(getattr(scope, "body", [])) if isinstance(node, SCOPES)))
-
-
-def _taken(node: ast.AST) -> set[str]:
-    found = names_in([node])
-    return (found.reads | found.writes) - {getattr(node, "name", "")}
-
-
-def _uses_elsewhere(scope: ast.AST, inside: set[int]) -> dict[str, list[bool]]:
-    """For each name, whether each of its uses outside of some nodes needs only the numbers of what it stands for."""
-    found: dict[str, list[bool]] = {}
-
-    def visit(node: ast.AST, parent: ast.AST | None) -> None:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in inside:
-            found.setdefault(node.id, []).append(_needs_numbers_only(parent))
-        for child in ast.iter_child_nodes(node):
-            visit(child, node)
-
-    visit(scope, None)
-    return found
-
-
-def _needs_numbers_only(parent: ast.AST | None) -> bool:
-    if isinstance(parent, ast.Attribute):
-        return parent.attr in _NUMBERS_OF_NODES and isinstance(parent.ctx, ast.Load)
-    if isinstance(parent, ast.Call):
-        return isinstance(parent.func, ast.Name) and parent.func.id in (
-            "print",
-            "float",
-            "str",
-            "repr",
-            "format",
-            "len",
-            "int",
-        )
-    return isinstance(parent, ast.FormattedValue)
-
-
-def _bound(candidate: Candidate, outline: Outline) -> set[str]:
-    """The names that are bound when the step begins, from the second iteration on."""
-    scope, loop = candidate.scope, candidate.loop
-    found: set[str] = set() if isinstance(scope, ast.Module) else parameters_of(scope)
-
-    def descend(block: list[ast.stmt]) -> bool:
-        """Add what is bound before the step; returns whether it was met."""
-        for statement in block:
-            if block is outline.block and statement is outline.block[outline.start]:
-                return True
-            if statement is loop:
-                whole: set[str] = set()
-                exposed(_until_leaving(loop.body), whole)
-                found.update(whole)
-            if any(node is outline.block[outline.start] for node in ast.walk(statement)):
-                if isinstance(statement, ast.For):
-                    found.update(names_in([statement.target]).writes)
-                if isinstance(statement, ast.With):
-                    found.update(names_in(list(statement.items)).writes)
-                return any(descend(inner) for inner in blocks_of(statement))
-            exposed([statement], found)
-        return False
-
-    descend(scope.body)
-    return found
-
-
-def _until_leaving(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements that every iteration executes that goes on to the next one."""
-    for k, statement in enumerate(body):
-        if any(isinstance(node, ast.Continue) for node in walk([statement], (*SCOPES, *LOOPS))):
-            return body[:k]
-    return body

@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import linecache
 import warnings
 from collections.abc import Callable, Sequence
@@ -27,7 +28,8 @@ from types import CodeType
 from typing import Any
 
 from .find import Candidate, candidates, knowledge_of
-from .outline import Outline, Refusal, outlined
+from .interface import Outline, Refusal
+from .outline import outlined
 
 #: Functions whose results have as many elements as their first arguments.
 _PASSING_ON = frozenset({"enumerate", "zip", "tqdm", "reversed", "sorted", "iter", "list", "tuple"})
@@ -196,6 +198,7 @@ def _replace(outline: Outline, number: int) -> None:
     start, end = block.index(first), block.index(outline.statements[-1]) + 1
     plain = block[start:end]
     arguments: list[ast.expr] = [ast.Name(name, ast.Load()) for name in outline.arguments]
+    arguments += [copy.deepcopy(places[0]) for places in outline.attributes.values()]
     call = ast.Call(_method(number, "called"), arguments, [])
     attempt = ast.IfExp(_method(number, "ready"), call, ast.Tuple([], ast.Load()))
     if outline.results:
@@ -262,7 +265,14 @@ def _step_source(text: str, filename: str, outline: Outline) -> StepSource:
             kept[line - first] = "\n"
     indentation = lines[first - 1][: len(lines[first - 1]) - len(lines[first - 1].lstrip())]
     name = f"step_at_line_{first}"
-    head = [f"def {name}({', '.join(outline.arguments)}):\n"]
+    for argument, place in sorted(
+        ((argument, place) for argument, places in outline.attributes.items() for place in places),
+        key=lambda pair: (pair[1].lineno, -pair[1].col_offset),
+    ):  # columns are bytes
+        text_line = kept[place.lineno - first].encode()
+        before, after = text_line[: place.col_offset], text_line[place.end_col_offset :]
+        kept[place.lineno - first] = f"{before.decode()}{argument}{after.decode()}"
+    head = [f"def {name}({', '.join([*outline.arguments, *outline.attributes])}):\n"]
     if outline.shared:
         head.append(f"{indentation}global {', '.join(outline.shared)}\n")
     results = "".join(f"{result}, " for result in outline.results)

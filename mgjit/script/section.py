@@ -45,8 +45,8 @@ class Section:
     """
 
     __slots__ = (
-        "around", "calls", "entries", "failures", "first", "has_inner", "iteration", "lengths", "namespace", "outer",
-        "plain", "reason", "seconds", "source", "step", "ticks",
+        "calls", "failures", "first", "has_inner", "iteration", "lengths", "namespace", "outer", "reason", "slow",
+        "source", "step", "ticks",
     )  # fmt: skip
 
     #: Whether a step is to be tried now.
@@ -57,8 +57,8 @@ class Section:
         self.outer: Section | None = None
         self.has_inner = False
         self.lengths: dict[int, int] = {}
-        self.first = self.iteration = self.seconds = 0.0
-        self.ticks = self.calls = self.failures = self.plain = 0
+        self.first = self.iteration = 0.0
+        self.ticks = self.calls = self.slow = self.failures = 0
         self.step: OutlinedStep | None = None
         self.reason = ""
 
@@ -165,8 +165,8 @@ class Trying(Section):
             self._was_plain(step)
             return ()
         self.calls += 1
-        self.seconds += perf_counter() - started
-        if self.calls == _SLOW and self.seconds > _SLOW * self.iteration:
+        self.slow += perf_counter() - started > self.iteration
+        if self.calls == _SLOW and self.slow > _SLOW // 2:
             self.end("compiled calls took longer than Python")
         return (found,)
 

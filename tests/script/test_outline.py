@@ -7,7 +7,8 @@ import ast
 import pytest
 
 from mgjit.script.find import candidates, knowledge_of
-from mgjit.script.outline import Outline, Refusal, outlined
+from mgjit.script.interface import Outline, Refusal
+from mgjit.script.outline import outlined
 
 
 def outlines(text: str) -> list[Outline]:
