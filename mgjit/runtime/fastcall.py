@@ -39,6 +39,7 @@ from .conditions import ConditionWriter, Unsuitable
 from .ffi import PYPY, PointerBlock
 from .kernel import Kernel
 from .turn import Turn
+from .undo import Undo
 
 #: A kernel that takes no longer than this may keep the GIL, since waking another thread would take as long.
 _SHORT_SECONDS = 20e-6
@@ -76,7 +77,6 @@ def fast_call(
     if (
         library is None
         or guard.expired
-        or kernel.verdict >= 0
         or kernel.writes is not None
         or len(kernel.plan.buffers) + (kernel.draws is not None) >= MOST_INPUTS
         or any(p.kind not in plain for p in parameters)
@@ -221,10 +221,19 @@ class _Writer(ConditionWriter):
         """
         copies, draw = self.kernel.copies, self.kernel.draw
         draws = [] if draw is None else [f"{self.name_of(draw)}()"]  # last, when nothing can refuse the call any more
+        undone: list[str] = []
+        if self.kernel.verdict >= 0:
+            undo = Undo(self.kernel)
+            draws.insert(0, f"{self.name_of(undo.save)}()")
+            undone = [
+                f"if {self.name_of(self.kernel.outputs)}[{self.kernel.verdict}] != 0.0:",
+                f"    return {self.name_of(undo.of_counted(counter))}()",
+            ]
         if copies is None:
-            return [*draws, call, f"return {result}"]
+            return [*draws, call, *undone, f"return {result}"]
         owed, show = self.name_of(copies.owed), self.name_of(copies.show)
-        lines = [f"{owed}[0] = {self.name_of(counter)}[0]", call, f"{show}()", f"{owed}[0] = -1"]
+        undone[1:] = [f"    {owed}[0] = -1", *undone[1:]] if undone else []
+        lines = [f"{owed}[0] = {self.name_of(counter)}[0]", call, *undone, f"{show}()", f"{owed}[0] = -1"]
         recovering = [f"    {self.name_of(copies.recover)}()", "    raise"]
         for _ in range(2):
             lines = [*_inside("try:", lines), f"except {self.name_of(BaseException)}:", *recovering]

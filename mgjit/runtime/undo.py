@@ -1,4 +1,4 @@
-"""Undo a call whose last output says that plain Python may have raised an error.
+"""Undo a call for which one output says that plain Python may have raised an error.
 
 The code has then run, but nothing has been copied back to the user's objects.  What it has written into parameters,
 gradients and state, and the states of the generators that it has drawn from, are saved before each call.
@@ -12,9 +12,13 @@ from ..interruption import with_cleanup
 from ..record.leaks import PlainCall
 
 if TYPE_CHECKING:
+    from array import array
+
     from .kernel import Kernel
 
 _WRITTEN = ("parameter", "gradient", "state")
+#: What a quick call returns when it was undone.
+UNDONE = object()
 
 
 class Undone(PlainCall):
@@ -22,6 +26,45 @@ class Undone(PlainCall):
 
     def __init__(self) -> None:
         super().__init__("an operation has no finite result, where Python may raise an error: that call was undone")
+
+
+class Undo:
+    """What the calls of a kernel may have to undo.
+
+    Args:
+        kernel: whose buffers are saved; another code of it needs another object.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        slots = [k for k, slot in enumerate(kernel.code.slots) if slot.space in _WRITTEN and len(kernel.buffers[k])]
+        views = [memoryview(kernel.buffers[k]).cast("B") for k in slots]
+        self._pairs = [(memoryview(bytearray(len(view))), view) for view in views]
+        self._draws = kernel.draws
+        self._drawn: list[Any] = []
+
+    def save(self) -> None:
+        """Before a call."""
+        for saved, view in self._pairs:
+            saved[:] = view
+        if self._draws is not None:
+            self._drawn = self._draws.states()
+
+    def restore(self) -> None:
+        """After it; may be repeated."""
+        for saved, view in self._pairs:
+            view[:] = saved
+        if self._draws is not None:
+            self._draws.restore(self._drawn)
+
+    def of_counted(self, counter: array[int]) -> Callable[[], object]:
+        """A function that undoes a call that has been counted; it returns UNDONE."""
+
+        def undo() -> object:
+            self.restore()
+            counter[0] -= 1
+            return UNDONE
+
+        return undo
 
 
 def undoing(kernel: Kernel, work: Callable[[], Any], runs: list[Any]) -> None:
@@ -33,25 +76,18 @@ def undoing(kernel: Kernel, work: Callable[[], Any], runs: list[Any]) -> None:
     Raises:
         Undone: it was; nothing has changed.
     """
-    slots = [k for k, slot in enumerate(kernel.code.slots) if slot.space in _WRITTEN and len(kernel.buffers[k])]
-    views = [memoryview(kernel.buffers[k]).cast("B") for k in slots]
-    before = [bytes(view) for view in views]
-    drawn = [] if kernel.draws is None else kernel.draws.states()
-
-    def undo() -> None:
-        if is_undone[0]:
-            for view, content in zip(views, before):
-                view[:] = content
-            if kernel.draws is not None:
-                kernel.draws.restore(drawn)
-            runs.clear()
-
-    is_undone = [False]
+    undo, is_undone = Undo(kernel), [False]
+    undo.save()
 
     def run() -> None:
         work()
         is_undone[0] = kernel.outputs[kernel.verdict] != 0.0
 
-    with_cleanup(run, undo)
+    def finish() -> None:
+        if is_undone[0]:
+            undo.restore()
+            runs.clear()
+
+    with_cleanup(run, finish)
     if is_undone[0]:
         raise Undone

@@ -35,6 +35,10 @@ from .outline import outlined
 _PASSING_ON = frozenset({"enumerate", "zip", "tqdm", "reversed", "sorted", "iter", "list", "tuple"})
 
 
+#: The modules of the program that use mgjit themselves.
+own_steps: list[str] = []
+
+
 def placeholder(number: int) -> str:
     """The constant that stands for a section until the code has been compiled."""
     return f"<section {number} of mgjit>"
@@ -121,8 +125,10 @@ def rewritten(source: bytes | str, filename: str, lines: Sequence[int] | None = 
     with warnings.catch_warnings():  # they come when the module is compiled
         warnings.simplefilter("ignore")
         tree = ast.parse(source, filename)
-    if _uses_mgjit(tree) and lines is None:
-        return None
+    if _uses_mgjit(tree):
+        own_steps.append(filename)
+        if lines is None:
+            return None
     steps, notes = rewrite(tree, source if isinstance(source, str) else decode_source(source), filename, lines)
     if not notes:
         return None

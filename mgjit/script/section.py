@@ -45,8 +45,8 @@ class Section:
     """
 
     __slots__ = (
-        "calls", "failures", "first", "has_inner", "iteration", "lengths", "namespace", "outer", "reason", "slow",
-        "source", "step", "ticks",
+        "allowed", "calls", "failures", "first", "has_inner", "iteration", "lengths", "namespace", "outer", "plain", "reason", "slow",
+        "source", "spent", "step", "ticks",
     )  # fmt: skip
 
     #: Whether a step is to be tried now.
@@ -57,8 +57,8 @@ class Section:
         self.outer: Section | None = None
         self.has_inner = False
         self.lengths: dict[int, int] = {}
-        self.first = self.iteration = 0.0
-        self.ticks = self.calls = self.slow = self.failures = 0
+        self.first = self.iteration = self.allowed = self.spent = 0.0
+        self.ticks = self.calls = self.slow = self.plain = self.failures = 0
         self.step: OutlinedStep | None = None
         self.reason = ""
 
@@ -131,6 +131,7 @@ class Watching(Section):
             return False
         if _LOADING + _TRACE * self.iteration > _SHARE * expected and not self.is_eager:
             return False
+        self.allowed = max(_LOADING, _SHARE * expected)
         self.__class__ = Trying  # type: ignore[assignment]
         return True
 
@@ -162,7 +163,7 @@ class Trying(Section):
         except Exception as error:
             return self._failed(error)
         if found is NOTHING:
-            self._was_plain(step)
+            self._was_plain(step, perf_counter() - started)
             return ()
         self.calls += 1
         self.slow += perf_counter() - started > self.iteration
@@ -179,9 +180,13 @@ class Trying(Section):
             self.end(f"{type(error).__name__}: {error}")
         return ()
 
-    def _was_plain(self, step: OutlinedStep) -> None:
+    def _was_plain(self, step: OutlinedStep, seconds: float) -> None:
+        """After an attempt that has taken so long, and has to be made in Python."""
         stats = step.stats
-        if step.undone > max(_UNDONE, stats.calls // 20) or stats.plain_calls > max(_PLAIN, stats.calls):
+        if stats.plain_calls > self.plain:
+            self.plain, self.spent = stats.plain_calls, self.spent + seconds
+        is_costly = self.spent > self.allowed and not self.calls
+        if is_costly or step.undone > max(_UNDONE, stats.calls // 20) or self.plain > max(_PLAIN, stats.calls):
             self.end(stats.plain_reasons[-1] if stats.plain_reasons else "")
 
 

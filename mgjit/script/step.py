@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakSet
 
 from ..call.results import CompositeResult, OutputResult
 from ..errors import BackendWarning, DefectWarning, MismatchWarning, RetraceWarning, SideEffectWarning
@@ -25,12 +26,12 @@ from ..pending import Prepared, Waiting
 from ..record.hazards import as_number
 from ..record.leaks import PlainCall, holds_traced, is_traced
 from ..record.progress import current_recorder, is_tracing
-from ..runtime.detached import Detached
+from ..runtime.detached import Detached, attach_all
 from ..runtime.kernel import Code, Kernel
-from ..runtime.undo import Undone
+from ..runtime.undo import UNDONE, Undone
 from ..stats import Stats
 from ..step import CompiledStep
-from .rewrite import StepSource
+from .rewrite import StepSource, own_steps
 
 #: Stands for the results of a call that has to be made in Python.
 NOTHING = object()
@@ -91,7 +92,9 @@ class OutlinedStep(CompiledStep[Any, Any]):
     def __init__(self, function: Callable[..., Any], options: StepOptions, numbers_only: Sequence[bool]) -> None:
         self._numbers_only = numbers_only
         self.undone = 0
+        self._iteration = 0.0
         super().__init__(function, options)
+        _steps.add(self)
 
     def _new_kernels(self) -> Kernels:
         maker = OutlinedMaker(self._function, self._signature, self._options, self.__qualname__, Stats())
@@ -107,29 +110,59 @@ class OutlinedStep(CompiledStep[Any, Any]):
         Raises:
             Exception: it cannot be made; nothing has changed.
         """
+        self._iteration = iteration
+        found = self(*arguments)
+        if found is NOTHING:
+            return NOTHING
+        if found is UNDONE:
+            return self._was_plain(Undone())
+        return found[0]
+
+    def _call(self, *arguments: Any, **named: Any) -> Any:
+        """The general path of a call; returns the results and the number that says whether Python may have raised."""
         if is_tracing():
             return NOTHING
-        kernels = self._kernels
+        attach_all()
+        member = self._kernels.member(arguments)
+        if member is not None and member is not self._chosen and member.fast_calls:
+            return self._choose_call(member)(*arguments)
         try:
-            return self._turn.run(self._perform, "step", arguments, {})[0]
-        except Waiting as waiting:
-            self.stats.waiting_calls += 1
-            kernels.earnings.note_plain(waiting.key, iteration)
-            detached = kernels.detached()
-            if detached is not None:
-                detached.until_attached()
+            return self._turn.run(self._perform, "step", arguments, {})
         except PlainCall as plain:
-            kernels.plain.note_call(str(plain))
-            self.undone += isinstance(plain, Undone)
-            if plain.parameters:
-                Detached(plain.parameters).until_attached()
+            return self._was_plain(plain)
+
+    def _was_plain(self, reason: PlainCall) -> Any:
+        """Note a call that has to be made in Python."""
+        kernels = self._kernels
+        if isinstance(reason, Waiting):
+            self.stats.waiting_calls += 1
+            kernels.earnings.note_plain(reason.key, self._iteration)
+            things: Sequence[Any] = () if kernels.detached() is None else kernels.attached()
+        else:
+            kernels.plain.note_call(str(reason))
+            self.undone += isinstance(reason, Undone)
+            things = reason.parameters
+        _detach(things)
         return NOTHING
 
     def release(self) -> None:
         """Make parameters ordinary objects until the next call."""
-        things = self._kernels.attached()
-        if things:
-            Detached(things).until_attached()
+        _detach(self._kernels.attached())
+
+
+#: All of them: while parameters are detached, none may take its quick path.
+_steps: WeakSet[OutlinedStep] = WeakSet()
+
+
+def _detach(things: Sequence[Any]) -> None:
+    """Make parameters ordinary objects until the next call of a step.
+
+    Not where the program has compiled steps of its own, whose quick paths would not notice.
+    """
+    if things and not own_steps:
+        for step in list(_steps):
+            step._forget_call()
+        Detached(things).until_attached()
 
 
 def made(source: StepSource, namespace: dict[str, Any]) -> OutlinedStep:
