@@ -45,8 +45,8 @@ class Section:
     """
 
     __slots__ = (
-        "allowed", "calls", "failures", "first", "has_inner", "iteration", "lengths", "namespace", "outer", "plain", "reason", "slow",
-        "source", "spent", "step", "ticks",
+        "allowed", "calls", "failures", "first", "has_inner", "iteration", "lengths", "namespace", "outer", "plain",
+        "reason", "slow", "source", "spent", "step", "ticks",
     )  # fmt: skip
 
     #: Whether a step is to be tried now.
