@@ -12,13 +12,13 @@ from tests.script.running import SCRIPTS, both, explained
 
 #: Scripts, and how many iterations or epochs of theirs are enough.
 QUICK = {
-    "module_loop": 12, "main_nested": 4, "ragged": 6, "several_models": 6, "sampler": 8, "arguments": 6,
-    "while_loop": 8, "accumulation": 6, "dropout": 6, "divides_by_zero": 14, "several_modules": 3,
+    "module_loop": 12, "ragged": 6, "sampler": 8, "arguments": 6, "accumulation": 6, "divides_by_zero": 14,
+    "several_modules": 3,
 }  # fmt: skip
 SLOW = {
     "trainer_class": 6, "early_stopping": 300, "schedule": 60, "evaluation": 300, "generator": 60, "progress_bar": 60,
     "reinforce": 40, "plain_floats": 120, "network_by_hand": 60, "adam": 60, "overflows": 200, "no_training": 5,
-    "refused": 60,
+    "refused": 60, "main_nested": 4, "several_models": 6, "while_loop": 8, "dropout": 6,
 }  # fmt: skip
 pytestmark = pytest.mark.skipif(shutil.which("tcc") is None and shutil.which("gcc") is None, reason="needs a compiler")
 
