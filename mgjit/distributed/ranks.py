@@ -7,8 +7,9 @@ MPI itself waits for ever, so every operation here is a nonblocking one, which i
 2. Ranks also send each other notes, which are read while they wait: `busy` (a rank builds code, be patient), `ended`
    (with the exception, if there was one), and `waiting`.
 3. A rank that has waited for `timeout` seconds asks who else is waiting, and raises a RankError that names the others.
-4. A rank that ends with an exception says so, gives the others a moment to raise theirs, and aborts the job: MPI's
-   finalization would wait for ranks that never come.  Without an exception, it says that it has ended.
+4. A rank that ends with an exception says so, gives the others a moment to raise theirs (launchers kill them when the
+   first process has ended), and aborts the job unless all have the same error: MPI's finalization would wait for ranks
+   that never come.  Without an exception, it says that it has ended.
 
 One process without MPI is a job of one rank.
 """
@@ -34,9 +35,9 @@ _NOTE_SIZE = 512
 _GRACE = {_ENDED: 3.0, _FAILED: 0.3}
 #: Seconds for the others to raise their errors before a job is aborted, and to say that they wait.
 _MOMENT = 0.7
-#: So long a rank tests without a pause, and how long pauses are after a second.
-_EAGER_SECONDS, _PAUSE = 1.0, 0.001
-_pause: Callable[[], Any] = getattr(os, "sched_yield", None) or (lambda: time.sleep(0))
+#: For so many seconds a rank only tests; then it lets others run in between; at last it pauses.
+_EAGER_SECONDS, _BUSY_SECONDS, _PAUSE = 0.0002, 1.0, 0.001
+_give_way: Callable[[], Any] = getattr(os, "sched_yield", None) or (lambda: time.sleep(0))
 
 
 class Alone:
@@ -185,10 +186,10 @@ class Ranks(Alone):
                 except RankError:
                     self._kept += [request, block]
                     raise
-            if now - started > _EAGER_SECONDS:
+            if now - started > _BUSY_SECONDS:
                 time.sleep(_PAUSE)
-            else:
-                _pause()
+            elif now - started > _EAGER_SECONDS:
+                _give_way()
 
     def _look(self, started: float, now: float, notes: bool) -> None:
         """Read notes, and find out whether there is anything to wait for."""
@@ -256,8 +257,8 @@ class Ranks(Alone):
     # ---- the end of a process ----------------------------------------------------------------------------
 
     def end(self, error: BaseException | None) -> None:
-        """Say that this process ends, and abort the job if it ends with an error that the others do not have."""
-        if self._mpi.Is_finalized() or getattr(error, "_mgjit_on_all_ranks", False):
+        """Say that this process ends, and abort the job if it ends with an error that the others need not have."""
+        if self._mpi.Is_finalized():
             return
         if error is None and not self._is_broken:
             self._tell(_ENDED)
@@ -270,7 +271,8 @@ class Ranks(Alone):
         while perf_counter() < until:  # MPI sends only while it is called
             self._comm.Iprobe(self._mpi.ANY_SOURCE, _NOTE_TAG)
             time.sleep(0.01)
-        self._comm.Abort(1)
+        if not getattr(error, "_mgjit_on_all_ranks", False):
+            self._comm.Abort(1)
 
 
 E = TypeVar("E", bound=BaseException)

@@ -72,7 +72,8 @@ class BatchRunner:
             SeparationError: its gradient cannot be separated from its update.
             UnsupportedError: the step runs as plain Python with these arguments.
         """
-        if self._kernels.member(arguments) is not None:
+        known = self._kernels.member(arguments)
+        if known is not None and known.plan.pack(arguments, known.frame):
             return self._fitting(arguments, columns)
         self._busy(_BUILD_TIMES * settings.compile_seconds())
         try:

@@ -36,8 +36,7 @@ class Part(NamedTuple):
 def parts_of(kernel: Kernel) -> list[Part]:
     """The gradients that are added up."""
     found: list[Part] = []
-    for region, storage in enumerate(kernel.parameters):
-        numbers = sorted(number for place, number in kernel.separation.gradients if place == region)
+    for storage, numbers in zip(kernel.parameters, kernel.separation.gradients):
         if not numbers:
             continue
         if len(numbers) == storage.size:

@@ -17,11 +17,14 @@ A step can be separated if its trace is forward, backward and update, one after 
 from __future__ import annotations
 
 import math
+import re
 import sys
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from . import opcodes as ops
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 #: So many operands of an output are followed, to see whether it depends on a row.
 _FEW = 1000
+_GRADIENTS, _CONSTANTS, _RECORDS = (frozenset({k}) for k in (ops.GRADIENT, ops.CONSTANT, ops.TEMPORARY))
 #: Memory that a backward pass writes.
 _OF_BACKWARD = frozenset({ops.GRADIENT, ops.LOCAL_GRADIENT, ops.ADJOINT})
 #: Memory that holds numbers of one row.
@@ -43,7 +47,7 @@ class Separation:
 
     Attributes:
         reason: why its gradient cannot be separated from its update, in words; empty if it can.
-        gradients: the gradients that are added up: the number of the kernel's storage, and the number in it.
+        gradients: the numbers of the gradients that are added up, for each storage of the kernel.
         update_inputs: the inputs that the update depends on.
         late_outputs: the outputs that the update computes. late_inputs: the inputs that these depend on.
         early_inputs: the inputs that other outputs depend on, where finding out takes a few steps.
@@ -52,7 +56,7 @@ class Separation:
     """
 
     reason: str = ""
-    gradients: frozenset[tuple[int, int]] = frozenset()
+    gradients: Sequence[Sequence[int]] = ()
     update_inputs: frozenset[int] = frozenset()
     late_outputs: frozenset[int] = frozenset()
     late_inputs: frozenset[int] = frozenset()
@@ -67,17 +71,19 @@ def separation_of(trace: Trace, structure: str) -> Separation:
     Args:
         structure: the hash of the structure of the trace.
     """
-    passes = [k for k in _outside_blocks(trace) if trace.op[k] == ops.BACKWARD]
+    passes = _positions(trace.op, ops.BACKWARD)
     if not passes:
         return Separation(
             "it has no backward pass that could be run on its own: backward() is not called, or what it does is "
             "recorded operation by operation, see step.lower(...).explain()",
             structure=structure,
         )
-    reason = "it computes with tensors" if trace.nests else _refused(trace, passes)
+    stores = _positions(trace.op, ops.STORE)
+    before = stores[: bisect_left(stores, passes[-1])]
+    reason = "it computes with tensors" if trace.nests else _refused(trace, passes, before)
     if reason:
         return Separation(reason, structure=structure)
-    return _Walk(trace, passes[-1]).separation(structure)
+    return _Walk(trace, passes[-1], stores).separation(structure)
 
 
 def with_early_outputs(trace: Trace) -> Trace:
@@ -86,131 +92,168 @@ def with_early_outputs(trace: Trace) -> Trace:
     A step stores what it returns at its very end, in the order in which it is returned.  Numbers of the forward phase
     would otherwise be in loops with those of the update.
     """
-    passes = [k for k in _outside_blocks(trace) if trace.op[k] == ops.BACKWARD]
+    passes = _positions(trace.op, ops.BACKWARD)
     if not passes or trace.nests:  # which records of other memory depend on
         return trace
-    first, walk = passes[0], _Walk(trace, passes[0])
-    stores = [k for k in _outside_blocks(trace) if k > first and trace.op[k] == ops.STORE]
-    outputs = [k for k in stores if ops.leaf_kind(trace.a[k]) == ops.OUTPUT]
-    written = {trace.a[k]: k for k in reversed(stores)}
-    early = [k for k in outputs if not walk.is_late(k, written)]
-    moved = walk.records(early)
+    first = passes[0]
+    walk = _Walk(trace, first, _positions(trace.op, ops.STORE))
+    moved = walk.records([k for k in walk.outputs if k > first and not walk.is_late(k)])
     if not moved:
         return trace
-    order = [*range(first), *moved, *sorted(set(range(first, len(trace))) - set(moved))]
-    places = [0] * len(order)
-    for place, source in enumerate(order):
-        places[source] = place
+    #: The records from the first backward pass on that stay there, in stretches.
+    stretches = [range(low + 1, high) for low, high in zip([first - 1, *moved], [*moved, len(trace)])]
+    places = array("i")
+    for number, stretch in enumerate(stretches):
+        places.extend(range(stretch.start + len(moved) - number, stretch.stop + len(moved) - number))
+        if number < len(moved):
+            places.append(first + number)
 
-    def column(operands: array[int] | None) -> array[int] | None:
-        if operands is None:
-            return None
-        return array("i", [places[o] if o >= first else o for o in map(operands.__getitem__, order)])
+    def reordered(column: array[int]) -> array[int]:
+        found = column[:first] + array("i", map(column.__getitem__, moved))
+        for stretch in stretches:
+            found += column[stretch.start : stretch.stop]
+        return found
 
-    a, b = column(trace.a), column(trace.b)
-    assert a is not None
-    assert b is not None
+    def operands(column: array[int]) -> array[int]:
+        found = reordered(column)
+        return found[:first] + array("i", [places[o - first] if o >= first else o for o in found[first:]])
+
     return replace(
         trace,
-        op=array("i", map(trace.op.__getitem__, order)),
-        a=a,
-        b=b,
-        c=column(trace.c),
+        op=reordered(trace.op),
+        a=operands(trace.a),
+        b=operands(trace.b),
+        c=None if trace.c is None else operands(trace.c),
         adjoint_reads=[
-            (places[record] if record >= 0 else record, at + len(moved) - bisect_left(moved, at) if at > first else at)
-            for record, at in trace.adjoint_reads
+            (places[r - first] if r >= first else r, at + len(moved) - bisect_left(moved, at) if at > first else at)
+            for r, at in trace.adjoint_reads
         ],
         blocks=[block for block in trace.blocks if block.end <= first],
+        sites=None if trace.sites is None else reordered(trace.sites),
     )
 
 
-def _outside_blocks(trace: Trace) -> Iterator[int]:
-    """The records that belong to no block: only these assign, or are backward passes."""
-    return (k for low, high in trace.gaps() for k in range(low, high))
+def _positions(column: array[int], code: int) -> list[int]:
+    """The records with an opcode; there may be millions, so that no loop of Python looks at each."""
+    low = 0 if sys.byteorder == "little" else 3
+    found = re.finditer(re.escape(bytes([code])), column.tobytes()[low::4])
+    return [match.start() for match in found if column[match.start()] == code]
 
 
-def _refused(trace: Trace, passes: Sequence[int]) -> str:
-    """Why what comes before the last backward pass cannot be repeated for each row; empty if it can."""
+def _kinds(column: array[int]) -> bytes:
+    """The kinds of operands."""
+    top = 3 if sys.byteorder == "little" else 0
+    return column.tobytes()[top::4].translate(ops.KIND_OF_TOP_BYTE)
+
+
+def _of_kinds(column: array[int], kinds: frozenset[int]) -> Iterator[int]:
+    """The operands of some kinds."""
+    return compress(column, _kinds(column).translate(bytes(kind in kinds for kind in range(256))))
+
+
+def _refused(trace: Trace, passes: Sequence[int], stores: Sequence[int]) -> str:
+    """Why what comes before the last backward pass cannot be repeated for each row; empty if it can.
+
+    Args:
+        stores: the assignments before it.
+    """
     first, last = passes[0], passes[-1]
-    if _has_kind(trace.b[:last], ops.GRADIENT) or (trace.c is not None and _has_kind(trace.c[:last], ops.GRADIENT)):
-        return _READS
-    for k in _outside_blocks(trace):
-        if k >= last:
-            break
-        code, kind = trace.op[k], ops.leaf_kind(trace.a[k])
-        if code >= ops.PUT or (code == ops.STORE and kind not in (ops.GRADIENT, ops.OUTPUT)):
-            return f"it assigns {_NAMES.get(kind, 'numbers')} before its last backward(), which each row would repeat"
-        if code == ops.STORE and kind == ops.GRADIENT and (k > first or trace.b[k] >= 0):
-            return "it assigns gradients between two backward passes, or computes what it assigns to them before one"
-        if code not in (ops.STORE, ops.BACKWARD) and kind == ops.GRADIENT:
-            return _READS
+    assigned = _kinds(array("i", map(trace.a.__getitem__, stores)))
+    gradients = list(compress(stores, map(ops.GRADIENT.__eq__, assigned)))
+    read = _kinds(trace.a[:last]).count(ops.GRADIENT) - len(gradients)
+    if read or any(ops.GRADIENT in _kinds(column[:last]) for column in (trace.b, trace.c) if column is not None):
+        return "it reads gradients before its last backward(): those of other rows are not there yet"
+    others = set(assigned) - {ops.GRADIENT, ops.OUTPUT}
+    if others or any(code >= ops.PUT for code in set(trace.op[:last])):
+        what = _NAMES.get(min(others, default=ops.STATE), "numbers")
+        return f"it assigns {what} before its last backward(), which each row would repeat"
+    if gradients and (gradients[-1] > first or max(map(trace.b.__getitem__, gradients)) >= 0):
+        return "it assigns gradients between two backward passes, or computes what it assigns to them before one"
     return ""
 
 
-_READS = "it reads gradients before its last backward(): those of other rows are not there yet"
 _NAMES = {ops.PARAMETER: "parameters", ops.STATE: "state (numbers that it keeps from call to call)"}
 
 
 class _Walk:
-    """Walks from what the update assigns to what that depends on."""
+    """Walks from what is assigned after a backward pass to what that depends on.
 
-    def __init__(self, trace: Trace, last: int) -> None:
-        self._trace, self._last = trace, last
+    Attributes:
+        outputs: the records that store outputs.
+    """
+
+    def __init__(self, trace: Trace, last: int, stores: Sequence[int]) -> None:
+        self._trace, self._last, self._stores = trace, last, stores
         self._columns = [trace.a, trace.b] if trace.c is None else [trace.a, trace.b, trace.c]
-        self._update = range(last + 1, len(trace.op))
+        self._assigned = array("i", map(trace.a.__getitem__, stores))
+        kinds = _kinds(self._assigned)
+        self.outputs = list(compress(stores, map(ops.OUTPUT.__eq__, kinds)))
+
+    @cached_property
+    def _gradients(self) -> set[int]:
+        """The gradients that the step sets."""
+        return set(_of_kinds(self._assigned, _GRADIENTS))
+
+    @cached_property
+    def _written(self) -> dict[int, int]:
+        """What the update assigns, and where it does so first."""
+        start = bisect_left(self._stores, self._last)
+        return dict(zip(reversed(self._assigned[start:]), reversed(self._stores[start:])))
 
     def separation(self, structure: str) -> Separation:
-        op, a, b = self._trace.op, self._trace.a, self._trace.b
-        stores = [k for k in _outside_blocks(self._trace) if op[k] == ops.STORE]
-        gradients = frozenset(a[k] for k in stores if ops.leaf_kind(a[k]) == ops.GRADIENT)
-        outputs = [k for k in stores if ops.leaf_kind(a[k]) == ops.OUTPUT]
-        written = {a[k]: k for k in reversed(stores) if k > self._last}
-        late = [k for k in outputs if k > self._last and self.is_late(k, written)]
-        late_inputs, unusable = self._reached(b[k] for k in late)
+        trace = self._trace
+        late = [k for k in self.outputs if k > self._last and self.is_late(k)]
+        late_inputs, unusable = self._reached(trace.b[k] for k in late)
         if unusable:
             return Separation(f"it returns, after the update, {unusable}", structure=structure)
-        inputs, unusable = self._inputs(set(outputs))
-        if not unusable:
-            unread = self._gradients_read() - gradients
-            unusable = "gradients that it never sets to 0, so that they grow from call to call" if unread else ""
+        update = [column[self._last + 1 :] for column in self._columns]
+        unread = {found for column in update for found in _of_kinds(column, _GRADIENTS)} - self._gradients
+        if unread or not self._gradients:
+            return Separation(
+                "it never sets gradients to 0 that its update uses, so that they grow from call to call",
+                structure=structure,
+            )
+        inputs, unusable = self._inputs(update)
         if unusable:
             return Separation(f"its update uses {unusable}", structure=structure)
-        if not gradients:
-            return Separation("it never sets gradients to 0, so that they grow from call to call", structure=structure)
         return Separation(
-            gradients=frozenset(map(self._place, gradients)),
+            gradients=self._places(),
             update_inputs=inputs,
-            late_outputs=frozenset(ops.leaf_index(a[k]) for k in late),
+            late_outputs=frozenset(ops.leaf_index(trace.a[k]) for k in late),
             late_inputs=late_inputs,
-            early_inputs=self._early_inputs(set(outputs) - set(late)),
+            early_inputs=self._early_inputs(set(self.outputs) - set(late)),
             structure=structure,
-            update=self._signature(),
+            update=self._signature(update),
         )
 
-    def _place(self, gradient: int) -> tuple[int, int]:
-        """The storage of a gradient, as kernels count them (making.py), and its number there."""
-        trace, index = self._trace, ops.leaf_index(gradient)
+    def _places(self) -> list[list[int]]:
+        """The numbers of the gradients in each storage, as kernels count storages (making.py)."""
+        trace = self._trace
         starts = [trace.new_parameters[0][0]] if trace.new_parameters else []
         starts += [start for start, _ in trace.bound_storages]
-        start, region = max((start, region) for region, start in enumerate(starts) if start <= index)
-        return region, index - start
+        indices = sorted([~leaf & ops.INDEX_MASK for leaf in self._gradients])
+        found = []
+        for start in starts:
+            end = min((other for other in starts if other > start), default=ops.INDEX_MASK + 1)
+            found.append([k - start for k in indices[bisect_left(indices, start) : bisect_left(indices, end)]])
+        return found
 
-    def _gradients_read(self) -> set[int]:
-        found = set().union(*(column[self._last + 1 :] for column in self._columns[1:]))
-        stores = {k for k in self._update if self._trace.op[k] == ops.STORE}
-        found |= {self._trace.a[k] for k in self._update if k not in stores}
-        return {operand for operand in found if ops.leaf_kind(operand) == ops.GRADIENT}
-
-    def _inputs(self, outputs: set[int]) -> tuple[frozenset[int], str]:
+    def _inputs(self, update: Sequence[array[int]]) -> tuple[frozenset[int], str]:
         """The inputs that the update depends on; and what it uses of a single row, in words."""
-        roots = {column[k] for k in self._update if k not in outputs for column in self._columns}
-        direct = {o for o in roots if o < 0}
-        deep, unusable = self._reached(o for o in roots if 0 <= o <= self._last)
-        found, more = self._reached(direct)
-        if not deep and not unusable and not more:
+        columns = [column[:] for column in update]
+        for k in self.outputs:
+            if k > self._last:
+                for column in columns:
+                    column[k - self._last - 1] = ops.NO_OPERAND
+        direct = {operand for column in columns for operand in _of_kinds(column, _OF_ROWS | {ops.INPUT})}
+        deep = {o for column in columns for o in _of_kinds(column, _RECORDS) if 0 <= o <= self._last}
+        found, unusable = self._reached(direct)
+        if not unusable and not any(self._reached(deep)):
             return found, ""
-        assignments = [k for k in self._update if self._trace.op[k] == ops.STORE or self._trace.op[k] >= ops.PUT]
-        return self._reached(column[k] for k in assignments if k not in outputs for column in self._columns[1:])
+        outputs = set(self.outputs)
+        assignments = [k for k in self._stores[bisect_left(self._stores, self._last) :] if k not in outputs]
+        assignments += [k for k in range(self._last, len(self._trace)) if self._trace.op[k] >= ops.PUT]
+        return self._reached(column[k] for k in assignments for column in self._columns[1:])
 
     def _early_inputs(self, outputs: Iterable[int]) -> dict[int, frozenset[int]]:
         found = {}
@@ -245,12 +288,8 @@ class _Walk:
                 unusable = "numbers of nodes of the graph (their .data or .grad), which belong to a single row"
         return frozenset(inputs), unusable
 
-    def is_late(self, store: int, written: Mapping[int, int]) -> bool:
-        """Whether what is stored after the backward pass depends on what that, or the update, has written.
-
-        Args:
-            written: what the update assigns, and where it does so first.
-        """
+    def is_late(self, store: int) -> bool:
+        """Whether what is stored after the backward pass depends on what that, or the update, has written."""
         pending, seen = [store], set()
         while pending:
             record = pending.pop()
@@ -261,7 +300,7 @@ class _Walk:
                 operand = column[record]
                 if operand >= 0:
                     pending.append(operand)
-                elif ops.leaf_kind(operand) in _OF_BACKWARD or written.get(operand, record) < record:
+                elif ops.leaf_kind(operand) in _OF_BACKWARD or self._written.get(operand, record) < record:
                     return True
         return False
 
@@ -275,15 +314,8 @@ class _Walk:
                 pending += [column[record] for column in self._columns]
         return sorted(found)
 
-    def _signature(self) -> tuple[object, ...]:
-        trace, start = self._trace, self._last + 1
-        operands = set().union(*(column[start:] for column in self._columns))
-        constants = {trace.constants[ops.leaf_index(o)] for o in operands if ops.leaf_kind(o) == ops.CONSTANT}
-        return hash(bytes(memoryview(trace.op[start:]).cast("B"))), tuple(sorted(map(float.hex, map(float, constants))))
-
-
-def _has_kind(column: array[int], kind: int) -> bool:
-    """Whether an operand of a kind is among these."""
-    top = 3 if sys.byteorder == "little" else 0
-    tops = column.tobytes()[top::4]
-    return kind in tops.translate(ops.KIND_OF_TOP_BYTE)
+    def _signature(self, update: Sequence[array[int]]) -> tuple[object, ...]:
+        trace = self._trace
+        used = {ops.leaf_index(o) for column in update for o in set(_of_kinds(column, _CONSTANTS))}
+        constants = sorted(float(trace.constants[index]).hex() for index in used)
+        return hash(trace.op[self._last + 1 :].tobytes()), tuple(constants)
