@@ -35,6 +35,8 @@ _NOTE_SIZE = 512
 _GRACE = {_ENDED: 3.0, _FAILED: 0.3}
 #: Seconds for the others to raise their errors before a job is aborted, and to say that they wait.
 _MOMENT = 0.7
+#: Seconds in which processes may start one after another.
+_START_SECONDS = 60.0
 #: For so many seconds a rank only tests; then it lets others run in between; at last it pauses.
 _EAGER_SECONDS, _BUSY_SECONDS, _PAUSE = 0.0002, 1.0, 0.001
 _give_way: Callable[[], Any] = getattr(os, "sched_yield", None) or (lambda: time.sleep(0))
@@ -98,7 +100,9 @@ class Ranks(Alone):
         self._comm = comm
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         duplicate, request = comm.Idup()
+        self._timeout = max(timeout, _START_SECONDS)
         self._wait(request, notes=False)
+        self._timeout = timeout
         self._comm = duplicate
         _at_end(self)
 

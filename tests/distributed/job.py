@@ -230,7 +230,7 @@ def fault(kind: str) -> None:
 
     module: Any = importlib.import_module("mgjit.distributed.data_parallel")
     rank = world().Get_rank()
-    options: dict[str, Any] = {"timeout": 2.0, "check_every": 2}
+    options: dict[str, Any] = {"timeout": 5.0 if kind in ("stop", "hang outside") else 60.0, "check_every": 2}
     program = Classifier(size=6 if kind == "model" and rank == 1 else 5)
     batch = program.rows(13, random.Random(7))
     if kind == "version" and rank == 1:
