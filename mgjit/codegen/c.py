@@ -35,14 +35,17 @@ extern double sqrt(double);
 extern double fabs(double);
 #if defined(__TINYC__) || !defined(__GNUC__)
 #define RESTRICT
+#define ROLLED
 #define NOINLINE
 #define ABSOLUTE(x) fabs(x)
 #define SQUARE_ROOT(x) sqrt(x)
 #else
 #define RESTRICT __restrict__
 #if defined(__clang__)
+#define ROLLED
 #define NOINLINE __attribute__((noinline))
 #else
+#define ROLLED _Pragma("GCC unroll 1")
 #define NOINLINE __attribute__((noipa))
 #endif
 #define ABSOLUTE(x) BUILT_IN(fabs)(x)
@@ -186,6 +189,11 @@ class _CEmitter(ScalarEmitter):
         self.blocks, self.vectors = blocks, vectors
         self._vector_names: set[str] = set()
         self.uses_tables = self.uses_scratch = self.calls_blocks = False
+
+    def keep_rolled(self) -> None:
+        # gcc 12 with AVX gets sums wrong that run backwards through two loops, the inner of which it unrolls: the terms
+        # of a vector come in the wrong order.
+        self.line("ROLLED")
 
     def pointers(self) -> list[tuple[str, str]]:
         """Declaration and initial value of a pointer for each array that the function uses."""

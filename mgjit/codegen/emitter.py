@@ -55,6 +55,8 @@ class Emitter:
         self._names: dict[Statement, str] = {}
         self._loops: dict[Loop, str] = {}
         self._accumulators: dict[Reference, str] = {}
+        #: Whether the innermost loop that is open counts down.
+        self._is_reversed = False
         self._selections: dict[int, tuple[object, Selection]] = {}
         self._counter = 0
         #: Called when a node has been emitted.
@@ -97,6 +99,9 @@ class Emitter:
     def open_loop(self, name: str, loop: Loop) -> None:
         """Emit the head of a loop and go one level deeper."""
         raise NotImplementedError
+
+    def keep_rolled(self) -> None:
+        """Ask the compiler not to unroll the loop that is opened next; does nothing where that is not needed."""
 
     def open_if(self, condition: str) -> None:
         """Emit the head of a condition and go one level deeper."""
@@ -165,11 +170,15 @@ class Emitter:
                 added.append((target, accumulator, lane))
         for target, accumulator, _ in added:
             self._accumulators[target] = accumulator
+        outer_is_reversed, self._is_reversed = self._is_reversed, loop.reverse
+        if loop.reverse and outer_is_reversed and any(isinstance(n, Statement) and n.update for n in loop.body):
+            self.keep_rolled()
         self.open_loop(name, loop)
         self.open_loops.append(name)
         self.nodes(loop.body)
         self.open_loops.pop()
         self.close()
+        self._is_reversed = outer_is_reversed
         for target, accumulator, lane in added:
             del self._accumulators[target]
             if lane is None:
@@ -315,7 +324,7 @@ class Emitter:
     def enter_scope(self, outer: Emitter) -> None:
         """Make the loops around a block's call visible inside the block."""
         self._loops = dict(outer._loops)
-        self.open_loops = list(outer.open_loops)
+        self.open_loops, self._is_reversed = list(outer.open_loops), outer._is_reversed
 
     def fresh(self, prefix: str) -> str:
         """A new local name."""

@@ -318,12 +318,11 @@ class _C(_Text):
             is_written = name[0] in "dw" or (name == "y" and not self.form.flows)
             kind = f"{'' if is_written else 'const '}{_C_TYPES[format]}"
             head.append(f"    {kind} *const {name} = ({kind} *)m[{k}]; (void){name};")
-        head += [f"    const long {name} = (long)n[{place}];" for name, place in self.declared()]
+        head += [f"    const long {name} = (long)n[{place}]; (void){name};" for name, place in self.declared()]
         called = {step.operation for step in self.body.steps} & LIBRARY.keys()
         start = [*c_text.prologue(self.precision), *c_text.prototypes(called)]
-        return "\n".join(
-            [*start, "EXPORT int kernel(void *const *m)", "{", *head, *self.lines, "    return 0;", "}", ""]
-        )
+        kernel = "EXPORT int kernel(void *const *m)"
+        return "\n".join([*start, f"{kernel};", kernel, "{", *head, *self.lines, "    return 0;", "}", ""])
 
     def open_loop(self, name: str, count: str, reverse: bool) -> None:
         span = f"{name} = {count} - 1; {name} >= 0; {name}--" if reverse else f"{name} = 0; {name} < {count}; {name}++"
@@ -335,7 +334,7 @@ class _C(_Text):
         self.line("}")
 
     def assign(self, name: str, text: str, is_new: bool = True) -> None:
-        self.line(f"{'real ' if is_new else ''}{name} = {text};")
+        self.line(f"{'real UNUSED ' if is_new else ''}{name} = {text};")
 
     def store(self, place: str, text: str, format: str) -> None:
         self.line(f"{place} = ({_C_TYPES[format]})({text});")

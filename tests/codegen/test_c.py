@@ -20,10 +20,11 @@ from mgjit.codegen.layout import Layout, lay_out
 from mgjit.codegen.scalar import float_literal
 from mgjit.engine.precision import FLOAT32, FLOAT64, PRECISIONS, Precision, float32
 from mgjit.engine.state import zero_array
-from mgjit.ir.program import Program
+from mgjit.ir.program import Array, Index, Load, Loop, Program, Reference, Register, Statement
 from mgjit.passes.cost import Processor
 from mgjit.runtime import ffi
 from mgjit.toolchain import compilers
+from tests.backends import in_c, interpreted
 from tests.codegen.native import compile_c, find, run_native, working
 from tests.lowering import SCALAR, WIDE, Example, bits, numbers
 
@@ -219,3 +220,19 @@ def test_09_integers_of_every_kind(code: str, dtype: str, family: str) -> None:
         found = step(array(code, numbers))
         assert [float(x) for x in found[0]] == [rounded(float(x)) for x in numbers]
         assert found[1] == [0.5, 0.25, 0.125][last]
+
+
+@pytest.mark.parametrize("count", [2, 4, 8])
+@pytest.mark.parametrize("family", ["gcc", "clang"])
+def test_sums_that_run_backwards_through_two_loops(family: str, count: int) -> None:
+    """Which gcc 12 computes wrong, with AVX, where it unrolls the inner loop."""
+    x, y, total = Array("x0", "input", 64), Array("p0", "parameter", 64), Array("p1", "parameter", 1, 1)
+    i, j = Loop(8, [], reverse=True), Loop(count, [], reverse=True)
+    index = Index(0, ((i, count), (j, 1)))
+    product = Statement("multiply", (Load(Reference(x, index)), Load(Reference(y, index))))
+    target = Reference(total, Index(0))
+    j.body = [product, Statement("add", (Register(product),), target, update=True)]
+    i.body = [j]
+    contents = {x: [0.37 * k + 1.1 for k in range(64)], y: [1.0 / (k + 1.5) for k in range(64)], total: [1.0]}
+    for optimisation in ("-O2 -march=native", "-O3 -march=native"):
+        assert in_c(Program([i]), contents, family, optimisation) == interpreted(Program([i]), contents)

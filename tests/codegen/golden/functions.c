@@ -10,14 +10,17 @@ extern double sqrt(double);
 extern double fabs(double);
 #if defined(__TINYC__) || !defined(__GNUC__)
 #define RESTRICT
+#define ROLLED
 #define NOINLINE
 #define ABSOLUTE(x) fabs(x)
 #define SQUARE_ROOT(x) sqrt(x)
 #else
 #define RESTRICT __restrict__
 #if defined(__clang__)
+#define ROLLED
 #define NOINLINE __attribute__((noinline))
 #else
+#define ROLLED _Pragma("GCC unroll 1")
 #define NOINLINE __attribute__((noipa))
 #endif
 #define ABSOLUTE(x) BUILT_IN(fabs)(x)
