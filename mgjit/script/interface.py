@@ -100,9 +100,11 @@ def find_names(outline: Outline, used_later: Callable[[str], bool] | None) -> No
         visible = own - shared
         if shared & _nonlocals(candidate.scope):
             raise Refusal(line, f"it assigns nonlocal variables: {', '.join(sorted(shared))}")
-    live = (assigned - shared) & (elsewhere | first)
+    live, bound = (assigned - shared) & (elsewhere | first), _bound(candidate, outline)
+    if used_later is not None:  # other cells are unlikely to read what only loops in the step assign
+        live &= fresh | bound
     arguments = (first | (live - fresh)) & visible
-    unbound = arguments - _bound(candidate, outline)
+    unbound = arguments - bound
     if unbound:
         raise Refusal(line, f"{', '.join(sorted(unbound))} may be unbound when the step begins")
     if shared and line < 4:

@@ -7,8 +7,8 @@
 1. Modules below the current folder that are imported after it are rewritten (hook.py).
 2. In IPython and Jupyter, so is every cell that is run after it; `%%mgjit` runs one cell so, and says what has become
    of its loops.
-3. Other cells may read what a loop has assigned: everything is a result of its step.  A node of a graph comes back with
-   its numbers, and without the graph.
+3. Other cells may read what a loop has assigned: everything is a result of its step, apart from the variables of loops
+   inside of it.  A node of a graph comes back with its numbers, and without the graph.
 """
 
 from __future__ import annotations

@@ -31,9 +31,11 @@ _LOADING, _TRACE = 0.25, 5.0
 _SHARE = 0.1
 #: An outer loop is tried if its iterations take at most so many seconds, and there are at least so many.
 _SHORT, _MANY = 0.3, 20
-#: Iterations that are shorter than this gain nothing.
-_TINY = 20e-6
-#: A step is given up after so many calls that are slower than Python; that were plain Python; that were undone.
+#: Iterations that are shorter than this gain nothing; so many show it.
+_TINY, _SURE = 30e-6, 1000
+#: A compiled call must take no longer than this part of an iteration in Python.
+_WORTH = 0.75
+#: A step is given up where half of so many calls take longer; after so many that were plain Python; that were undone.
 _SLOW, _PLAIN, _UNDONE = 50, 64, 4
 #: Lengths of these are read without running code of the program.
 _SIZED = (range, list, tuple, dict, str, set, frozenset, bytes)
@@ -128,8 +130,9 @@ class Watching(Section):
         if self.has_inner and (self.iteration > _SHORT or 0 <= to_come < _MANY):
             self.end("its iterations are too long, or too few, for one step: what is inside of it is tried instead")
             return False
-        if self.ticks > 1000 and self.iteration < _TINY:
-            self.end("its iterations are too short to gain anything")
+        if self.iteration < _TINY:
+            if self.ticks > _SURE:
+                self.end("its iterations are too short to gain anything")
             return False
         if _LOADING + _TRACE * self.iteration > _SHARE * expected and not self.is_eager:
             return False
@@ -171,9 +174,11 @@ class Trying(Section):
             self._was_plain(step, perf_counter() - started)
             return ()
         self.calls += 1
-        self.slow += perf_counter() - started > self.iteration
-        if self.calls == _SLOW and self.slow > _SLOW // 2:
-            self.end("compiled calls took longer than Python")
+        self.slow += perf_counter() - started > _WORTH * self.iteration
+        if self.calls % _SLOW == 0:
+            if self.slow > _SLOW // 2:
+                self.end("compiled calls took longer than Python")
+            self.slow = 0
         return (found,)
 
     def _failed(self, error: Exception) -> Sequence[Any]:
