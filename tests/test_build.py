@@ -182,9 +182,10 @@ def test_14_no_more_file_descriptors() -> None:
     code = """
         import os, resource, sys, warnings
         import mgjit
+        from mgjit import Value  # which imports the public names
 
         def run(factor, **options):
-            w = mgjit.Value(2.0)
+            w = Value(2.0)
 
             @mgjit.compile(**options)
             def step(x):
@@ -482,12 +483,12 @@ def test_41_what_is_asked_of_the_optimiser(family: str, statements: int) -> None
     if compiler is None:
         pytest.skip(f"{family} is not installed")
     levels = {"gcc": ["-O3", "-O2", "-O1 -fgcse", "-O1", "-O0"], "clang": ["-O2", "-O2", "-O2", "-O1", "-O0"]}[family]
-    chosen = build._optimisation(compiler, build.Options(), statements)
+    chosen = build.optimisation_for(compiler, build.Options(), statements)
     assert chosen == f"{levels[[1, 201, 1_001, 20_001, 100_001].index(statements)]} {build.toolchain.native()}"
     assert build.toolchain.compile_shared(compiler, "int one(void) { return 1; }", optimisation=chosen).binary
-    assert build._optimisation(compiler, build.Options(optimisation="-O0"), statements) == "-O0"
+    assert build.optimisation_for(compiler, build.Options(optimisation="-O0"), statements) == "-O0"
     if statements == 1_001:
-        assert "-O2" in build._optimisation(compiler, build.Options(mode="fast"), statements).split()
+        assert "-O2" in build.optimisation_for(compiler, build.Options(mode="fast"), statements).split()
 
 
 # ---- defects ---------------------------------------------------------------------------------------------------

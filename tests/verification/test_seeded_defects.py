@@ -29,7 +29,7 @@ from mgjit.codegen.emitter import Emitter
 from mgjit.draws.plan import DrawPlan
 from mgjit.engine.value import Value
 from mgjit.ir.program import Constant, Loop, Operand, Statement, statements
-from mgjit.passes import differentiate, first_contributions, pack, pipeline, powers, reductions, registers
+from mgjit.passes import derivatives, first_contributions, pack, pipeline, powers, reductions, registers
 from mgjit.record.recorder import Recorder
 from mgjit.runtime import copies
 from mgjit.runtime.kernel import Kernel
@@ -164,15 +164,15 @@ def dropped_clear(patch: Patch) -> None:
 
 
 def wrong_derivative_of_a_product(patch: Patch) -> None:
-    patch.setitem(differentiate._RULES, "multiply", lambda e, x, out, g: [e.multiply(x[0], g), e.multiply(x[1], g)])
+    patch.setitem(derivatives.RULES, "multiply", lambda e, x, out, g: [e.multiply(x[0], g), e.multiply(x[1], g)])
 
 
 def wrong_sign_of_a_derivative(patch: Patch) -> None:
-    patch.setitem(differentiate._RULES, "subtract", lambda e, x, out, g: [g, g])
+    patch.setitem(derivatives.RULES, "subtract", lambda e, x, out, g: [g, g])
 
 
 def wrong_derivative_of_a_power(patch: Patch) -> None:
-    patch.setitem(differentiate._RULES, "power", lambda e, x, out, g: [e.multiply(e.multiply(x[1], x[0]), g)])
+    patch.setitem(derivatives.RULES, "power", lambda e, x, out, g: [e.multiply(e.multiply(x[1], x[0]), g)])
 
 
 def stale_register(patch: Patch) -> None:
