@@ -9,11 +9,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, GradientError, ShapeError, described, user_location
-from .apply import copy_into, elementwise, fresh, is_number, number_type, recording, tensor_of
+from .apply import copy_into, elementwise, fresh, is_number, number_type, recording
 from .bodies import ELEMENTWISE
 from .dtypes import OF_FORMATS, DType, bool_, common, dtype_of, float64, int64
-from .memory import Memory
-from .shapes import Shape, View, row_major, shape_from, size_of
+from .shapes import Shape, shape_from, size_of
 from .tensor import Tensor, require
 
 _EXACT = 1 << 53
@@ -224,8 +223,3 @@ def _drawn(shape: Any, draw: Any, dtype: Any, requires_grad: bool) -> Tensor:
     made = from_flat([draw() for _ in range(size_of(extents))], extents, kind)
     made.requires_grad = requires_grad
     return made
-
-
-def over_buffer(buffer: Any, shape: Shape, dtype: DType) -> Tensor:
-    """A tensor over an existing buffer of its type."""
-    return tensor_of(Memory(size_of(shape), dtype, buffer), View(0, shape, row_major(shape)))

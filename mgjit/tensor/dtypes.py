@@ -68,11 +68,6 @@ def dtype_of(given: Any) -> DType:
     return found
 
 
-def dtype_of_precision(precision: Precision) -> DType:
-    """The type of the floats of a precision."""
-    return DTYPES[precision.name]
-
-
 def common(name: str, dtypes: Iterable[DType], numbers: Iterable[type] = ()) -> DType:
     """The type of what an operation computes from tensors of some types and from Python numbers.
 
