@@ -36,12 +36,14 @@ def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | No
         SystemExit: the script ends itself.
     """
     source = Path(path).read_bytes()
+    sys.argv = [path, *arguments]
+    if not os.path.isabs(path):  # as Python does: `..` stays
+        path = os.path.join(os.getcwd(), path[2:] if path.startswith(f".{os.sep}") else path)
     module = ModuleType("__main__")
     vars(module).update(
         __file__=path, __builtins__=builtins, __loader__=SourceFileLoader("__main__", path), __package__=None,
         __cached__=None, __spec__=None, __annotations__={},
     )  # fmt: skip
-    sys.argv = [path, *arguments]
     sys.path[0] = os.path.dirname(os.path.realpath(path))
     sys.modules["__main__"] = module
     hook = Hook(sys.path[0], lines, report)

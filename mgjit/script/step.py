@@ -11,12 +11,14 @@
 from __future__ import annotations
 
 import io
+import logging
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakSet
 
+from .. import settings
 from ..call.results import CompositeResult, OutputResult
 from ..errors import BackendWarning, DefectWarning, MismatchWarning, RetraceWarning, SideEffectWarning
 from ..kernels import Kernels
@@ -176,7 +178,8 @@ def made(source: StepSource, namespace: dict[str, Any]) -> OutlinedStep:
 
 
 def hide_warnings() -> None:
-    """Let mgjit warn of nothing: the program runs as if it were not there."""
+    """Let mgjit warn of nothing and log nothing: the program runs as if it were not there."""
+    settings.LOGGER.disabled = settings.log_level() > logging.INFO
     for kind in (BackendWarning, SideEffectWarning, RetraceWarning, MismatchWarning, DefectWarning):
         warnings.filterwarnings("ignore", category=kind)
 

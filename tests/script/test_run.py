@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.script.running import SCRIPTS, both, explained
+from tests.script.running import SCRIPTS, both, explained, seen
 
 #: Scripts, and how many iterations or epochs of theirs are enough.
 QUICK = {
@@ -100,6 +101,7 @@ for step in range(8):
         "print(__name__, __file__ == sys.argv[0], sorted(k for k in globals() if 'mgjit' in k), __spec__)",
         "import atexit\natexit.register(print, 'the end')\nprint(w, file=sys.stderr)",
         "import warnings\nwarnings.warn('careful')\nprint(e, w, step)",
+        "import logging\nlogging.basicConfig(level=1)\nfor step in range(6):\n    w[0] -= 0.1 * sum([w[0] * 1.0])",
     ],
 )
 def test_end_of_a_script(ending: str, tmp_path: Path) -> None:
@@ -111,9 +113,15 @@ def test_text_that_python_complains_of(text: str, tmp_path: Path) -> None:
     both(tmp_path, written(tmp_path, text))
 
 
-def test_no_such_script(tmp_path: Path) -> None:
-    from tests.script.running import seen
+@pytest.mark.skipif(sys.implementation.name == "pypy", reason="it makes paths absolute in another way")
+def test_a_relative_path(tmp_path: Path) -> None:
+    script = Path("..") / written(tmp_path, TRAINS + "print(__file__, sys.argv[0])\n1 / 0\n").name
+    plain = seen(tmp_path / "one", [str(script)])
+    run = seen(tmp_path / "two", ["-m", "mgjit", "run", "--eager", str(script)])
+    assert (plain.out, plain.err) == tuple(text.replace("two", "one") for text in (run.out, run.err))
 
+
+def test_no_such_script(tmp_path: Path) -> None:
     found = seen(tmp_path / "run", ["-m", "mgjit", "run", "nothing.py"])
     assert found.code == 2
     assert "nothing.py" in found.err
