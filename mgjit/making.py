@@ -26,7 +26,7 @@ from .call.plan import ArgumentPlan, plan_arguments
 from .garbage import without_garbage_collection
 from .options import Options, StepOptions
 from .pending import Found, Prepared
-from .record.separation import separation_of, with_early_outputs
+from .record.separation import forward_assigns, separation_of, with_early_outputs
 from .record.trace import InputRegion, Trace
 from .runtime.buffers import ParameterStorage
 from .runtime.copies import Copies
@@ -292,6 +292,8 @@ class Maker:
         kernel.trial = self.options.trial(trace, prepared.plain_seconds())
         if self.options.code.separate:
             kernel.separation = separation_of(trace, code.facts.get("structure", ""))
+            copied = (range(start, start + len(state)) for start, state in trace.states if state is heap.state)
+            kernel.forward_assigns = forward_assigns(trace, next(copied, range(0)))
         self.stats.note_kernel(code.facts, prepared.seconds, plan.outline(), prepared.reason)
         return kernel
 

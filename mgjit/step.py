@@ -145,6 +145,13 @@ class CompiledStep(Looking[P, R]):
         while True:
             given = args if not kwargs and len(args) == self._arity else self._bound(args, kwargs)
             kernel = kernels.fitting(given, patient=not is_step)
+            if kernel.forward_assigns:
+                raise UnsupportedError(
+                    f"{user_location()}: {self.__name__} cannot run its forward part alone: it assigns numbers that "
+                    "are not in mgjit.state, without a backward() by which mgjit could tell the parts apart "
+                    "(step.lower(...).explain() says how backward() is taken). Compile a function that only computes "
+                    "the result."
+                )
             if is_step and kernel.upgrade is not None and kernels.upgrade(kernel):
                 self._forget_call()
                 continue
@@ -294,9 +301,10 @@ class CompiledStep(Looking[P, R]):
                 ahead = ahead if kernel.predecessor is None and (threads == 1 or not kernel.move) else max(1, ahead)
                 results, outputs = [], kernel.outputs[:0]
                 for number in range(ahead):
+                    plain_calls = self.stats.plain_calls
                     results.append(self._run(table.row(number), report))
                     outputs += kernel.outputs
-                    if self._kernels.last is not kernel:
+                    if self._kernels.last is not kernel or self.stats.plain_calls > plain_calls:
                         rest = (table.row(k) for k in range(number + 1, table.length))
                         return collect_results([*results, *(self._run(row, report) for row in rest)])
                 if ahead == table.length:

@@ -11,7 +11,7 @@ import pytest
 
 import mgjit
 from mgjit import Value, nn
-from mgjit.errors import ArgumentError, PhaseError
+from mgjit.errors import ArgumentError, PhaseError, UnsupportedError
 
 BACKENDS = pytest.mark.parametrize("backend", ["auto", "python"])
 
@@ -297,3 +297,25 @@ def _run(threads: list[threading.Thread]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def test_a_forward_part_that_cannot_be_told_apart_is_refused() -> None:
+    """Without a backward pass, all of a step is its forward part: it must not change what is to be trained."""
+    weights, value = [0.5, 0.25], Value(0.5)
+
+    def by_hand(x: float) -> float:
+        out = weights[0] * x + weights[1]
+        weights[0] -= 0.1 * out * x
+        return out
+
+    def without_backward(x: float) -> Value:
+        out = value * x
+        value.data -= 0.1 * x
+        return out
+
+    for function in (by_hand, without_backward):
+        step = mgjit.compile(function)
+        for _ in range(2):
+            with pytest.raises(UnsupportedError, match=r"test_step\.py:\d+: .* cannot run its forward part alone"):
+                step.forward(1.0)
+        assert (weights, value.data) == ([0.5, 0.25], 0.5)

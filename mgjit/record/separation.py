@@ -86,6 +86,24 @@ def separation_of(trace: Trace, structure: str) -> Separation:
     return _Walk(trace, passes[-1], stores).separation(structure)
 
 
+def forward_assigns(trace: Trace, copied: range) -> bool:
+    """Whether the forward phase, or a step without a backward pass, assigns numbers that are not the step's own state.
+
+    Args:
+        copied: the indices of state that stands for numbers of the user's objects.
+    """
+    passes = _positions(trace.op, ops.BACKWARD)
+    end = passes[0] if passes else len(trace)
+    stores = _positions(trace.op[:end], ops.STORE)
+    if any(code >= ops.PUT for code in set(trace.op[:end])):
+        stores += [k for k, code in enumerate(trace.op[:end]) if code >= ops.PUT]
+    targets = array("i", map(trace.a.__getitem__, stores))
+    # Gradients that are set to 0 before a backward pass belong to that pass.
+    kinds = {ops.PARAMETER} if passes else {ops.PARAMETER, ops.GRADIENT}
+    states = map(ops.leaf_index, _of_kinds(targets, frozenset({ops.STATE})))
+    return not kinds.isdisjoint(_kinds(targets)) or any(index in copied for index in states)
+
+
 def with_early_outputs(trace: Trace) -> Trace:
     """The same trace, in which an output that depends on no backward pass is computed and stored before the first.
 

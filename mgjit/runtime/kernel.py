@@ -177,6 +177,8 @@ class Kernel:
         self.trial: Any = None
         #: What the phases of a step depend on, if they are run separately (record/separation.py).
         self.separation: Any = None
+        #: Whether the forward phase, if they are, assigns parameters or numbers of the user's objects.
+        self.forward_assigns = False
         self.state_buffers = move.state_buffers
         self._install(code)
 

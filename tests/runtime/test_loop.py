@@ -16,7 +16,8 @@ import pytest
 
 import mgjit
 from mgjit import Value, nn
-from mgjit.errors import ArgumentValueError, ColumnError, IndexRangeError, PhaseError
+from mgjit.errors import ArgumentValueError, BackendWarning, ColumnError, IndexRangeError, PhaseError
+from mgjit.record.leaks import PlainCall
 from mgjit.runtime import loop
 from tests.refusals import bits
 
@@ -528,3 +529,23 @@ def test_41_ctrl_c(request: pytest.FixtureRequest) -> None:
     assert step.stats.calls == trainer.calls[0]
     step.loop(table, 1.0, 0.01)
     assert step.stats.calls == trainer.calls[0]
+
+
+def test_37_a_row_ahead_that_runs_as_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its result is Python's, whatever the kernel computed last."""
+    mine, theirs = Trainer(), Trainer()
+    monkeypatch.setenv("MGJIT_VERIFY", "always")
+    step = mgjit.compile(theirs.plain)
+    assert bits(step([0.5, 0.25], 1.0)) == bits(mine.plain([0.5, 0.25], 1.0))
+    perform, refused = step._perform, iter([True])
+
+    def performed(*arguments: Any) -> Any:
+        if next(refused, False):
+            raise PlainCall("this row is another one")
+        return perform(*arguments)
+
+    monkeypatch.setattr(step, "_perform", performed)
+    rows = [[0.1 * k, 0.3] for k in range(4)]
+    with pytest.warns(BackendWarning, match="this row is another one"):
+        losses = step.loop(rows, 0.5)
+    assert list(map(bits, losses)) == [bits(mine.plain(row, 0.5)) for row in rows]
