@@ -57,6 +57,15 @@ static double {prefix}_from_unsigned(uint64_t n) /* not every small compiler con
 }}
 """
 
+_ROLLED = """\
+/* The next loop is not to be unrolled: gcc 12 with AVX adds the terms of some of them up in the wrong order. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 8
+#define {macro}_ROLLED _Pragma("GCC unroll 1")
+#else
+#define {macro}_ROLLED
+#endif
+"""
+
 
 class Helpers:
     """What the functions of one export call.
@@ -74,7 +83,7 @@ class Helpers:
         self.is_fast = mode == "fast"
         self.sources: list[str] = []
         self.used: set[Array] = set()
-        self.uses_math = self.uses_tables = self.has_power = self.has_unsigned = False
+        self.uses_math = self.uses_tables = self.has_power = self.has_unsigned = self.has_rolled_loops = False
         self.blocks = 0
 
     def take(self) -> list[str]:
@@ -100,6 +109,8 @@ class Helpers:
             )
         if self.has_unsigned:
             found.append(_FROM_UNSIGNED.format(prefix=self.prefix))
+        if self.has_rolled_loops:
+            found.insert(0, _ROLLED.format(macro=self.prefix.upper()))
         return found
 
 
@@ -151,6 +162,10 @@ class ExportEmitter(ScalarEmitter):
     def from_unsigned(self, text: str) -> str:
         self.helpers.has_unsigned = True
         return f"{self.helpers.prefix}_from_unsigned({text})"
+
+    def keep_rolled(self) -> None:
+        self.helpers.has_rolled_loops = True
+        self.line(f"{self.helpers.prefix.upper()}_ROLLED")
 
     def table_element(self, index: str) -> str:
         self.helpers.uses_tables = True

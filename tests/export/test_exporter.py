@@ -165,3 +165,27 @@ def test_a_frozen_step_has_the_weights_of_then(dtype: str, tmp_path: Path) -> No
     assert [float.fromhex(x.rstrip("f")) for x in recorded] == before
     for compiler in COMPILERS:
         assert "all bits" in checked(tmp_path, "net", compiler)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_sums_that_run_backwards_through_two_loops_stay_rolled(compiler: str, tmp_path: Path) -> None:
+    """gcc 12 with AVX adds them up in the wrong order if it unrolls the inner loop."""
+    w = mgjit.Value(0.3)
+
+    @mgjit.compile
+    def step(rows: list[list[float]]) -> mgjit.Value:
+        total = mgjit.Value(0.0)
+        for row in rows:
+            part = mgjit.Value(0.0)
+            for x in row:
+                part = part + w * x * w
+            total = total + part * part
+        w.grad = 0.0
+        total.backward()
+        w.data -= 0.01 * w.grad
+        return total
+
+    calls = [([[0.5 + 0.01 * k + 0.1 * j for k in range(4)] for j in range(8)],)]
+    step.export(tmp_path, "net", calls=calls)
+    assert re.search(r"NET_ROLLED\n *for \(", (tmp_path / "net.c").read_text("ascii"))
+    assert checked(tmp_path, "net", compiler, ["-O2"]) == "net: 1 calls, all bits as recorded\n"
