@@ -6,13 +6,10 @@ because that would see the model as it is by then: what has no kernel is refused
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..call.plan import ArgumentPlan
-from ..call.results import ResultTree
 from ..decorator import compile as compile_step
 from ..errors import ArgumentError, FreezeError, PhaseError, user_location
 from ..kernels import Kernels
@@ -22,13 +19,11 @@ from ..record.progress import is_tracing
 from ..runtime.kernel import Kernel
 from ..stats import Stats
 from ..step import CompiledStep
-from ..trace.knowledge import Again
 from ..tracebacks import with_short_tracebacks
 from .maker import FrozenMaker
 
 if TYPE_CHECKING:
     from ..lowering import Lowering
-    from ..passes.pipeline import Lowered
 
 try:
     from typing import ParamSpec
@@ -131,59 +126,12 @@ class FrozenStep(CompiledStep[P, R]):
             f"{len(self._kernels)} kernels>"
         )
 
-    # ---- for code that is used elsewhere ----------------------------------------------------------------------
-
-    def forward_program(self, *args: Any, **kwargs: Any) -> ForwardProgram:
-        """The forward Program for these arguments, without a schedule, and the numbers that it works on."""
-        return self._with_kernel("export", lambda: self._turn.run(self._program, self._bound(args, kwargs)))  # type: ignore[no-any-return]
-
-    def _program(self, arguments: Sequence[Any]) -> ForwardProgram:
-        while True:
-            with contextlib.suppress(Again):
-                return self._lowered_program(arguments)
-
-    def _lowered_program(self, arguments: Sequence[Any]) -> ForwardProgram:
-        from ..passes.pipeline import lower
-
-        maker = self._maker
-        plan = maker.plan(arguments)
-        prepared = maker.prepared(plan, "", True)
-        trace = prepared.traced.trace
-        lowered = lower(trace, plan.regions(prepared.traced.draws.size), name=self.__qualname__)
-        storages, states = maker.filled(prepared.traced, lowered.memory.layout)
-        weights: dict[tuple[str, int], Any] = {("parameter", k): one.data for k, one in enumerate(storages)}
-        weights.update((("gradient", k), one.grad) for k, one in enumerate(storages))
-        weights.update((("state", k), buffer) for k, buffer in enumerate(states))
-        return ForwardProgram(lowered, plan, prepared.traced.result, weights, prepared.traced.draws.size)
-
 
 class _PatientKernels(Kernels):
     """Every call waits for its kernel."""
 
     def fitting(self, arguments: Sequence[Any], patient: bool = False) -> Kernel:
         return super().fitting(arguments, True)
-
-
-@dataclass(frozen=True)
-class ForwardProgram:
-    """What `FrozenStep.forward_program` gives: all that is needed to run the forward part elsewhere.
-
-    Attributes:
-        lowered: `.program` is the forward Program, without a schedule and nothing of backward in it; `.memory` says
-            which of its arrays holds which leaves.
-        plan: of the arguments: `plan.regions(drawn)` are the input arrays, `plan.pack` fills a frame of them.
-        result: rebuilds the result from the numbers in the output array: `result(outputs, arguments)`.
-        weights: the numbers in the Program's arrays by (space, region): "parameter" (read-only), "gradient" (numbers
-            of the user's objects that share a region with parameters; read-only), and "state", of which the Program
-            assigns some elements: those numbers are the initial ones.
-        drawn: how many random numbers a call draws: they are the last input region.
-    """
-
-    lowered: Lowered
-    plan: ArgumentPlan
-    result: ResultTree
-    weights: dict[tuple[str, int], Any]
-    drawn: int
 
 
 def freeze(step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> FrozenStep[P, R]:

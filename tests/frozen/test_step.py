@@ -15,7 +15,6 @@ import pytest
 import mgjit
 from mgjit import nn
 from mgjit.errors import ArgumentError, FreezeError, PhaseError
-from mgjit.ir.interpreter import Interpreter
 from tests.export.compiling import checked
 from tests.frozen.models import XS, mlp, numbers, training
 
@@ -225,28 +224,7 @@ def test_10_a_model_that_has_changed_is_not_traced_again() -> None:
 # ---- for code that is used elsewhere ------------------------------------------------------------------------
 
 
-def test_11_the_program_with_its_weights() -> None:
-    """What the interpreter computes from it is the result; also for weights that are numbers of the user's."""
-    model, plain = mlp(), _Plain()
-    for step in (model, plain):
-        expected = numbers(step(XS))
-        frozen = mgjit.freeze(step, XS)
-        model.parameters()[0].data, plain.gain = 7.0, 7.0
-        found = frozen.forward_program(XS)
-        frame = found.plan.frame()
-        assert found.plan.pack((XS,), frame)
-        arrays = [array for regions in found.lowered.memory.regions.values() for _, array in regions]
-        kept = {
-            array: list(found.weights[key]) for array in arrays if (key := (array.space, array.region)) in found.weights
-        }
-        given = {array: list(frame.packed) for array in arrays if array.space == "input"}
-        outputs = next(array for array in arrays if array.space == "output")
-        memory = {**kept, **given, outputs: [0.0] * outputs.size}
-        Interpreter(found.lowered.program, memory).run()
-        assert numbers(found.result(memory[outputs], (XS,))) == expected
-
-
-def test_12_exported_and_reported(tmp_path: Path) -> None:
+def test_11_exported_and_reported(tmp_path: Path) -> None:
     """As any step: C with the weights as they were, which gives the recorded bits; a page about the forward part."""
     model = mlp()
     frozen = mgjit.freeze(model, XS)
