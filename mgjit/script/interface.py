@@ -246,6 +246,8 @@ def _uses_elsewhere(scope: ast.AST, inside: set[int]) -> dict[str, list[bool]]:
     def visit(node: ast.AST, parent: ast.AST | None) -> None:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in inside:
             found.setdefault(node.id, []).append(_needs_numbers_only(parent))
+        if isinstance(node, SCOPES) and node is not scope:  # with names of its own
+            return
         for child in ast.iter_child_nodes(node):
             visit(child, node)
 
