@@ -17,6 +17,8 @@ from .find import LOOPS, Candidate
 from .names import FUNCTIONS, SCOPES, blocks_of, exposed, names_in, parameters_of, root_name, walk
 
 _OF_THE_FRAME = frozenset({"locals", "globals", "vars", "eval", "exec", "super", "dir", "__class__"})
+#: The lines in front of the statements of a step: its `def` and `global`, which take the places of lines of the module.
+_LINES_OF_HEAD = 3
 _NUMBERS_OF_NODES = frozenset({"data", "grad", "value", "item", "val", "v", "g", "gradient"})
 
 
@@ -107,7 +109,7 @@ def find_names(outline: Outline, used_later: Callable[[str], bool] | None) -> No
     unbound = arguments - bound
     if unbound:
         raise Refusal(line, f"{', '.join(sorted(unbound))} may be unbound when the step begins")
-    if shared and line < 4:
+    if shared and line <= _LINES_OF_HEAD:
         raise Refusal(line, f"functions read {', '.join(sorted(shared))}, which the step assigns")
     outline.arguments, outline.results, outline.shared = sorted(arguments), sorted(live), sorted(shared)
     uses = _uses_elsewhere(candidate.scope, {id(node) for node in inside})

@@ -83,6 +83,12 @@ def test_the_object_of_a_result_is_noticed() -> None:
     assert only("for x in data:\n    loss = f(x)\n    loss.backward()\ndraw(loss)\n").numbers_only == [False]
 
 
+def test_names_of_functions_are_not_those_of_the_module() -> None:
+    text = "def f(x):\n    loss = Node(x)\n    return loss\n"
+    text += "for x in data:\n    loss = f(x)\n    loss.backward()\n    print(loss.data)\n"
+    assert only(text).numbers_only == [True]
+
+
 def test_names_that_functions_read_stay_variables_of_the_module() -> None:
     found = only(
         "\n\n"
