@@ -8,7 +8,7 @@ PARALLEL = [
     Case(
         "mgjit.ensemble(lambda x: x, 2)",
         "ArgumentError",
-        "user.py:1: an ensemble needs a compiled step, not function <function <lambda> at ...>. "
+        "user.py:1: an ensemble needs a compiled step, not function <function <lambda> at ... "
         "Decorate it: mgjit.ensemble(mgjit.compile(step), n).",
     ),
     Case(
