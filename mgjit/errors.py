@@ -189,7 +189,7 @@ def is_defect(error: Exception) -> bool:
 
 
 def user_location() -> str:
-    """`file:line` of the innermost frame that is not of mgjit, nor of Python's modules that draw random numbers or copy."""
+    """`file:line` of the innermost frame outside of mgjit and of what Python has to draw random numbers and to copy."""
     frame, _ = _user_frame()
     return "<unknown>:0" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
