@@ -292,8 +292,10 @@ def test_10_gradients_that_plain_calls_leave_as_ints(length: int) -> None:
         assert [(w.data, w.grad) for w in mine] == [(w.data, w.grad) for w in others]
         if number == 3:
             assert compiled.wait()
-    assert compiled.stats.calls == 8
-    assert compiled.stats.waiting_calls == 4
+    stats = compiled.stats
+    assert (stats.traces, stats.retraces, stats.plain_calls) == (1, [], 0)
+    assert stats.calls >= 8  # more, if the code was there before it was waited for
+    assert stats.calls + stats.waiting_calls == 12
 
 
 # ---- 2: what goes wrong ---------------------------------------------------------------------------------
