@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import os
 import signal
 import sys
@@ -51,6 +52,8 @@ def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | No
     try:
         code = prepared(source, path, vars(module), lines, report)
         del source
+        if hasattr(gc, "freeze"):  # what mgjit has loaded would make each collection of cycles slower
+            gc.freeze()
         exec(code, vars(module))  # noqa: S102 - it is the user's program
     except SystemExit:
         raise

@@ -31,6 +31,8 @@ _LOADING, _TRACE = 0.25, 5.0
 _SHARE = 0.1
 #: An outer loop is tried if its iterations take at most so many seconds, and there are at least so many.
 _SHORT, _MANY = 0.3, 20
+#: So many seconds of iterations tell how long one takes: the first ones take longer.
+_WATCHED = 0.02
 #: Iterations that are shorter than this gain nothing; so many show it.
 _TINY, _SURE = 30e-6, 1000
 #: A compiled call must take no longer than this part of an iteration in Python.
@@ -123,6 +125,8 @@ class Watching(Section):
             return False
         elapsed = now - self.first
         self.iteration = elapsed / (self.ticks - 1)
+        if elapsed < _WATCHED and not self.is_eager:
+            return False
         if self.outer is not None and self.outer.is_ahead():
             return False
         to_come = self.left_to_do(self.source.levels)
