@@ -1,26 +1,31 @@
-"""An ensemble: the same step for many learning rates and seeds at once, on all cores.
+"""An ensemble: learning rates x seeds on handwritten digits, all networks side by side on all cores, and a picture.
 
-Each member has parameters of its own, and the numbers that the step would have alone.
+Each member begins with a network of its own seed, and has the numbers that the step would have alone.  The picture has
+a tile for each member: how many test digits it gets right.
 
 Run: python examples/ensemble.py
 """
 
 import os
 import random
+from pathlib import Path
 
 import mgjit
 from mgjit import nn
+from mgjit.cli.datasets import digits
 
-STEPS = int(os.environ.get("STEPS", "3000"))
-RATES, SEEDS = [0.001, 0.01, 0.1, 0.5], [1, 2, 3]
+STEPS = int(os.environ.get("STEPS", "6000"))
+RATES, SEEDS = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1], [1, 2, 3, 4]
 MEMBERS = [(rate, seed) for rate in RATES for seed in SEEDS]
-model = nn.MLP(2, [12, 1])
+data = digits()
+model = nn.MLP(data.pixels, [16, 10])
 
 
 @mgjit.compile
-def train_step(x, y, target, rate):
-    error = model([x, y]) - target
-    loss = error * error
+def train_step(pixels, label, rate):
+    scores = model([p / 16 for p in pixels])
+    exps = [mgjit.exp(s) for s in scores]
+    loss = mgjit.log(sum(exps)) - sum(s * y for s, y in zip(scores, mgjit.one_hot(label, 10)))
     model.zero_grad()
     loss.backward()
     for p in model.parameters():
@@ -28,23 +33,40 @@ def train_step(x, y, target, rate):
     return loss
 
 
+@mgjit.compile
+def predict(pixels):
+    return model([p / 16 for p in pixels])
+
+
 def start(member):
     """The network of a member's seed."""
-    fresh = nn.MLP(2, [12, 1], seed=MEMBERS[member][1])
+    fresh = nn.MLP(data.pixels, [16, 10], seed=MEMBERS[member][1])
     for p, q in zip(model.parameters(), fresh.parameters()):
         p.data = q.data
 
 
-draw = random.Random(1)
-points = [(draw.uniform(-1, 1), draw.uniform(-1, 1)) for _ in range(STEPS)]
-inside = [float(x * x + y * y < 0.5) for x, y in points]
-xs, ys = [x for x, _ in points], [y for _, y in points]
-
 sweep = mgjit.ensemble(train_step, len(MEMBERS), init=start)
-losses = sweep.loop(xs, ys, inside, mgjit.each([rate for rate, _ in MEMBERS]))
+rows = random.Random(1).choices(range(len(data.train.labels)), k=STEPS)
+images, labels = [data.train.images[k] for k in rows], [data.train.labels[k] for k in rows]
+sweep.loop(images, labels, mgjit.each([rate for rate, _ in MEMBERS]))
 
-last = max(1, STEPS // 10)
-print(f"mean loss of the last {last} steps")
+right = []
+for member in sweep:
+    with member:  # the model is that of the member
+        columns = zip(*predict.loop(data.test.images))
+        found = [max(range(10), key=scores.__getitem__) for scores in columns]
+    right.append(sum(map(int.__eq__, found, data.test.labels)) / len(found))
+
+tiles = []
+for k, share in enumerate(right):
+    x, y = 90 + 80 * (k // len(SEEDS)), 40 + 40 * (k % len(SEEDS))
+    tiles.append(f'<rect x="{x}" y="{y}" width="78" height="38" fill="hsl(210, 70%, {100 - 60 * share:.0f}%)"/>')
+    tiles.append(f'<text x="{x + 39}" y="{y + 24}">{share:.1%}</text>')
+tiles += [f'<text x="{129 + 80 * k}" y="30">rate {rate:g}</text>' for k, rate in enumerate(RATES)]
+tiles += [f'<text x="50" y="{64 + 40 * k}">seed {seed}</text>' for k, seed in enumerate(SEEDS)]
+head = '<svg xmlns="http://www.w3.org/2000/svg" width="590" height="220" font-family="sans-serif" font-size="13" '
+Path("sweep.svg").write_text(f'{head}text-anchor="middle">{"".join(tiles)}</svg>', encoding="utf-8")
+
 for rate in RATES:
-    means = [sum(column[-last:]) / last for (one, _), column in zip(MEMBERS, losses) if one == rate]
-    print(f"rate {rate:<6}", "  ".join(f"{mean:8.4f}" for mean in means))
+    print(f"rate {rate:<7}", "  ".join(f"{share:6.1%}" for (one, _), share in zip(MEMBERS, right) if one == rate))
+print(f"sweep.svg shows all {len(MEMBERS)} networks")

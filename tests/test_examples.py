@@ -27,7 +27,7 @@ PRINTED = {
     "tensors": "right .* of 360",
     "xor": "0 xor 1 = 1",
 }
-WRITTEN = {"moons": "moons.svg", "report": "step.html"}
+WRITTEN = {"ensemble": "sweep.svg", "moons": "moons.svg", "report": "step.html"}
 #: Those that do not count steps in `STEPS`, and are short anyway.
 UNCOUNTED = {"adam", "xor"}
 
