@@ -60,7 +60,7 @@ for member in sweep:
 tiles = []
 for k, share in enumerate(right):
     x, y = 90 + 80 * (k // len(SEEDS)), 40 + 40 * (k % len(SEEDS))
-    tiles.append(f'<rect x="{x}" y="{y}" width="78" height="38" fill="hsl(210, 70%, {100 - 60 * share:.0f}%)"/>')
+    tiles.append(f'<rect x="{x}" y="{y}" width="78" height="38" fill="hsl(210, 70%, {100 - 45 * share:.0f}%)"/>')
     tiles.append(f'<text x="{x + 39}" y="{y + 24}">{share:.1%}</text>')
 tiles += [f'<text x="{129 + 80 * k}" y="30">rate {rate:g}</text>' for k, rate in enumerate(RATES)]
 tiles += [f'<text x="50" y="{64 + 40 * k}">seed {seed}</text>' for k, seed in enumerate(SEEDS)]
