@@ -432,7 +432,9 @@ def test_11_phases_of_a_wrong_kernel_are_not_run(monkeypatch: pytest.MonkeyPatch
 
     @mgjit.compile
     def step(x: float) -> Any:
-        p.data = p.data + x
+        p.grad = 0.0
+        (p * x).backward()
+        p.data = p.data + p.grad
         return p * 1.0
 
     step.forward(1.0)
