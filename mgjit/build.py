@@ -301,23 +301,13 @@ def _from_store(store: Store, key: str, *, again: bool = False) -> Code | None:
     entry = store.get(key, again=again)
     if entry is None:
         return None
-    library = _load(store, key)
+    library = store.load(key, ffi.load)
     if library is None:  # it does not load from anywhere; remove it to make way for a better one
         store.remove(key)
         return None
     code = Code.of_metadata(entry.metadata, library, entry.source)
     code.facts.update(cache="hit", compile_seconds=0.0, lower_seconds=0.0)
     return code
-
-
-def _load(store: Store, key: str) -> ffi.Library | None:
-    path = store.library_path(key)
-    while path is not None:
-        try:
-            return ffi.load(str(path))
-        except CompilerError as error:
-            path = store.load_failed(key, str(error))
-    return None
 
 
 def _compile(
@@ -356,7 +346,7 @@ def _compile(
     parts = _key_parts(structure, compiler, options, trace)
     key = entry_key(parts)
     store.put(key, Entry({**code.metadata(), ABOUT: about(name, parts, built)}, source, built.binary))
-    code.library = _load(store, key)
+    code.library = store.load(key, ffi.load)
     if code.library is None:
         store.remove(key)
         code.library = ffi.load_bytes(built.binary)

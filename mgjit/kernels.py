@@ -16,7 +16,7 @@ import warnings
 from array import array
 from collections.abc import Hashable, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .background import Job, prepare, start
 from .call.plan import ArgumentPlan
@@ -37,9 +37,6 @@ from .runtime.buffers import storage_of
 from .runtime.detached import Detached
 from .runtime.kernel import Kernel
 from .trace.knowledge import Again
-
-if TYPE_CHECKING:
-    pass
 
 #: A step that was called this often, on average, for each structure of arguments (such as lengths of sequences) is
 #: reusing its kernels, so that the number of structures is no reason for a warning.
@@ -83,8 +80,8 @@ class Kernels:
         return len(self._kernels) + (0 if self._separate is None else len(self._separate))
 
     def all(self) -> list[Kernel]:
-        """All kernels, but those that run phases."""
-        return list(self._kernels.values())
+        """All kernels, but those that run phases; the one of the last call first."""
+        return sorted(self._kernels.values(), key=lambda kernel: kernel is not self.last)
 
     @property
     def has_separate(self) -> bool:
@@ -210,10 +207,6 @@ class Kernels:
             kernel.upgrade.job.wait()
             self.upgrade(kernel)
         return kernel
-
-    def in_use(self) -> list[Kernel]:
-        """All of them, the one of the last call first."""
-        return sorted(self._kernels.values(), key=lambda kernel: kernel is not self.last)
 
     def has(self, kernel: Kernel) -> bool:
         """Whether a kernel is still in use."""

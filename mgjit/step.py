@@ -145,13 +145,8 @@ class CompiledStep(Looking[P, R]):
         while True:
             given = args if not kwargs and len(args) == self._arity else self._bound(args, kwargs)
             kernel = kernels.fitting(given, patient=not is_step)
-            if kernel.forward_assigns:
-                raise UnsupportedError(
-                    f"{user_location()}: {self.__name__} cannot run its forward part alone: it assigns numbers that "
-                    "are not in mgjit.state, without a backward() by which mgjit could tell the parts apart "
-                    "(step.lower(...).explain() says how backward() is taken). Compile a function that only computes "
-                    "the result."
-                )
+            if not is_step:
+                self._require_forward(kernel)
             if is_step and kernel.upgrade is not None and kernels.upgrade(kernel):
                 self._forget_call()
                 continue
@@ -173,6 +168,15 @@ class CompiledStep(Looking[P, R]):
         if not is_step:
             self._pending, self._calls_before, self._phase = kernel, self.stats.calls, phase
         return kernel.result(kernel.outputs, given)
+
+    def _require_forward(self, kernel: Kernel) -> None:
+        """Refuse to run a phase of a step whose forward phase would assign numbers."""
+        if kernel.forward_assigns:
+            raise UnsupportedError(
+                f"{user_location()}: {self.__name__} cannot run its forward part alone: it assigns numbers that "
+                "are not in mgjit.state, without a backward() by which mgjit could tell the parts apart (see "
+                "step.lower(...).explain()). Compile a function that only computes the result."
+            )
 
     def _note_mismatch(self, kernel: Kernel) -> None:
         """Warn if better code for a kernel is wrong, which goes on with the code that it had."""

@@ -21,12 +21,12 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Union
+from typing import TypeVar, Union
 
 from mgjit import settings
-from mgjit.errors import BackendWarning, CacheError, user_stacklevel
+from mgjit.errors import BackendWarning, CacheError, CompilerError, user_stacklevel
 
 from . import files
 from .directories import Directory, Refused
@@ -39,6 +39,8 @@ from .usage import Usage, append
 AnyPath = Union[str, "os.PathLike[str]"]
 
 SUFFIX = ".so"
+
+_Library = TypeVar("_Library")
 
 _KEY = re.compile(r"[0-9A-Za-z_-]{8,128}")
 
@@ -164,6 +166,16 @@ class Store:
             self._warn(f"a library in {self.directory} does not load ({reason}); a temporary copy is used instead")
         self._memory[key] = entry
         return self.library_path(key)
+
+    def load(self, key: str, load: Callable[[str], _Library]) -> _Library | None:
+        """The library of a key that was just passed to `get` or `put`, by `load`; None if it loads from no file."""
+        path = self.library_path(key)
+        while path is not None:
+            try:
+                return load(str(path))
+            except CompilerError as error:
+                path = self.load_failed(key, str(error))
+        return None
 
     def in_memory(self) -> dict[str, Entry]:
         """The entries that are kept in this process only."""

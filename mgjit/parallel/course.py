@@ -172,7 +172,7 @@ class Course:
 
     def _fitting(self, member: MemberState, arguments: Sequence[Any]) -> Kernel | None:
         """A kernel for these arguments, which are in its frame then; None if the step runs as plain Python."""
-        for kernel in self._kernels.in_use():
+        for kernel in self._kernels.all():
             if kernel.plan.pack(arguments, kernel.frame):
                 if self._world.meets(kernel):
                     self._meet(arguments)
@@ -319,7 +319,7 @@ class Course:
             self._refuse_changes(data, before)
         if kernels.last is not last:
             self._packed = {}
-        elif not kernels.in_use():
+        elif not kernels.all():
             self._note_seconds(loaded - started, (perf_counter() - loaded) / count)
         return _Part(compiled, outputs, results)
 

@@ -184,10 +184,7 @@ def _library(compiler: compilers.Compiler, source: str) -> ffi.Library:
             if store.get(key, again=True) is None:
                 built = toolchain.compile_shared(compiler, source, optimisation=optimisation)
                 store.put(key, Entry({ABOUT: about("an operation on tensors", parts, built)}, source, built.binary))
-    path = store.library_path(key)
-    while path is not None:
-        try:
-            return ffi.load(str(path))
-        except CompilerError as error:
-            path = store.load_failed(key, str(error))
-    raise CompilerError("the library of an operation on tensors does not load")
+    library = store.load(key, ffi.load)
+    if library is None:
+        raise CompilerError("the library of an operation on tensors does not load")
+    return library
