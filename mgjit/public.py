@@ -1,6 +1,6 @@
 """The public names of mgjit, which the package takes from here when the first of them is used."""
 
-from . import errors, tensor
+from . import errors, optim, tensor
 from ._version import __version__
 from .decorator import compile
 from .engine import nn
@@ -39,6 +39,7 @@ __all__ = [
     "nn",
     "no_grad",
     "one_hot",
+    "optim",
     "relu",
     "sqrt",
     "state",

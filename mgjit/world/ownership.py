@@ -50,6 +50,10 @@ _LIBRARY = tuple(
     for place in (path, os.path.join(os.path.dirname(path), "python{}{}.zip".format(*sys.version_info)))
 )
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+#: The parts of this package that are written as a user would write them, and count as the user's.
+_AS_BY_USERS = ("optim",)
+_FILES_AS_BY_USERS = tuple(os.path.join(_PACKAGE, name) + os.sep for name in _AS_BY_USERS)
+_MODULES_AS_BY_USERS = tuple(f"mgjit.{name}" for name in _AS_BY_USERS)
 _COMPILED = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: neither a static type of C, nor built into PyPy
 
@@ -67,7 +71,7 @@ def is_module_of_user(module: ModuleType) -> bool:
     name = names.get("__name__")
     if name == "__main__":  # whatever has been started: a script, a notebook, a REPL
         return True
-    if isinstance(name, str) and name.partition(".")[0] in _FOREIGN:
+    if _is_foreign(name):
         return False
     file = names.get("__file__")
     if isinstance(file, str):
@@ -85,7 +89,10 @@ def is_module_of_python(module: ModuleType) -> bool:
 @functools.lru_cache(maxsize=4096)
 def is_file_of_user(filename: str) -> bool:
     """Whether code from this file is the user's."""
-    if filename.startswith("<frozen ") or os.path.abspath(filename).startswith(_PACKAGE) or is_in_library(filename):
+    path = os.path.abspath(filename)
+    if path.startswith(_FILES_AS_BY_USERS):
+        return True
+    if filename.startswith("<frozen ") or path.startswith(_PACKAGE) or is_in_library(filename):
         return False
     parts = os.path.realpath(filename).split(os.sep)
     folders = [k for k, part in enumerate(parts) if part in _INSTALLED]
@@ -116,7 +123,14 @@ def _owner(function: FunctionType) -> bool | None:
     module = sys.modules.get(name) if isinstance(name, str) else None
     if code.co_filename.startswith("<") and module is not None and _variables(module) is names:
         return True if is_module_of_user(module) else None  # such as the methods of a dataclass
-    return not isinstance(name, str) or name.partition(".")[0] not in _FOREIGN
+    return not _is_foreign(name)
+
+
+def _is_foreign(module: Any) -> bool:
+    """Whether a name is that of a module of a library whose code never computes with the numbers of a step."""
+    if not isinstance(module, str) or module.partition(".")[0] not in _FOREIGN:
+        return False
+    return ".".join(module.split(".")[:2]) not in _MODULES_AS_BY_USERS
 
 
 # ---- 2 and 3: classes -----------------------------------------------------------------------------------------
@@ -145,7 +159,7 @@ def _found_out(kind: type) -> bool:
     if True in owners:
         return True
     if not isinstance(module, ModuleType):
-        return not isinstance(name, str) or name.partition(".")[0] not in _FOREIGN
+        return not _is_foreign(name)
     if name == "builtins":  # which it is not: code without a name has made it
         return True
     if False not in owners and "<locals>" not in kind.__qualname__ and is_module_of_python(module):

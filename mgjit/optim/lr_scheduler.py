@@ -1,0 +1,177 @@
+"""Schedules of learning rates, under PyTorch's names.
+
+A schedule is a function of the number of steps, `at(base, t)`, where base is the learning rate that a group had at
+first.  So it can be taken up at any step, and put together with others.  `step()` can be called between steps or inside
+of a compiled one; what it changes is no reason to trace again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import ArgumentError, ArgumentValueError, described, user_location
+from .optimizer import Optimizer
+
+
+class LRScheduler:
+    """The base class of schedules; its own changes nothing.
+
+    Args:
+        optimizer: whose learning rates are assigned, at once and in each `step()`.
+        last_epoch: after how many steps it goes on, less one.  -1 begins, with the rates that the optimiser has.
+
+    Attributes:
+        base_lrs: the learning rate of each group before it had any schedule.
+        last_epoch: how many steps there were.
+    """
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise ArgumentError(f"{user_location()}: a schedule needs an optimiser, not the {described(optimizer)}.")
+        self.optimizer = optimizer
+        for group in optimizer.param_groups:
+            if group.initial_lr is None:
+                group.initial_lr = group.lr
+        self.base_lrs = [group.initial_lr for group in optimizer.param_groups]
+        self.last_epoch = last_epoch + 1
+        self._assign()
+
+    def at(self, base: Any, t: Any) -> Any:
+        """The learning rate after t steps, of a group that began with `base`."""
+        return base
+
+    def step(self) -> None:
+        """One step more: assign the next learning rates."""
+        self.last_epoch += 1
+        self._assign()
+
+    def _assign(self) -> None:
+        for group, rate in zip(self.optimizer.param_groups, self.get_last_lr()):
+            group["lr"] = rate
+
+    def get_last_lr(self) -> list[Any]:
+        """The learning rates that the last step has assigned."""
+        return [self.at(base, self.last_epoch) for base in self.base_lrs]
+
+    def state_dict(self) -> dict[str, Any]:
+        """What `load_state_dict` needs to go on: numbers in a dict."""
+        return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Go on as the schedule from which `state_dict` is."""
+        if len(saved["base_lrs"]) != len(self.base_lrs):
+            raise ArgumentValueError(
+                f"{user_location()}: a schedule of {len(saved['base_lrs'])} groups, for {len(self.base_lrs)}."
+            )
+        self.last_epoch, self.base_lrs = saved["last_epoch"], list(saved["base_lrs"])
+        self._assign()
+
+
+class LambdaLR(LRScheduler):
+    """base * lr_lambda(t).
+
+    Args:
+        optimizer, last_epoch: see `LRScheduler`.
+        lr_lambda: a function of the number of steps.
+    """
+
+    def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[Any], Any], last_epoch: int = -1) -> None:
+        self.lr_lambda = lr_lambda
+        super().__init__(optimizer, last_epoch)
+
+    def at(self, base: Any, t: Any) -> Any:
+        return base * self.lr_lambda(t)
+
+
+class StepLR(LRScheduler):
+    """base * gamma ** (t // step_size): by the factor gamma every `step_size` steps."""
+
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+        self.step_size, self.gamma = step_size, gamma
+        super().__init__(optimizer, last_epoch)
+
+    def at(self, base: Any, t: Any) -> Any:
+        return base * self.gamma ** (t // self.step_size)
+
+
+class MultiStepLR(LRScheduler):
+    """By the factor gamma at each of the milestones, which are numbers of steps."""
+
+    def __init__(
+        self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
+        self.milestones, self.gamma = tuple(milestones), gamma
+        super().__init__(optimizer, last_epoch)
+
+    def at(self, base: Any, t: Any) -> Any:
+        for milestone in self.milestones:
+            base = base * self.gamma if t >= milestone else base
+        return base
+
+
+class ExponentialLR(LRScheduler):
+    """base * gamma ** t."""
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def at(self, base: Any, t: Any) -> Any:
+        return base * self.gamma**t
+
+
+class CosineAnnealingLR(LRScheduler):
+    """From base to `eta_min` in `T_max` steps, along half a wave of a cosine (Loshchilov and Hutter 2017)."""
+
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
+        self.T_max, self.eta_min = T_max, eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def at(self, base: Any, t: Any) -> Any:
+        return self.eta_min + (base - self.eta_min) * ((1.0 + math.cos(math.pi * t / self.T_max)) / 2.0)
+
+
+class LinearLR(LRScheduler):
+    """base times a factor that goes from `start_factor` to `end_factor` in `total_iters` steps: a warm-up."""
+
+    def __init__(
+        self, optimizer: Optimizer, start_factor: float = 1.0 / 3.0, end_factor: float = 1.0, total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:  # fmt: skip
+        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def at(self, base: Any, t: Any) -> Any:
+        share = min(t, self.total_iters) / self.total_iters
+        return base * (self.start_factor + (self.end_factor - self.start_factor) * share)
+
+
+class SequentialLR(LRScheduler):
+    """One schedule after the other: at each of the milestones the next one begins, at its step 0.
+
+    Args:
+        optimizer, last_epoch: see `LRScheduler`.
+        schedulers: schedules of this optimiser.
+        milestones: numbers of steps, one less than schedules.
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int = -1
+    ) -> None:
+        if len(schedulers) != len(milestones) + 1:
+            raise ArgumentValueError(
+                f"{user_location()}: {len(schedulers)} schedules need {len(schedulers) - 1} milestones, not "
+                f"{len(milestones)}."
+            )
+        if any(one.optimizer is not optimizer for one in schedulers):
+            raise ArgumentValueError(f"{user_location()}: a schedule of another optimiser.")
+        self.schedulers, self.milestones = tuple(schedulers), tuple(milestones)
+        super().__init__(optimizer, last_epoch)
+
+    def at(self, base: Any, t: Any) -> Any:
+        rate = self.schedulers[0].at(base, t)
+        for scheduler, milestone in zip(self.schedulers[1:], self.milestones):
+            rate = scheduler.at(base, t - milestone) if t >= milestone else rate
+        return rate

@@ -1,0 +1,110 @@
+"""Schedules: their formulas, put together, taken up again, and inside of a compiled step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit import optim
+from mgjit import tensor as T
+from mgjit.errors import ArgumentError, ArgumentValueError
+from mgjit.optim import lr_scheduler as schedules
+
+Make = Callable[[optim.Optimizer], schedules.LRScheduler]
+CASES: dict[str, tuple[Make, Callable[[int], float]]] = {
+    "LambdaLR": (lambda o: schedules.LambdaLR(o, lambda t: 1 / (1 + t)), lambda t: 0.5 / (1 + t)),
+    "StepLR": (lambda o: schedules.StepLR(o, 3, gamma=0.2), lambda t: 0.5 * 0.2 ** (t // 3)),
+    "MultiStepLR": (lambda o: schedules.MultiStepLR(o, [2, 5], 0.2), lambda t: 0.5 * 0.2 ** ((t >= 2) + (t >= 5))),
+    "ExponentialLR": (lambda o: schedules.ExponentialLR(o, 0.9), lambda t: 0.5 * 0.9**t),
+    "CosineAnnealingLR": (
+        lambda o: schedules.CosineAnnealingLR(o, 6, eta_min=0.1),
+        lambda t: 0.1 + 0.4 * (1 + math.cos(math.pi * t / 6)) / 2,
+    ),
+    "LinearLR": (lambda o: schedules.LinearLR(o, 0.2, total_iters=4), lambda t: 0.5 * (0.2 + 0.8 * min(t, 4) / 4)),
+    "SequentialLR": (
+        lambda o: schedules.SequentialLR(
+            o,
+            [schedules.LinearLR(o, 0.2, total_iters=2), schedules.ExponentialLR(o, 0.9), schedules.StepLR(o, 1)],
+            [2, 5],
+        ),
+        lambda t: 0.5 * ((0.2 + 0.8 * t / 2) if t < 2 else 0.9 ** (t - 2) if t < 5 else 0.1 ** (t - 5)),
+    ),
+}
+
+
+def optimizer_of_one() -> tuple[T.Tensor, optim.Optimizer]:
+    x = T.ones(1, requires_grad=True)
+    return x, optim.SGD([x], lr=0.5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_learning_rates_are_those_of_the_formula(name: str) -> None:
+    make, formula = CASES[name]
+    _, optimizer = optimizer_of_one()
+    scheduler = make(optimizer)
+    for t in range(9):
+        assert optimizer.param_groups[0]["lr"] == pytest.approx(formula(t), rel=1e-12)
+        assert scheduler.get_last_lr() == [optimizer.param_groups[0]["lr"]]
+        scheduler.step()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_schedule_in_a_compiled_step_gives_the_bits_of_an_undecorated_one(name: str) -> None:
+    def trained(decorate: Any) -> tuple[list[Any], Any]:
+        x, optimizer = optimizer_of_one()
+        scheduler = CASES[name][0](optimizer)
+
+        @decorate
+        def step() -> Any:
+            loss = (x * x * 0.1).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+            return loss
+
+        found = [(step().item().hex(), optimizer.param_groups[0]["lr"].hex(), scheduler.last_epoch) for _ in range(8)]
+        return found, step
+
+    found, step = trained(mgjit.compile(background=False, backend="python"))
+    assert found == trained(lambda f: f)[0]
+    assert step.stats.traces == 1
+
+
+def test_a_schedule_goes_on_from_a_saved_state() -> None:
+    _, optimizer = optimizer_of_one()
+    scheduler = schedules.ExponentialLR(optimizer, 0.9)
+    for _ in range(3):
+        scheduler.step()
+    _, other = optimizer_of_one()
+    resumed = schedules.ExponentialLR(other, 0.9)
+    resumed.load_state_dict(scheduler.state_dict())
+    assert other.param_groups[0]["lr"] == optimizer.param_groups[0]["lr"]
+    _, third = optimizer_of_one()
+    assert schedules.ExponentialLR(third, 0.9, last_epoch=2).get_last_lr() == scheduler.get_last_lr()
+
+
+def test_each_group_has_its_own_rate() -> None:
+    x, y = T.ones(1, requires_grad=True), T.ones(1, requires_grad=True)
+    optimizer = optim.SGD([{"params": [x], "lr": 1.0}, {"params": [y]}], lr=0.1)
+    scheduler = schedules.ExponentialLR(optimizer, 0.5)
+    scheduler.step()
+    assert [group["lr"] for group in optimizer.param_groups] == [0.5, 0.05]
+
+
+def test_what_does_not_go_together_is_refused() -> None:
+    _, optimizer = optimizer_of_one()
+    _, other = optimizer_of_one()
+    one = schedules.ExponentialLR(optimizer, 0.5)
+    with pytest.raises(ArgumentError, match="needs an optimiser, not the"):
+        schedules.ExponentialLR(one, 0.5)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentValueError, match="need 1 milestones, not 2"):
+        schedules.SequentialLR(optimizer, [one, one], [1, 2])
+    with pytest.raises(ArgumentValueError, match="of another optimiser"):
+        schedules.SequentialLR(other, [one, one], [1])
+    with pytest.raises(ArgumentValueError, match="a schedule of 2 groups, for 1"):
+        one.load_state_dict({"last_epoch": 1, "base_lrs": [1.0, 2.0]})

@@ -1,0 +1,226 @@
+"""All optimisers: the same bits compiled, eager and by definition; groups, saving, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit import optim
+from mgjit import tensor as T
+from mgjit.errors import ArgumentError, ArgumentValueError, GradientError, PrecisionError
+from tests.optim.training import RULES, flat, train
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", RULES)
+def test_a_compiled_step_an_eager_one_and_the_definition_give_the_same_bits(
+    name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, options = RULES[name]
+    backend = "python" if dtype == "float32" or list(RULES).index(name) % 2 else "auto"
+    compiled = train(lambda params: kind(params, **options), True, dtype, backend=backend)
+    assert compiled.step.stats.traces == 1
+    assert compiled.step.stats.plain_calls == 0
+    eager = train(lambda params: kind(params, **options), False, dtype)
+    monkeypatch.setenv("MGJIT_DISABLE", "1")
+    defined = train(lambda params: kind(params, **options), False, dtype)
+    assert compiled[:3] == eager[:3] == defined[:3]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_scalars_give_the_bits_of_tensors_decorated_or_not(name: str) -> None:
+    kind, options = RULES[name]
+    tensors, plain, compiled = (
+        train(lambda params: kind(params, **options), compile_it, scalars=scalars, backend="python")
+        if compile_it
+        else train(lambda params: kind(params, **options), False, scalars=scalars)
+        for scalars, compile_it in ((False, False), (True, False), (True, True))
+    )
+    assert plain.losses == compiled.losses
+    assert plain.parameters == compiled.parameters == tensors.parameters
+    assert sorted(plain.remembered) == sorted(compiled.remembered) == sorted(tensors.remembered)
+    assert compiled.step.stats.traces == 1
+
+
+def test_a_first_call_that_is_traced_leaves_state_as_a_plain_one_and_calls_agree_when_verified(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MGJIT_VERIFY", "always")
+    found = train(lambda params: optim.Adam(params, lr=0.01), True, backend="python")
+    assert found.step.stats.compared_calls == 1
+    assert not found.step.stats.mismatches
+
+
+def test_groups_have_options_of_their_own() -> None:
+    def make(params: list[Any]) -> optim.Optimizer:
+        w, b = params
+        return optim.SGD([{"params": [w], "lr": 0.0}, {"params": b, "momentum": 0.5}], lr=0.1)
+
+    compiled, plain = (train(make, compile_it) for compile_it in (True, False))
+    assert compiled[:3] == plain[:3]
+    before = train(lambda params: optim.SGD(params, lr=0.0), False).parameters
+    assert compiled.parameters[:3] == before[:3]
+    assert compiled.parameters[3] != before[3]
+
+
+def test_a_learning_rate_that_changes_between_calls_is_no_reason_to_trace_again() -> None:
+    def change(optimizer: optim.Optimizer, k: int) -> None:
+        optimizer.param_groups[0]["lr"] = 0.1 / (k + 2)
+
+    compiled, plain = (
+        train(lambda params: optim.SGD(params, lr=0.1, momentum=0.9), compile_it, between=change)
+        for compile_it in (True, False)
+    )
+    assert compiled[:3] == plain[:3]
+    assert compiled.step.stats.traces == 1
+
+
+def test_a_change_of_another_option_takes_effect_in_the_next_call() -> None:
+    def change(optimizer: optim.Optimizer, k: int) -> None:
+        optimizer.param_groups[0]["betas"] = (0.5 + 0.05 * k, 0.9)
+
+    compiled, plain = (train(optim.Adam, compile_it, between=change) for compile_it in (True, False))
+    assert compiled[:3] == plain[:3]
+
+
+def test_a_learning_rate_can_be_an_argument_of_the_step() -> None:
+    def trained(decorate: Any) -> tuple[str, int]:
+        x = T.asarray([1.0, 2.0], requires_grad=True)
+        optimizer = optim.SGD([x])
+
+        @decorate
+        def step(rate: float) -> Any:
+            loss = (x * x).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.param_groups[0]["lr"] = rate
+            optimizer.step()
+            return loss
+
+        for k in range(4):
+            step(0.1 / (k + 1))
+        return str(x.tolist()) + str(optimizer.param_groups[0]["lr"]), getattr(
+            getattr(step, "stats", None), "traces", 0
+        )
+
+    compiled, plain = trained(mgjit.compile(background=False)), trained(lambda f: f)
+    assert compiled == (plain[0], 1)
+
+
+def test_what_requires_no_gradient_stays_as_it_is() -> None:
+    frozen, free = T.ones(2), T.ones(2, requires_grad=True)
+    optimizer = optim.AdamW([frozen, free], lr=0.1)
+    optimizer.zero_grad()
+    (free * free).sum().backward()
+    optimizer.step()
+    assert frozen.tolist() == [1.0, 1.0]
+    assert free.tolist() != [1.0, 1.0]
+
+
+def test_zero_grad_lets_the_next_backward_begin_with_0() -> None:
+    x, y = T.ones(2, requires_grad=True), mgjit.Value(1.0)
+    optimizer = optim.SGD([{"params": [x]}, {"params": [y]}])
+    (x * 3.0).sum().backward()
+    (y * 3.0).backward()
+    optimizer.zero_grad()
+    assert (x.grad.tolist(), y.grad) == ([0.0, 0.0], 0.0)  # type: ignore[union-attr]
+
+
+def test_a_class_of_the_user_can_have_the_numbers() -> None:
+    class Weight:
+        def __init__(self) -> None:
+            self.data, self.grad = 1.0, 0.5
+
+    weight = Weight()
+    optim.SGD([weight], lr=0.1).step()
+    assert weight.data == 1.0 - 0.1 * 0.5
+
+
+@pytest.mark.parametrize("scalars", [False, True])
+@pytest.mark.parametrize("name", ["SGD with momentum", "Adagrad", "Adam with amsgrad"])
+def test_training_goes_on_from_a_saved_state(name: str, scalars: bool) -> None:
+    kind, options = RULES[name]
+    kept: list[Any] = []
+
+    def save(optimizer: optim.Optimizer, k: int) -> None:
+        if k == 2:
+            kept.append(copy.deepcopy(optimizer.state_dict()))
+
+    whole = train(lambda params: kind(params, **options), False, scalars=scalars, between=save)
+
+    def load(optimizer: optim.Optimizer, k: int) -> None:
+        if k == 2:
+            optimizer.param_groups[0]["lr"] = 7.0
+            for each in optimizer.param_groups[0].state.values():
+                for index in range(len(each)):
+                    if scalars:
+                        each[index] = 7.0
+                    else:
+                        each[index][...] = 7.0
+            optimizer.load_state_dict(kept[0])
+
+    resumed = train(lambda params: kind(params, **options), not scalars, scalars=scalars, between=load)
+    assert resumed[:3] == whole[:3]
+    assert scalars or resumed.step.stats.traces == 1
+
+
+def test_a_saved_state_is_a_copy() -> None:
+    x = T.ones(2, requires_grad=True)
+    optimizer = optim.Adam([x])
+    saved = optimizer.state_dict()
+    x.sum().backward()
+    optimizer.step()
+    assert saved["state"][0]["exp_avg"].tolist() == [0.0, 0.0]
+    assert saved["param_groups"][0]["params"] == [0]
+
+
+def test_an_optimiser_and_its_parameters_can_be_copied_together() -> None:
+    x = T.ones(2, requires_grad=True)
+    both = copy.deepcopy({"x": x, "optimizer": optim.Adam([x], lr=0.1)})
+    both["x"].sum().backward()  # type: ignore[attr-defined]
+    both["optimizer"].step()  # type: ignore[attr-defined]
+    assert x.tolist() == [1.0, 1.0]
+    assert flat(both["optimizer"])[0] != ["0x1.0000000000000p+0"] * 2  # type: ignore[arg-type]
+
+
+def test_a_state_of_something_else_is_refused_before_anything_has_changed() -> None:
+    x = T.ones(2, requires_grad=True)
+    optimizer = optim.Adam([x], lr=0.5)
+    before = flat(optimizer), optimizer.param_groups[0].lr
+    others = [
+        optim.SGD([x], momentum=0.9).state_dict(),
+        optim.Adam([x, T.ones(3, requires_grad=True)]).state_dict(),
+        optim.Adam([T.ones(3, requires_grad=True)], lr=0.1).state_dict(),
+    ]
+    for other, words in zip(others, ["another optimiser than Adam", r"\[2\] parameters", r"\(3,\) for a parameter"]):
+        with pytest.raises(ArgumentValueError, match=words):
+            optimizer.load_state_dict(other)
+    assert (flat(optimizer), optimizer.param_groups[0].lr) == before
+
+
+def test_what_cannot_be_optimised_is_refused() -> None:
+    x, y = T.ones(2, requires_grad=True), T.ones(2, requires_grad=True, dtype="float32")
+    refused: list[tuple[type[Exception], Any, str]] = [
+        (ArgumentError, x, "a list of parameters"),
+        (ArgumentValueError, [], "without parameters"),
+        (GradientError, [x * 2.0], "computed from others"),
+        (GradientError, [T.asarray([1, 2])], "int64 has no gradient"),
+        (PrecisionError, [x, y], "float64 and float32 in one group"),
+        (ArgumentError, [x, mgjit.Value(1.0)], "Make two"),
+        (ArgumentError, [1.0], "not the float 1.0"),
+        (ArgumentValueError, [x, x], "updated twice"),
+        (ArgumentValueError, [{"params": [x]}, {"params": [x]}], "updated twice"),
+        (ArgumentValueError, [{"params": [x], "rate": 1.0}], "SGD has no option rate"),
+        (ArgumentValueError, [{"params": [x], "lr": -1.0}], "lr=-1.0"),
+    ]
+    for kind, params, words in refused:
+        with pytest.raises(kind, match=words) as caught:
+            optim.SGD(params)
+        assert __file__ in str(caught.value)
+    with pytest.raises(ArgumentValueError, match="betas"):
+        optim.Adam([x], betas=(0.9, 1.0))
+    with pytest.raises(ArgumentValueError, match="nesterov needs a momentum"):
+        optim.SGD([x], nesterov=True)
