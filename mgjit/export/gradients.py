@@ -44,6 +44,7 @@ from ..passes.registers import use_registers
 from ..passes.rewrite import rewrite_operands
 from ..passes.simplify import delete_dead_statements, forget_gradients
 from ..record.opcodes import BACKWARD, GRADIENT, NUMBER, PARAMETER, STORE, TAKE, leaf, leaf_index, leaf_kind
+from ..record.regions import Regions
 from ..record.trace import Trace
 
 #: More elements than this are not told apart: each is compared with each.
@@ -78,15 +79,33 @@ def are_cleared(trace: Trace) -> bool:
     read = set(compress(trace.a[:first], [not one for one in is_store])).union(*(column[:first] for column in columns))
     if any(operand < 0 and leaf_kind(operand) == GRADIENT for operand in read):
         return False
+    regions = Regions(trace)
+    if not _of_tensors_are_cleared(regions, first):
+        return False
     used = set(trace.a).union(*columns)
     tables = {a for code, a in zip(codes, trace.a) if code & (NUMBER - 1) >= TAKE or code >= 2 * NUMBER}
     kinds = (PARAMETER, GRADIENT)
-    numbers = {leaf_index(x) for x in used if x < 0 and leaf_kind(x) in kinds}
+    numbers = {leaf_index(x) for x in used if x < 0 and leaf_kind(x) in kinds and not regions.is_of_tensor(x)}
     if any(leaf_kind(a) in kinds for a in tables if a < 0):  # a look-up may be of any element
         numbers.update(number for number, _ in trace.new_parameters)
         for base, storage in trace.bound_storages:
-            numbers.update(range(base, base + len(storage)))
+            if not regions.is_of_tensor(leaf(PARAMETER, base)):
+                numbers.update(range(base, base + len(storage)))
     return {leaf(GRADIENT, number) for number in numbers} <= stored
+
+
+def _of_tensors_are_cleared(regions: Regions, first: int) -> bool:
+    """The same of tensors: operations before the first backward pass, `first`, assign all elements of a gradient."""
+    cleared: set[int] = set()
+    for position, nest in regions.nests.items():
+        target = regions.of(nest.target.leaf)
+        read = {region for region in regions.read_by(nest) if leaf_kind(region) == GRADIENT}
+        if not read <= cleared:
+            return False
+        if position < first and leaf_kind(target) == GRADIENT and regions.fills(nest):
+            cleared.add(target)
+    wanted = {leaf(GRADIENT, leaf_index(place)) for place, memory in regions.memories.items() if memory.is_leaf}
+    return wanted <= cleared
 
 
 # ---- 2: definitions ---------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@
    assignments are training.
 2. Go through the records in order, and drop what cannot be computed without training: backward passes, assignments to
    parameters and gradients, assignments to state from there on, and whatever reads what was assigned so.
-   What a class links to its operands with a derivative of its own (LINK) is a copy of its number.
+   What a class links to its operands with a derivative of its own (LINK) is a copy of its number.  Of tensors, what is
+   lost is the whole tensor (record/regions.py).
 3. Go through them backwards, and drop what nothing that is left needs.
 4. Number the remaining records anew.  They have not been changed, so that they compute the same bits.
 """
@@ -25,6 +26,7 @@ from ..record.opcodes import (
     LINK_DIVIDED,
     LOCAL,
     LOCAL_GRADIENT,
+    NESTED,
     NO_OPERAND,
     NUMBER,
     OUTPUT,
@@ -33,14 +35,20 @@ from ..record.opcodes import (
     STATE,
     STORE,
     TAKE,
+    TENSOR,
+    TENSOR_GRADIENT,
+    leaf,
     leaf_index,
     leaf_kind,
 )
-from ..record.trace import Block, Trace
+from ..record.regions import Regions
+from ..record.trace import Block, NestRecord, Trace
 
 _LINKS = frozenset({LINK, LINK_DIVIDED})
 #: Kinds of memory that backward passes write.
-_OF_BACKWARD = frozenset({GRADIENT, LOCAL_GRADIENT})
+_OF_BACKWARD = frozenset({GRADIENT, LOCAL_GRADIENT, TENSOR_GRADIENT})
+#: Kinds that exist only while a step runs: what nobody reads is not computed.
+_TEMPORARY = frozenset({TENSOR, TENSOR_GRADIENT})
 
 
 @dataclass(frozen=True)
@@ -50,11 +58,13 @@ class Forward:
     Attributes:
         trace: it.
         assigned: the indices of the elements of state that it assigns.
+        tensors: the first PARAMETER indices of the tensors from outside that it assigns.
         dropped: how many records of the trace it does not have.
     """
 
     trace: Trace
     assigned: frozenset[int]
+    tensors: frozenset[int]
     dropped: int
 
 
@@ -69,28 +79,30 @@ def forward_of(trace: Trace, location: str, is_recorded: bool = False) -> Forwar
     Raises:
         FreezeError: the step assigns parameters without a backward pass, or a result needs what only training computes.
     """
-    if trace.nests:
-        raise FreezeError(
-            f"{location}: the step computes with tensors, and a frozen step knows scalars only. Compile its forward "
-            "part as a step of its own: mgjit.compile(lambda x: model(x).detach())."
-        )
     return _Cut(trace, location, is_recorded).forward()
 
 
 class _Cut:
     def __init__(self, trace: Trace, location: str, is_recorded: bool) -> None:
-        self._trace, self._location = trace, location
+        self._trace, self._location, self._regions = trace, location, Regions(trace)
         stores = [k for k, code in enumerate(trace.op) if code == STORE]
         backward = next((k for k, code in enumerate(trace.op) if code == BACKWARD), len(trace))
         assignment = next((k for k in stores if leaf_kind(trace.a[k]) == PARAMETER), len(trace))
+        assignment = min(assignment, self._first_update())
         if assignment < len(trace) and backward == len(trace) and not is_recorded:
             raise FreezeError(
                 f"{location}: the step assigns numbers of its parameters without a call of backward(), so that its "
                 "forward part cannot be told from its update. Write what is to be frozen as a function of its own, and "
-                "keep what it assigns in mgjit.state or in lists."
+                "keep what it assigns in mgjit.state, in lists, or in tensors without requires_grad."
             )
         self._backward = backward
         self._training = 0 if is_recorded and backward == len(trace) else min(backward, assignment)
+
+    def _first_update(self) -> int:
+        """The position of the first assignment to a tensor that is a parameter."""
+        regions = self._regions
+        updates = (k for k, nest in regions.nests.items() if regions.is_of_training(regions.of(nest.target.leaf)))
+        return next(updates, len(self._trace))
 
     def forward(self) -> Forward:
         trace = self._trace
@@ -98,9 +110,12 @@ class _Cut:
         needed = self._needed(effects)
         kept = [position for position, is_needed in enumerate(needed) if is_needed]
         assigned: set[int] = set()
+        tensors: set[int] = set()
         for position in effects:
-            assigned.update(leaf_index(x) for x in self._written(position) if leaf_kind(x) == STATE)
-        return Forward(self._renumbered(kept), frozenset(assigned), len(trace) - len(kept))
+            written = list(self._written(position))
+            assigned.update(leaf_index(x) for x in written if leaf_kind(x) == STATE)
+            tensors.update(leaf_index(x) for x in written if leaf_kind(x) == PARAMETER)
+        return Forward(self._renumbered(kept), frozenset(assigned), frozenset(tensors), len(trace) - len(kept))
 
     # ---- 2: what can be computed ------------------------------------------------------------------------------
 
@@ -110,13 +125,23 @@ class _Cut:
         self._lost = lost = bytearray(len(trace))
         self._gone: set[int] = set()  # leaves whose assignments were dropped
         third = trace.c or array("i", [NO_OPERAND]) * len(trace)
-        effects = []
+        effects, nests = [], self._regions.nests
+        read: tuple[int, ...]
         for position, (code, a, b, c) in enumerate(zip(trace.op, trace.a, trace.b, third)):
             self._is_after_backward = position >= self._backward
+            nest = nests.get(position)
             if code == BACKWARD:
                 lost[position] = 1
+            elif nest is not None:
+                read = (b, c, *self._regions.read_by(nest))
+                lost[position] = any(map(self._is_lost, read))
+                if self._is_effect_of_nest(position, nest, training):
+                    effects.append(position)
+                elif lost[position] or leaf_kind(nest.target.leaf) not in _TEMPORARY:
+                    lost[position] = 1
+                    self._gone.add(self._regions.of(nest.target.leaf))
             elif code != STORE and code < PUT:
-                read: tuple[int, ...] = (a, b, c)
+                read = (a, b, c)
                 if code & (NUMBER - 1) in _LINKS:
                     read = (a,)
                 elif code & (NUMBER - 1) >= TAKE:
@@ -135,16 +160,28 @@ class _Cut:
                     self._gone.update(self._written(position))
         return effects
 
+    def _is_effect_of_nest(self, position: int, nest: NestRecord, training: int) -> bool:
+        """Whether an operation on tensors writes results, or a tensor that the forward part assigns."""
+        is_lost, target = self._lost[position], nest.target.leaf
+        if leaf_kind(target) == OUTPUT:
+            if is_lost:
+                raise self._refusal(leaf_index(target))
+            return True
+        return leaf_kind(target) == PARAMETER and not is_lost and position < training
+
     def _is_lost(self, operand: int) -> bool:
         if operand >= 0:
             return bool(self._lost[operand])
         kind = leaf_kind(operand)
         is_gradient = kind == ADJOINT or (self._is_after_backward and kind in _OF_BACKWARD)
-        return operand != NO_OPERAND and (is_gradient or operand in self._gone)
+        return operand != NO_OPERAND and (is_gradient or self._regions.of(operand) in self._gone)
 
     def _written(self, position: int) -> Iterable[int]:
-        """The leaves that an assignment may change."""
+        """The leaves, or the region, that an assignment may change."""
         code, first = self._trace.op[position], self._trace.a[position]
+        nest = self._regions.nests.get(position)
+        if nest is not None:
+            return (self._regions.of(nest.target.leaf),)
         return (first,) if code == STORE else self._elements(first, code)
 
     def _elements(self, first: int, code: int) -> range:
@@ -162,15 +199,23 @@ class _Cut:
 
     def _needed(self, effects: Iterable[int]) -> bytearray:
         """For each record, whether it is kept."""
-        trace = self._trace
+        trace, nests = self._trace, self._regions.nests
         needed = bytearray(len(trace))
         is_effect = bytearray(len(trace))
-        locals_read: set[int] = set()
+        locals_read: set[int] = set()  # and regions of tensors
         for position in effects:
             is_effect[position] = 1
         for position in range(len(trace) - 1, -1, -1):
             code = trace.op[position]
-            if is_effect[position]:
+            nest = nests.get(position)
+            if nest is not None:
+                if not is_effect[position] and (
+                    self._lost[position] or locals_read.isdisjoint(self._written(position))
+                ):
+                    continue
+                needed[position] = 1
+                read = [trace.b[position], *self._regions.read_by(nest)]
+            elif is_effect[position]:
                 a = trace.a[position]
                 if leaf_kind(a) == LOCAL and locals_read.isdisjoint(self._written(position)):
                     continue
@@ -189,8 +234,8 @@ class _Cut:
             for operand in read:
                 if operand >= 0:
                     needed[operand] = 1
-                elif leaf_kind(operand) == LOCAL:
-                    locals_read.add(operand)
+                elif leaf_kind(operand) == LOCAL or leaf_kind(operand) in _TEMPORARY:
+                    locals_read.add(self._regions.of(operand))
         return needed
 
     # ---- 4: numbering -----------------------------------------------------------------------------------------
@@ -207,6 +252,9 @@ class _Cut:
         for k in links:  # their other operands may be gone
             op[k] = COPY | NUMBER
         a = column(trace.a)
+        nests = {places[k]: nest for k, nest in self._regions.nests.items() if k in places}
+        for number, k in enumerate(nests):
+            a[k] = leaf(NESTED, number)
         b, c = (None if of is None else of[:] for of in (trace.b, trace.c))
         assert b is not None
         for k in links:
@@ -220,4 +268,22 @@ class _Cut:
         ]
         sites = None if trace.sites is None else array("i", map(trace.sites.__getitem__, kept))
         b, c = column(b), None if c is None else column(c)
-        return replace(trace, op=op, a=a, b=b, c=c, adjoint_reads=[], blocks=blocks, sites=sites)
+        made = replace(trace, op=op, a=a, b=b, c=c, adjoint_reads=[], blocks=blocks, sites=sites)
+        return self._with_tensors(made, list(nests.values())) if trace.nests or self._regions.memories else made
+
+    def _with_tensors(self, trace: Trace, nests: list[NestRecord]) -> Trace:
+        """The trace with these nests, and the tensors that it uses."""
+        leaves = {place.leaf for nest in nests for place in nest.places()}.union(trace.a, trace.b, trace.c or ())
+        used = set(map(self._regions.of, leaves))
+        tensors = [region for region in trace.tensors if not used.isdisjoint(_leaves(region.base, TENSOR))]
+        bound = [
+            (base, storage)
+            for base, storage in trace.bound_storages
+            if leaf(PARAMETER, base) not in self._regions.memories or not used.isdisjoint(_leaves(base, PARAMETER))
+        ]
+        return replace(trace, nests=nests, tensors=tensors, bound_storages=bound)
+
+
+def _leaves(index: int, kind: int) -> tuple[int, int]:
+    """The first leaves of a region and of its gradients."""
+    return leaf(kind, index), leaf(TENSOR_GRADIENT if kind == TENSOR else GRADIENT, index)

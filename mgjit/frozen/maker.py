@@ -33,6 +33,7 @@ from ..runtime.buffers import Move, ParameterStorage
 from ..runtime.copies import Copies
 from ..runtime.kernel import Code, Kernel
 from ..stats import Stats
+from ..tensor.memory import Memory
 from ..trace.knowledge import HeapPlan, Knowledge
 from ..trace.memory import Heap
 from ..trace.sites import Sites
@@ -214,10 +215,10 @@ class FrozenMaker(Maker):
         is_recorded = bool(self.knowledge.no_flow) or _calls_backward(self._survey, traced.trace)
         forward = forward_of(traced.trace, self._location(), is_recorded)
         given = [] if traced.objects is None else [traced.objects.storage]
-        trace, heap, block = self._with_own_memory(forward.trace, traced.heap, forward.assigned, [slots, *given])
+        trace, heap, block = self._with_own_memory(forward, traced.heap, [slots, *given])
         if self._structure is None:
             self._structure = guard
-        self._note(trace, heap, forward, len(block))
+        self._note(trace, heap, forward, block)
         call = FrozenCall(**{**vars(traced), "trace": trace, "heap": heap}, block=block)
         return call, FrozenGuard(self._structure, self._stale)
 
@@ -241,15 +242,16 @@ class FrozenMaker(Maker):
         return super()._trace(plan, slots, sites)
 
     def _with_own_memory(
-        self, trace: Trace, heap: HeapPlan, assigned: frozenset[int], given: Sequence[Any]
+        self, forward: Forward, heap: HeapPlan, given: Sequence[Any]
     ) -> tuple[Trace, HeapPlan, ParameterStorage]:
         """The trace over one block of what it only reads, what is left to be copied at each call, and the block.
 
+        Tensors that it only reads are copies of their own, whose elements lie as nests address them.
+
         Args:
-            assigned: the elements of state that it assigns.
             given: storages of what comes with the arguments.
         """
-        weights = self._weights
+        weights, trace, assigned = self._weights, forward.trace, forward.assigned
         assert weights is not None
         parts: list[Part] = []
         live: set[Any] = set()
@@ -257,14 +259,21 @@ class FrozenMaker(Maker):
         if trace.new_parameters:
             data, grad = weights.of_parameters(trace.new_parameters)
             parts.append(Part(ops.PARAMETER, trace.new_parameters[0][0], len(data), data, grad))
-        for base, storage in trace.bound_storages:
-            if not any(storage is one for one in given):
-                parts.append(Part(ops.PARAMETER, base, len(storage), *weights.of_storage(storage)))
 
-        def is_live(key: Any, start: int, size: int) -> bool:
+        def is_live(key: Any, start: int, size: int, assigned: frozenset[int] = assigned) -> bool:
             found = key in self._live or not assigned.isdisjoint(range(start, start + size))
             (live if found else read).add(key)
             return found
+
+        storages: list[tuple[int, Any]] = []
+        for base, storage in trace.bound_storages:
+            if any(storage is one for one in given):
+                storages.append((base, storage))
+            elif isinstance(storage, Memory):
+                is_shared = is_live(id(storage), base, 1, forward.tensors)
+                storages.append((base, storage if is_shared else weights.of_tensor(storage)))
+            else:
+                parts.append(Part(ops.PARAMETER, base, len(storage), *weights.of_storage(storage)))
 
         states, copied, first = [], [], 0
         for start, state in trace.states:
@@ -282,7 +291,6 @@ class FrozenMaker(Maker):
         if not copied:
             states = [(start, state) for start, state in states if state is not heap.state]
         self._note_use(live, read)
-        storages = [(base, storage) for base, storage in trace.bound_storages if any(storage is one for one in given)]
         kept = {id(part) for part in copied}
         tables = [table for table in heap.tables if all(id(row) in kept for row in table.rows)]
         trace, block = with_block(replace(trace, states=states, bound_storages=storages), parts)
@@ -300,7 +308,7 @@ class FrozenMaker(Maker):
             self._stale = []
         self._read = (self._read | read) - live
 
-    def _note(self, trace: Trace, heap: HeapPlan, forward: Forward, weights: int) -> None:
+    def _note(self, trace: Trace, heap: HeapPlan, forward: Forward, block: ParameterStorage) -> None:
         """Note what is told about the trace, and whether its code may be kept."""
         survey = self._survey
         self._survey = None
@@ -315,7 +323,11 @@ class FrozenMaker(Maker):
             for start, state in trace.states
             if state is not heap.state and not forward.assigned.isdisjoint(range(start, start + len(state)))
         ]
-        self.about = About(weights, (*parts, *states), self._constants, forward.dropped)
+        memories = {base: storage for base, storage in trace.bound_storages if isinstance(storage, Memory)}
+        shared = [memory for base, memory in memories.items() if base in forward.tensors]
+        tensors = [f"a tensor of {len(memory)} numbers" for memory in shared]
+        weights = len(block) + sum(map(len, memories.values())) - sum(map(len, shared))
+        self.about = About(weights, (*parts, *states, *tensors), self._constants, forward.dropped)
 
     # ---- 4: code --------------------------------------------------------------------------------------------------
 

@@ -7,9 +7,11 @@ because that would see the model as it is by then: what has no kernel is refused
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..call.plan import is_numpy_array
 from ..decorator import compile as compile_step
 from ..errors import ArgumentError, FreezeError, PhaseError, user_location
 from ..kernels import Kernels
@@ -19,6 +21,9 @@ from ..record.progress import is_tracing
 from ..runtime.kernel import Kernel
 from ..stats import Stats
 from ..step import CompiledStep
+from ..tensor.creation import asarray
+from ..tensor.dtypes import DType
+from ..tensor.tensor import Tensor
 from ..tracebacks import with_short_tracebacks
 from .maker import FrozenMaker
 
@@ -45,6 +50,7 @@ class FrozenStep(CompiledStep[P, R]):
 
     def __init__(self, function: Callable[P, R], options: StepOptions) -> None:
         code = replace(options.code, separate=False, grads=True)
+        self._tensors: dict[str, DType] = {}  # the types of those among the example arguments, by parameter
         super().__init__(function, replace(options, code=code, lock=True, verify="never", background=False))
 
     def _new_kernels(self) -> Kernels:
@@ -53,6 +59,9 @@ class FrozenStep(CompiledStep[P, R]):
 
     def freeze(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Make the first kernel, and keep the numbers as they are now."""
+        with suppress(TypeError):  # which is reported by what comes next
+            given = self._signature.bind(*args, **kwargs).arguments
+            self._tensors = {name: one.dtype for name, one in given.items() if isinstance(one, Tensor)}
         self._with_kernel("freeze", lambda: self._turn.run(self._kernels.fitting, self._bound(args, kwargs)))
         self._maker.close()
 
@@ -63,6 +72,23 @@ class FrozenStep(CompiledStep[P, R]):
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         self._refuse_in_trace("call")
         return self._with_kernel("call", lambda: super(FrozenStep, self)._call(*args, **kwargs))
+
+    def _perform(self, phase: str, args: Any, kwargs: Any) -> Any:
+        if self._tensors:
+            args, kwargs = self._with_tensors(args, kwargs)
+        return super()._perform(phase, args, kwargs)
+
+    def _with_tensors(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        """The arguments, with tensors made of lists and numpy arrays where the examples were tensors."""
+        try:
+            given = self._signature.bind(*args, **kwargs)
+        except TypeError:
+            return args, kwargs
+        for name, dtype in self._tensors.items():
+            argument = given.arguments.get(name)
+            if isinstance(argument, (list, tuple)) or is_numpy_array(argument):
+                given.arguments[name] = asarray(argument, dtype=dtype)
+        return given.args, given.kwargs
 
     def _call_plain(self, reason: PlainCall, call: Callable[[], Any]) -> Any:
         raise reason
@@ -94,8 +120,10 @@ class FrozenStep(CompiledStep[P, R]):
 
     update = backward
 
-    def loop(self, *columns: Any, progress: bool = False, **named: Any) -> Any:
-        return self._with_kernel("loop", lambda: super(FrozenStep, self).loop(*columns, progress=progress, **named))
+    def loop(self, *columns: Any, progress: bool = False, threads: int | None = 1, **named: Any) -> Any:
+        given, also = self._with_tensors(columns, named)
+        loop = super().loop
+        return self._with_kernel("loop", lambda: loop(*given, progress=progress, threads=threads, **also))
 
     loop.__doc__ = CompiledStep.loop.__doc__
 

@@ -1,6 +1,6 @@
 """The numbers that a step can reach, as they were when it was frozen.
 
-1. Parameters of `mgjit.Value` and states are engine objects: they are found in all that the survey has met.
+1. Parameters of `mgjit.Value`, states and tensors are engine objects: they are found in all that the survey has met.
 2. Numbers in the user's objects are those that world/roles.py takes for memory, of objects, lists and variables.
 3. They are copied at once; where each of them is, by identity, is only worked out when it is asked for.
 
@@ -22,6 +22,8 @@ from ..record.mixed import TYPES
 from ..runtime.buffers import ParameterStorage
 from ..runtime.copies import Copied
 from ..runtime.live import Field, Home
+from ..tensor.memory import Memory
+from ..tensor.tensor import Tensor
 from ..world.places import Place
 from ..world.roles import Roles
 from ..world.shapes import content_of
@@ -48,6 +50,10 @@ class Weights:
         self._data = array("d", [value._data for value in self._values])
         self._grad = array("d", [value._grad for value in self._values])
         self._states = {key: (thing, thing._buffer[:]) for key, thing in engine.items() if isinstance(thing, State)}
+        self._tensors: dict[int, tuple[Memory, Memory]] = {}
+        for thing in engine.values():
+            if isinstance(thing, Tensor) and thing.dtype.is_floating and thing._memory.data is not None:
+                self._copy_of(thing._memory)
         self._columns: list[tuple[list[Any], Field, list[Any]]] = [
             (things, field, [_number(content_of(field, thing)) for thing in things])
             for things, fields in roles.objects
@@ -111,6 +117,22 @@ class Weights:
             self._states[id(state)] = state, state._buffer[:]
         return self._states[id(state)][1]
 
+    def of_tensor(self, memory: Memory) -> Memory:
+        """The numbers of tensors that are views of a memory, in a memory that nobody else has."""
+        if id(memory) not in self._tensors and not self.is_open:
+            raise self._unknown("a tensor")
+        return self._copy_of(memory)
+
+    def _copy_of(self, memory: Memory) -> Memory:
+        known = self._tensors.get(id(memory))
+        if known is None:
+            copied = Memory(len(memory), memory.dtype)
+            copied.data[:] = memory.data
+            if memory.has_gradient:
+                copied.grad[:] = memory.grad
+            known = self._tensors[id(memory)] = memory, copied  # the first one keeps its identity from being used again
+        return known[1]
+
     def of_place(self, copied: Copied) -> list[float]:
         """What a place held, as a kernel expects it."""
         numbers = self._of_places.get(copied.place.key)
@@ -155,8 +177,8 @@ def _number(content: Any) -> Any:
 
 
 def _engine_things(survey: Survey) -> Iterator[Any]:
-    """The parameters and states of the engine that lie anywhere around a step."""
-    return (thing for thing in chain.from_iterable(_contents(survey)) if isinstance(thing, (Value, State)))
+    """The parameters, states and tensors of the engine that lie anywhere around a step."""
+    return (thing for thing in chain.from_iterable(_contents(survey)) if isinstance(thing, (Value, State, Tensor)))
 
 
 def _contents(survey: Survey) -> Iterator[Iterable[Any]]:

@@ -162,6 +162,10 @@ class NestRecord(NamedTuple):
     target: Place
     flows: bool
 
+    def places(self) -> tuple[Place, ...]:
+        """All that is in memory: operands that are no numbers, and the target."""
+        return (*(place for place in self.operands if not place.column), self.target)
+
 
 @dataclass
 class Trace:

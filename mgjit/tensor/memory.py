@@ -81,6 +81,11 @@ class Memory(ParameterStorage):
             self._grad = aligned_zeros(self.size, self.precision)
         return self._grad
 
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the gradients have been asked for: otherwise they are zeros."""
+        return self._grad is not None
+
     def gradient(self) -> Memory:
         """The gradients as a memory of their own."""
         if self._gradients is None:

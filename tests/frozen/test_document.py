@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.export.compiling import checked
+
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "inference.md").read_text("utf-8")
 
 
@@ -18,7 +20,10 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     source = tmp_path_factory.mktemp("document") / "example.py"
     source.write_text("\n\n".join(re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)))
     found: dict[str, Any] = {"__name__": "example"}
-    exec(compile(source.read_text(), str(source), "exec"), found)  # noqa: S102 - the examples
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(source.parent)
+        exec(compile(source.read_text(), str(source), "exec"), found)  # noqa: S102 - the examples
+    found["folder"] = source.parent
     return found
 
 
@@ -56,3 +61,8 @@ def test_02_letters_of_plain_python(names: dict[str, Any]) -> None:
     assert len(names["columns"]) == names["POSITIONS"]
     assert set(names["columns"][0]) <= set(range(names["LETTERS"]))
     assert names["second"] in range(names["LETTERS"])
+
+
+def test_03_the_exported_tensors(names: dict[str, Any]) -> None:
+    """The C checks itself."""
+    assert "all bits as recorded" in checked(names["folder"] / "classifier", "classifier")

@@ -29,7 +29,7 @@ from tests.robustness.injection import process
 DOCUMENT = Path(__file__).parents[2] / "docs" / "robustness.md"
 
 PRELUDE = '''\
-import array, collections, datetime, decimal, fractions, functools, math, os, pickle, random, time
+import array, collections, datetime, decimal, fractions, functools, math, os, pickle, random, tempfile, time
 
 import mgjit
 from mgjit import Value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.robustness.bad_inputs import Case
-from tests.robustness.cases import arguments, engine, environment, lookups, loops, options, parallel, steps
+from tests.robustness.cases import arguments, engine, environment, exports, lookups, loops, options, parallel, steps
 
 CHAPTERS: dict[str, list[Case]] = {
     "Options": options.OPTIONS,
@@ -14,6 +14,7 @@ CHAPTERS: dict[str, list[Case]] = {
     "Steps: arrays, functions and other steps": lookups.OTHER,
     "Loops": loops.LOOP,
     "Phases": loops.PHASES,
+    "Exported C and frozen tensors": exports.EXPORTS,
     "Many cores": parallel.PARALLEL,
     "State, Values, functions and networks": engine.STATE_AND_ENGINE,
     "Environment variables": environment.ENVIRONMENT,

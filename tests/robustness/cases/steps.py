@@ -273,7 +273,7 @@ STEPS = [
         "FreezeError",
         "user.py:1: the step assigns numbers of its parameters without a call of backward(), so that its forward part "
         "cannot be told from its update. Write what is to be frozen as a function of its own, and keep what it assigns "
-        "in mgjit.state or in lists.",
+        "in mgjit.state, in lists, or in tensors without requires_grad.",
     ),
     Case(
         "frozen = mgjit.freeze(model, [1.0, 2.0])\nmgjit.compile(lambda x: frozen([x, x])[0] * w)(1.0)",
