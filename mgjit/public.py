@@ -1,9 +1,8 @@
 """The public names of mgjit, which the package takes from here when the first of them is used."""
 
-from . import errors, optim, tensor
+from . import errors, nn, optim, tensor
 from ._version import __version__
 from .decorator import compile
-from .engine import nn
 from .engine.functions import dot, exp, log, maximum, minimum, one_hot, relu, sqrt, take, tanh, where
 from .engine.state import State, state, zeros
 from .engine.value import Value

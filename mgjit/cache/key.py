@@ -38,7 +38,20 @@ _GENERATOR = (
 )  # fmt: skip
 #: Packages that do not influence the code.
 _NO_GENERATOR = frozenset(
-    {"cache", "cli", "data", "distributed", "export", "frozen", "optim", "parallel", "report", "script", "verification"}
+    {
+        "cache",
+        "cli",
+        "data",
+        "distributed",
+        "export",
+        "frozen",
+        "nn",
+        "optim",
+        "parallel",
+        "report",
+        "script",
+        "verification",
+    }
 )
 
 #: Flags that begin with -m and still produce code for every processor of the family.

@@ -3,7 +3,7 @@
 A layer knows its loops.  So what its neurons would record, operation by operation, is appended as slices, at the speed
 of C:
 
-1. Look whether the loops of engine/nn.py would do nothing else here: parameters and inputs are what they usually are,
+1. Look whether the loops of nn/scalar.py would do nothing else here: parameters and inputs are what they usually are,
    and nobody has replaced a function that these loops call.  Otherwise the loops themselves run.
 2. Register the parameters, and Values among the inputs, in the order in which the loops would meet them.
 3. Append the records, which are those of the loops.  Operands that are results of the same layer lie at fixed
@@ -23,8 +23,8 @@ from operator import attrgetter, is_
 from types import BuiltinFunctionType
 from typing import Any, NamedTuple
 
-from ..engine import nn
 from ..engine.value import Value
+from ..nn import scalar as nn
 from . import opcodes as ops
 from .recorder import Recorder
 from .trace import Block
@@ -32,7 +32,7 @@ from .values import TracedTypes
 
 _leaf_of, _trace_of = attrgetter("_leaf"), attrgetter("_trace")
 _plain_numbers = frozenset({float, int, bool})
-#: What the loops of engine/nn.py call, as it is before anybody replaces it.
+#: What the loops of nn/scalar.py call, as it is before anybody replaces it.
 _NEURON_CALL, _MULTIPLY, _GRADIENT = nn.Neuron.__call__, Value.__mul__, Value.__dict__["grad"]
 #: Consecutive numbers are made in chunks of so many.
 _CHUNK = 1 << 16

@@ -44,7 +44,7 @@ from .elementwise import (
     trunc,
     where,
 )
-from .joining import concat, pad, split, stack, take
+from .joining import concat, pad, split, stack, take, take_along_axis
 from .modes import enable_grad, no_grad
 from .products import einsum, matmul, outer, tensordot, vecdot
 from .reductions import (
@@ -83,6 +83,6 @@ __all__ = [
     "grad", "int64", "jacobian", "leaky_relu", "log", "log_softmax", "logical_and", "logical_not", "logical_or",
     "logsumexp", "matmul", "max", "maximum", "mean", "min", "minimum", "no_grad", "one_hot", "ones", "ones_like",
     "outer", "pad", "power", "prod", "rand", "randn", "reciprocal", "relu", "sigmoid", "silu", "sin", "softmax",
-    "softplus", "split", "sqrt", "square", "stack", "std", "sum", "take", "tanh", "tensordot", "trunc", "uniform",
-    "value_and_grad", "var", "vecdot", "where", "zeros", "zeros_like",
+    "softplus", "split", "sqrt", "square", "stack", "std", "sum", "take", "take_along_axis", "tanh", "tensordot",
+    "trunc", "uniform", "value_and_grad", "var", "vecdot", "where", "zeros", "zeros_like",
 ]  # fmt: skip

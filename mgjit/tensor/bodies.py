@@ -138,6 +138,12 @@ def _select(condition: _Scalar, chosen: Any, other: Any) -> _Scalar:
     return condition.apply("select", chosen, other)
 
 
+def sigmoid(x: _Scalar) -> _Scalar:
+    """1 / (1 + exp(-x)), written so that exp does not overflow, whose derivative would then be nan."""
+    e = _exp(_select(x > 0.0, -x, x))  # never above 1
+    return _select(x > 0.0, 1.0, e) / (1.0 + e)
+
+
 def _body(definition: Callable[..., Any], initial: tuple[float, ...] = (), result: int = 0) -> Body:
     """The steps that a definition consists of.
 
@@ -172,9 +178,9 @@ ELEMENTWISE: dict[str, Body] = {
     "where": _one("select", 3),
     "square": _body(lambda x: x * x),
     "reciprocal": _body(lambda x: 1.0 / x),
-    "sigmoid": _body(lambda x: 1.0 / (1.0 + _exp(-x))),
-    "silu": _body(lambda x: x / (1.0 + _exp(-x))),
-    "softplus": _body(lambda x: x.apply("maximum", 0.0) + (1.0 + _exp(-x.apply("absolute"))).apply("log")),
+    "sigmoid": _body(sigmoid),
+    "silu": _body(lambda x: x * sigmoid(x)),
+    "softplus": _body(lambda x: _select(x > 0.0, x, 0.0) + (1.0 + _exp(_select(x > 0.0, -x, x))).apply("log")),
     "gelu": _body(lambda x: 0.5 * x * (1.0 + (math.sqrt(2.0 / math.pi) * (x + 0.044715 * (x * x * x))).apply("tanh"))),
     "leaky_relu": _body(lambda x, slope: _select(x < 0.0, slope * x, x)),
     "logical_not": _body(lambda x: x.apply("equal", 0.0)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import GradientError, user_location
@@ -16,7 +17,7 @@ def apply(name: str, *operands: Any) -> Tensor:
     return elementwise(name, ELEMENTWISE[name], operands)
 
 
-def _unary(name: str, what: str) -> Any:
+def _unary(name: str, what: str) -> Callable[[Tensor], Tensor]:
     def function(x: Tensor) -> Tensor:
         return apply(name, require(x, name))
 
@@ -30,8 +31,8 @@ exp, log, tanh, sqrt = (_unary(*one) for one in (
     ("sqrt", "The square root: nan below 0"),
 ))  # fmt: skip
 relu, sigmoid, silu, softplus, gelu = (_unary(*one) for one in (
-    ("relu", "max(0, x); nan stays"), ("sigmoid", "1 / (1 + exp(-x))"), ("silu", "x / (1 + exp(-x))"),
-    ("softplus", "max(x, 0) + log(1 + exp(-abs(x)))"),
+    ("relu", "max(0, x); nan stays"), ("sigmoid", "1 / (1 + exp(-x))"), ("silu", "x * sigmoid(x)"),
+    ("softplus", "log(1 + exp(x))"),
     ("gelu", "x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))), as gelu(approximate='tanh') of PyTorch"),
 ))  # fmt: skip
 square, reciprocal, floor, ceil, trunc, sin, cos = (_unary(*one) for one in (

@@ -138,6 +138,35 @@ def take(x: Tensor, indices: Any, *, axis: int = 0) -> Tensor:
     return made
 
 
+def take_along_axis(x: Tensor, indices: Tensor, *, axis: int = -1) -> Tensor:
+    """For each place of the other axes, the elements that whole numbers choose along one axis (`gather` in PyTorch).
+
+    Args:
+        indices: a tensor of int64, from 0 on, of the shape of x but for that axis.
+
+    Raises:
+        ShapeError, IndexRangeError, TraceError: see `take`.
+    """
+    x, indices = require(x, "take_along_axis"), require(indices, "take_along_axis")
+    k = axis_from("take_along_axis", axis, x.ndim)
+    shape = indices.shape
+    if len(shape) != x.ndim or any(a != b for j, (a, b) in enumerate(zip(x.shape, shape)) if j != k):
+        raise ShapeError(
+            f"{user_location()}: take_along_axis of shape {x.shape} by indices of shape {shape}: all extents but "
+            f"that of axis {axis} must be equal."
+        )
+    if indices.dtype is not int64:
+        raise ArgumentError(f"{user_location()}: take_along_axis needs indices of type int64, not {indices.dtype}.")
+    _require_in_range(indices, x.shape[k])
+    made = fresh(shape, x.dtype)
+    own = (*x.strides[:k], 0, *x.strides[k + 1 :])
+    reading = access("take_along_axis", x, own, shape, gradients_are_on() and x.dtype.is_floating)
+    choosing = access("take_along_axis", indices, indices.strides, shape, False)
+    operands = reading._replace(chosen=Chosen(1, x.strides[k], x.shape[k])), choosing
+    perform(Nest("take_along_axis", _TAKE, shape, (), operands, Access(made._memory, 0, row_major(shape))))
+    return made
+
+
 def _require_in_range(indices: Any, extent: int) -> None:
     taking = recording()
     if isinstance(indices, Tensor) and indices._memory.limit is not None and indices._memory.limit <= extent:

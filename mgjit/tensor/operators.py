@@ -27,7 +27,7 @@ class Operators:
         def __getattr__(self, name: str) -> Callable[..., Tensor]:
             """The functions that are methods as well (tensor/__init__.py)."""
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Tensor:
         return elementwise("negate", ELEMENTWISE["negate"], (self,))
 
     def __pos__(self) -> Tensor:

@@ -22,10 +22,10 @@ from collections.abc import Callable, Iterable
 from types import BuiltinMethodType, CellType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from ..engine.nn import Module
 from ..engine.state import State
 from ..engine.value import Value
 from ..lookup import package_of, receiver
+from ..nn.module import Module
 from ..runtime.buffers import ParameterStorage
 from ..runtime.live import Home, original_class
 from ..tensor.tensor import Tensor

@@ -18,11 +18,11 @@ from operator import is_
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
-from ..engine.nn import Module
+from ..nn.module import Module
 from ..runtime.live import Field, entry_of, original_class, raw_attributes
 from ..runtime.live import slot as member_of
 from .code import SEARCHING
-from .ownership import is_module_of_user, is_of_user, library_bases
+from .ownership import is_module_of_user, is_of_layers, is_of_user, library_bases
 from .places import Attribute, ClassAttribute, Element, Entry, FunctionDefaults, Place, Root, Variable
 from .shapes import (
     MISSING,
@@ -318,11 +318,12 @@ _entry_field = functools.lru_cache(maxsize=8192)(entry_of)
 @for_each_class
 def has_library_base(kind: Any) -> bool:
     """Whether a class of the user's is derived from one of a library, written in Python, that has attributes."""
-    return any(base.__module__ not in _WITHOUT_ATTRIBUTES for base in library_bases(original_class(kind)))
+    bases = library_bases(original_class(kind))
+    return any(base.__module__ not in _WITHOUT_ATTRIBUTES and not is_of_layers(base) for base in bases)
 
 
 #: Modules with base classes that read no attributes.
-_WITHOUT_ATTRIBUTES = frozenset({"abc", "builtins", "typing", "mgjit.engine.nn", "mgjit.engine.value", "types"})
+_WITHOUT_ATTRIBUTES = frozenset({"abc", "builtins", "typing", "mgjit.engine.value", "types"})
 
 
 @for_each_class

@@ -26,9 +26,10 @@ from time import perf_counter
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from ..engine.nn import Module
 from ..errors import RetraceWarning, user_stacklevel
 from ..lookup import entries
+from ..nn.module import Module
+from ..nn.scalar import Neuron
 from ..record.progress import tracing_threads
 from ..runtime.live import deletions, raw_attributes
 from .before import Group
@@ -136,7 +137,7 @@ class Guard:
     def _note_objects(self, survey: Survey) -> None:
         self._rarely.answer(deletions, "deleted attributes")
         for group in survey.groups.values():
-            is_ours = group.kind.__module__ == Module.__module__  # whose layers nobody changes number by number
+            is_ours = group.kind.__module__ == Neuron.__module__  # whose layers nobody changes number by number
             self._note_group(group, len(group.things) < _FEW_OBJECTS and not is_ours, survey)
             self._rarely.classes_of(group.things, group.kind)
 
@@ -150,7 +151,8 @@ class Guard:
         spaces, paths = [own for own, _ in owners], [path for _, path in owners]
         for name in dict.fromkeys(name for own in spaces for name in own):
             if every or name in survey.names:
-                self._column(is_single, Column(spaces, itemgetter(name), name, paths, group.kind))
+                is_mode = name == "training" and issubclass(group.kind, Module)
+                self._column(is_single or is_mode, Column(spaces, itemgetter(name), name, paths, group.kind))
         if spaces:
             self._rarely.keys(spaces, paths)
             if is_single:

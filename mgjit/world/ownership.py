@@ -32,7 +32,7 @@ from types import (
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..lookup import entries
+from ..lookup import entries, module_of
 
 #: Libraries whose Python code never computes with the individual numbers of a step.
 _FOREIGN = frozenset(
@@ -41,6 +41,7 @@ _FOREIGN = frozenset(
         "matplotlib", "tqdm", "pytest", "_pytest", "IPython", "ipykernel", "traitlets",
     }
 )  # fmt: skip
+_LAYERS = "mgjit.nn."
 _INSTALLED = ("site-packages", "dist-packages")
 _LIBRARY_PATHS = sorted({os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")})
 #: Where the standard library is: folders, and the archive that stands for the first of them.
@@ -63,6 +64,11 @@ def is_of_user(thing: Any) -> bool:
     if issubclass(type(thing), FunctionType):  # `isinstance` would believe what is in `__class__`, as of `list[int]`
         return _owner(thing) is True
     return issubclass(type(thing), type) and _is_class_of_user(thing)
+
+
+def is_of_layers(thing: Any) -> bool:
+    """Whether a function or class is one of `mgjit.nn`: its code reaches attributes only by names that it mentions."""
+    return module_of(thing).startswith(_LAYERS)
 
 
 def is_module_of_user(module: ModuleType) -> bool:

@@ -37,9 +37,9 @@ from types import (
 )
 from typing import Any, NamedTuple, TypeVar, cast
 
-from ..engine.nn import Module
 from ..engine.state import State
 from ..engine.value import Value
+from ..nn.module import Module
 from ..runtime.live import Field, field_of, has_dict, raw_attributes
 from ..tensor.tensor import Tensor
 from .ownership import is_of_user

@@ -22,12 +22,12 @@ from collections.abc import Iterable, Iterator
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from ..engine.nn import Module
 from ..lookup import is_bound_draw, module_of, package_of
+from ..nn.module import Module
 from ..runtime.live import raw_attributes
 from .before import Before, Group, is_user_kind, named_by_user
 from .code import COMPUTED, captured, read
-from .ownership import is_module_of_python, is_of_user, library_bases
+from .ownership import is_module_of_python, is_of_layers, is_of_user, library_bases
 from .places import Attribute, ClassAttribute, Element, Entry, Place, Root, Variable
 from .shapes import (
     MISSING,
@@ -149,7 +149,7 @@ class Survey:
         self.before.note_function(function)
         if "__wrapped__" in own:
             self._see(Root(own["__wrapped__"], "a decorated function"), own["__wrapped__"])
-        if not (is_of_user(function) or function.__module__ == Module.__module__):
+        if not (is_of_user(function) or is_of_layers(function)):
             for cell in function.__closure__ or ():  # such as what functools.singledispatch or a decorator keeps
                 content = cell_content(cell)
                 if content is not MISSING:
@@ -352,11 +352,11 @@ def _is_called_by_library(kind: Any) -> bool:
     """Whether a class may be read by a base or metaclass that is not the user's, under names of its own."""
     if type(kind) not in (type, ABCMeta) and not is_of_user(type(kind)):  # such as that of enums
         return True
-    return any(base.__module__ not in _CALLING_NOTHING for base in library_bases(kind))
+    return any(base.__module__ not in _CALLING_NOTHING and not is_of_layers(base) for base in library_bases(kind))
 
 
 #: Modules with bases that call no method of a derived class by a name of their own.
-_CALLING_NOTHING = frozenset({"abc", "builtins", "typing", "enum", "dataclasses", "collections", "mgjit.engine.nn"})
+_CALLING_NOTHING = frozenset({"abc", "builtins", "typing", "enum", "dataclasses", "collections"})
 
 
 def _is_special(name: str, member: Any) -> bool:

@@ -45,7 +45,7 @@ def block_records(trace: Trace) -> int:
 
 @pytest.fixture
 def by_loops(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Trace]:
-    """Traces with the loops of engine/nn.py."""
+    """Traces with the loops of nn/scalar.py."""
 
     def trace(make: Callable[[], tuple[Step, tuple[Any, ...]]]) -> Trace:
         with monkeypatch.context() as patch:
@@ -304,7 +304,7 @@ def test_a_replaced_sum_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
         return original(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(nn, "sum", counting, raising=False)
+        patch.setattr(nn.scalar, "sum", counting, raising=False)
         traced(forward(layer, [1.0, 2.0, 3.0]))
     assert calls == ["sum"] * 2
 

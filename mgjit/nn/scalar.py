@@ -1,4 +1,4 @@
-"""Neural networks of `Value`s, as in micrograd: Module, Neuron, Layer, MLP.
+"""Neural networks of `Value`s, as in micrograd: Neuron, Layer, MLP.
 
 Each network draws its weights from its own generator, so that the same seed gives the same network in every process,
 and the global random state is not touched.
@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from threading import get_ident
 from typing import Any
 
+from ..engine import hook
+from ..engine.value import Value
 from ..errors import ArgumentError, ArgumentValueError, described, user_location
-from . import hook
-from .value import Value
+from .module import Module
 
 
 def _require_count(name: str, count: Any, least: int) -> None:
@@ -21,23 +22,6 @@ def _require_count(name: str, count: Any, least: int) -> None:
         raise ArgumentValueError(
             f"{user_location()}: {name} must be an int of at least {least}, not the {described(count)}."
         )
-
-
-class Module:
-    """Something with parameters."""
-
-    def zero_grad(self) -> None:
-        """Set the gradient of every parameter to 0.0."""
-        parameters = self.parameters()
-        is_recorded = False
-        if (recording := hook.recording) is not None and recording.thread == get_ident():
-            is_recorded = recording.methods["zero_grad"](parameters)
-        for p in () if is_recorded else parameters:
-            p.grad = 0.0
-
-    def parameters(self) -> list[Value]:
-        """All trainable Values, in a fixed order."""
-        return []
 
 
 class Neuron(Module):

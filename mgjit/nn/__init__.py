@@ -1,0 +1,76 @@
+"""Layers: over tensors as in PyTorch, and over scalars as in micrograd (Neuron, Layer, MLP); both are Modules."""
+
+from . import functional, init
+from .activations import (
+    ELU,
+    GELU,
+    Hardtanh,
+    Identity,
+    LeakyReLU,
+    LogSigmoid,
+    LogSoftmax,
+    Mish,
+    ReLU,
+    ReLU6,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softplus,
+    Tanh,
+)
+from .linear import Dropout, Embedding, Flatten, Linear
+from .losses import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    HingeLoss,
+    HuberLoss,
+    L1Loss,
+    MSELoss,
+    NLLLoss,
+    SmoothL1Loss,
+)
+from .module import Module, ModuleList, Sequential
+from .parameter import Buffer, Parameter
+from .scalar import MLP, Layer, Neuron
+
+__all__ = [
+    "ELU",
+    "GELU",
+    "MLP",
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "Buffer",
+    "CrossEntropyLoss",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "Hardtanh",
+    "HingeLoss",
+    "HuberLoss",
+    "Identity",
+    "L1Loss",
+    "Layer",
+    "LeakyReLU",
+    "Linear",
+    "LogSigmoid",
+    "LogSoftmax",
+    "MSELoss",
+    "Mish",
+    "Module",
+    "ModuleList",
+    "NLLLoss",
+    "Neuron",
+    "Parameter",
+    "ReLU",
+    "ReLU6",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "SmoothL1Loss",
+    "Softmax",
+    "Softplus",
+    "Tanh",
+    "functional",
+    "init",
+]  # fmt: skip
