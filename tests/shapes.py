@@ -187,14 +187,14 @@ OPERATIONS: dict[str, tuple[Callable[..., Any], bool]] = {
 }
 
 
-@workload("irregular graph of 2,000 operations")
+@workload("irregular graph of 800 operations")
 def irregular() -> Instance:
     draw = random.Random(79)
     parameters = values(draw, 30)
     inputs = 10
     plan: list[tuple[Callable[..., Any], list[int]]] = []
     known = [p.data for p in parameters] + [0.5] * inputs
-    while len(plan) < 2000:
+    while len(plan) < 800:
         name = draw.choice(list(OPERATIONS))
         function, binary = OPERATIONS[name]
         # Half of the operands are recent, so that the graph is deep as well as wide.

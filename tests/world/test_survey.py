@@ -67,7 +67,8 @@ def graph(draw: random.Random, size: int) -> tuple[list[Any], list[Any]]:
 
 def reachable(roots: list[Any]) -> set[int]:
     """The identities of the `Thing`s that the collector sees from these roots, types and modules left out."""
-    pending, seen, found = list(roots), set(), set()
+    modules = [module for module in list(sys.modules.values()) if isinstance(module, types.ModuleType)]
+    pending, seen, found = list(roots), {id(vars(module)) for module in modules}, set()
     while pending:
         thing = pending.pop()
         if id(thing) in seen or isinstance(thing, (type, types.ModuleType)):
