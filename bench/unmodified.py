@@ -32,6 +32,7 @@ SIZES = {
     "reinforce": 3000, "sampler": 7500, "arguments": 1500, "plain_floats": 40000, "network_by_hand": 9000,
     "while_loop": 1200, "accumulation": 1500, "adam": 1500, "dropout": 1500, "divides_by_zero": 8000,
     "overflows": 4000, "several_modules": 400, "no_training": 1500, "refused": 1500, "micrograd_demo": 20,
+    "styles": 1200,
 }  # fmt: skip
 UNORDERED = frozenset({"micrograd_demo"})
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")

@@ -79,9 +79,15 @@ class _Account:
 
 
 class Earnings:
-    """Decides which structures of arguments have earned a trace."""
+    """Decides which structures of arguments have earned a trace.
+
+    Attributes:
+        budget: seconds that traces of further structures may take in any case, where it is known how long a program
+            is going to run.
+    """
 
     def __init__(self) -> None:
+        self.budget = 0.0
         self._accounts: dict[Hashable, _Account] = {}
         self._trace_seconds = 0.0
         self._spent = 0.0  # on traces of structures after the first
@@ -129,7 +135,7 @@ class Earnings:
         if account.plain < self._trace_seconds * max(1, account.traces):
             raise Waiting(key)
         saved = compiled * self.plain_seconds()
-        allowed = _SHARE_OF_TRACES * self._plain_seconds + saved
+        allowed = max(self.budget, _SHARE_OF_TRACES * self._plain_seconds) + saved
         if not account.traces and self._spent + self._trace_seconds > allowed:
             raise Waiting(key)
 

@@ -190,6 +190,7 @@ class Candidate:
         tree: the module. scope: the module or function that it is in. function: its name; empty at module level.
         in_class: whether names with two underscores mean something else there.
         outer: the candidate around it, or None. around: all loops around it, in this scope, the innermost first.
+        enclosing: the functions around the scope.
     """
 
     loop: Loop
@@ -200,6 +201,7 @@ class Candidate:
     in_class: bool = False
     outer: Candidate | None = None
     around: Sequence[Loop] = ()
+    enclosing: Sequence[Function] = ()
 
 
 def candidates(tree: ast.Module, known: Knowledge, lines: Sequence[int] | None = None) -> list[Candidate]:
@@ -212,24 +214,25 @@ def candidates(tree: ast.Module, known: Knowledge, lines: Sequence[int] | None =
 
     def visit(
         block: list[ast.stmt], scope: ast.Module | Function, in_class: bool, outer: Candidate | None,
-        loops: tuple[Loop, ...] = (),
+        loops: tuple[Loop, ...] = (), enclosing: tuple[Function, ...] = (),
     ) -> None:  # fmt: skip
+        functions = (*enclosing, scope) if isinstance(scope, FUNCTIONS) else enclosing
         for statement in block:
             if isinstance(statement, FUNCTIONS):
                 if statement.name not in _OF_GRAPHS:
-                    visit(statement.body, statement, in_class, None)
+                    visit(statement.body, statement, in_class, None, (), functions)
                 continue
             if isinstance(statement, ast.ClassDef):
-                visit([part for part in statement.body if isinstance(part, SCOPES)], scope, True, None)
+                visit([part for part in statement.body if isinstance(part, SCOPES)], scope, True, None, (), enclosing)
                 continue
             around = outer
             if isinstance(statement, LOOPS) and _is_wanted(statement, known, lines):
                 name = getattr(scope, "name", "")
-                around = Candidate(statement, block, tree, scope, name, in_class, outer, loops)
+                around = Candidate(statement, block, tree, scope, name, in_class, outer, loops, enclosing)
                 found.append(around)
             further = (statement, *loops) if isinstance(statement, LOOPS) else loops
             for inner in blocks_of(statement):
-                visit(inner, scope, in_class, around, further)
+                visit(inner, scope, in_class, around, further, enclosing)
 
     visit(tree.body, tree, False, None)
     return found

@@ -14,12 +14,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from .find import LOOPS, Candidate
-from .names import FUNCTIONS, SCOPES, blocks_of, exposed, names_in, parameters_of, root_name, walk
+from .names import (
+    FUNCTIONS,
+    SCOPES,
+    Function,
+    blocks_of,
+    exposed,
+    names_in,
+    needs_numbers_only,
+    parameters_of,
+    root_name,
+    walk,
+)
 
 _OF_THE_FRAME = frozenset({"locals", "globals", "vars", "eval", "exec", "super", "dir", "__class__"})
 #: The lines in front of the statements of a step: its `def` and `global`, which take the places of lines of the module.
 _LINES_OF_HEAD = 3
-_NUMBERS_OF_NODES = frozenset({"data", "grad", "value", "item", "val", "v", "g", "gradient"})
 
 
 class Refusal(Exception):
@@ -40,7 +50,8 @@ class Outline:
 
     Attributes:
         block: the statements that it is part of. start, end: where its own begin, and the one after the last.
-        statements: its own. moved: others among them, which come after the step.
+        statements: its own; `stop = test` in place of what makes the iteration one for plain Python.
+        moved: others among them, which come after the step. stops: the names that say if there is a reason to stop.
         arguments, results: names.
         read_only_as_numbers: whether the other code may see the object of a result, or only numbers of it.
         shared: names of the module that the step assigns where functions read them.
@@ -53,6 +64,7 @@ class Outline:
     end: int
     statements: list[ast.stmt]
     moved: list[ast.stmt] = field(default_factory=list)
+    stops: list[str] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)
     results: list[str] = field(default_factory=list)
     numbers_only: list[bool] = field(default_factory=list)
@@ -74,52 +86,52 @@ def find_names(outline: Outline, used_later: Callable[[str], bool] | None) -> No
     used = names_in(statements)
     _refuse_special(outline, used.reads | used.writes)
     is_module = isinstance(candidate.scope, ast.Module)
-    declared = _declared(candidate.scope)
-    inside = [node for one in statements for node in ast.walk(one)]
     elsewhere = _read_afterwards(outline)
-    own = _variables(candidate.scope)
     fresh: set[str] = set()
     first = exposed(statements, fresh)  # what is read before it has been assigned; `fresh` is assigned in any case
     assigned = used.writes
     if used.deleted - assigned:
         raise Refusal(line, f"it deletes {', '.join(sorted(used.deleted))}")
-    in_functions = _read_by_functions(candidate.scope)
     _refuse_graph_from_outside(statements, fresh)
+    declared = _declared(candidate.scope)
+    in_functions = _read_by_functions(candidate.scope)
+    seen = assigned & (in_functions | declared)  # by others than the loop
+    meanwhile = _read_meanwhile(candidate, statements) if seen else set[str]()
+    varying = names_in([*_targets(candidate.loop), *candidate.loop.body]).writes
     if is_module:
         if used_later is not None:
             elsewhere = elsewhere | assigned
-            in_functions = in_functions | set(filter(used_later, assigned))
-        shared = assigned & in_functions
-        varying = names_in(
-            [*([candidate.loop.target] if isinstance(candidate.loop, ast.For) else []), *candidate.loop.body]
-        ).writes
+            meanwhile = in_functions | set(filter(used_later, assigned))
+            in_functions = meanwhile
+        shared = assigned & in_functions & meanwhile
         visible = varying - shared
     else:
-        shared = assigned & declared
-        if assigned & in_functions:
-            names = ", ".join(sorted(assigned & in_functions))
+        if assigned & in_functions & meanwhile - declared:
+            names = ", ".join(sorted(assigned & in_functions & meanwhile))
             raise Refusal(line, f"functions inside of {candidate.function} read {names}, which the step assigns")
-        visible = own - shared
+        shared = assigned & declared & meanwhile
         if shared & _nonlocals(candidate.scope):
             raise Refusal(line, f"it assigns nonlocal variables: {', '.join(sorted(shared))}")
+        visible = (_variables(candidate.scope) | _around(candidate) | (declared & varying)) - shared
+    elsewhere = elsewhere | (seen - shared)
     live, bound = (assigned - shared) & (elsewhere | first), _bound(candidate, outline)
     if used_later is not None:  # other cells are unlikely to read what only loops in the step assign
         live &= fresh | bound
-    arguments = (first | (live - fresh)) & visible
-    unbound = arguments - bound
+    arguments = (first | ((live - fresh) & bound)) & visible
+    unbound = arguments - bound - declared - _around(candidate)
     if unbound:
         raise Refusal(line, f"{', '.join(sorted(unbound))} may be unbound when the step begins")
     if shared and line <= _LINES_OF_HEAD:
         raise Refusal(line, f"functions read {', '.join(sorted(shared))}, which the step assigns")
     outline.arguments, outline.results, outline.shared = sorted(arguments), sorted(live), sorted(shared)
-    uses = _uses_elsewhere(candidate.scope, {id(node) for node in inside})
     for name in outline.arguments.copy():
         found = _attributes_of(name, statements, candidate.tree)
         if found:
             outline.arguments.remove(name)
             outline.attributes.update(found)
     is_notebook = is_module and used_later is not None
-    outline.numbers_only = [is_notebook or all(uses.get(name, [])) for name in outline.results]
+    as_objects = _read_afterwards(outline, as_objects=True) | _objects_of_others(candidate, seen)
+    outline.numbers_only = [is_notebook or name not in as_objects for name in outline.results]
 
 
 def _attributes_of(name: str, statements: Sequence[ast.stmt], tree: ast.Module) -> dict[str, list[ast.Attribute]]:
@@ -202,18 +214,25 @@ def _nonlocals(scope: ast.AST) -> set[str]:
     return {name for node in walk(getattr(scope, "body", [])) if isinstance(node, ast.Nonlocal) for name in node.names}
 
 
-def _variables(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """The local names of a function, and what it takes from functions around it; everything that is no global name."""
+def _variables(scope: ast.Module | Function) -> set[str]:
+    """The local names of a function."""
     found = names_in(scope.body)
     if isinstance(scope, ast.Module):
         return found.writes
     return (found.writes | parameters_of(scope)) - _declared(scope)
 
 
-def _read_afterwards(outline: Outline) -> set[str]:
-    """The names that may be read after the step before they are assigned anew."""
+def _read_afterwards(outline: Outline, as_objects: bool = False) -> set[str]:
+    """The names that may be read after the step before they are assigned anew.
+
+    Args:
+        as_objects: whether only those count that are used for more than numbers.
+    """
     candidate = outline.candidate
-    found = exposed(outline.moved, set()) | exposed(outline.block[outline.end :], set())
+    read: Callable[[list[ast.stmt], set[str]], set[str]] = lambda block, assigned: exposed(  # noqa: E731 - often used
+        block, assigned, as_objects
+    )
+    found = read(outline.moved, set()) | read(outline.block[outline.end :], set())
     own = {id(one) for one in outline.block[outline.start : outline.end]}
     pending = [candidate.scope.body]
     while pending:  # from the outside to the block: what follows, and loops from their beginning
@@ -222,11 +241,11 @@ def _read_afterwards(outline: Outline) -> set[str]:
             if id(statement) in own:
                 break
             if any(id(node) in own for node in walk([statement])):
-                found |= exposed(block[k + 1 :], set())
+                found |= read(block[k + 1 :], set())
                 if isinstance(statement, LOOPS):
-                    targets = names_in([statement.target]).writes if isinstance(statement, ast.For) else set[str]()
-                    found |= exposed(statement.body, targets) | exposed(statement.orelse, set())
-                    found |= names_in([statement.test]).reads if isinstance(statement, ast.While) else set()
+                    found |= read(statement.body, names_in(_targets(statement)).writes) | read(statement.orelse, set())
+                    if isinstance(statement, ast.While):
+                        found |= read([ast.Expr(statement.test)], set())
                 pending += blocks_of(statement)
     return found
 
@@ -241,36 +260,67 @@ def _taken(node: ast.AST) -> set[str]:
     return (found.reads | found.writes) - {getattr(node, "name", "")}
 
 
-def _uses_elsewhere(scope: ast.AST, inside: set[int]) -> dict[str, list[bool]]:
-    """For each name, whether each of its uses outside of some nodes needs only the numbers of what it stands for."""
-    found: dict[str, list[bool]] = {}
+def _read_meanwhile(candidate: Candidate, statements: Sequence[ast.stmt]) -> set[str]:
+    """The names that functions use which may run during the step.
 
-    def visit(node: ast.AST, parent: ast.AST | None) -> None:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in inside:
-            found.setdefault(node.id, []).append(_needs_numbers_only(parent))
-        if isinstance(node, SCOPES) and node is not scope:  # with names of its own
-            return
-        for child in ast.iter_child_nodes(node):
-            visit(child, node)
-
-    visit(scope, None)
+    These are all but those that are only called, by their names, and not by the step; and but the one with the loop.
+    """
+    around = (candidate.scope, *candidate.enclosing)
+    nodes = list(ast.walk(candidate.tree))
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    values = {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in called}
+    methods = {id(part) for node in nodes if isinstance(node, ast.ClassDef) for part in node.body}
+    pending: list[ast.AST] = list(statements)
+    callees: dict[str, list[ast.AST]] = {}
+    for node in nodes:
+        if not isinstance(node, SCOPES) or isinstance(node, ast.ClassDef):
+            continue
+        is_named = isinstance(node, FUNCTIONS) and id(node) not in methods and not node.decorator_list
+        if isinstance(node, FUNCTIONS) and is_named and (node in around or node.name not in values):
+            callees.setdefault(node.name, []).append(node)
+        elif node not in around:
+            pending.append(node)
+    found = set[str]()
+    while pending:
+        node = pending.pop()
+        for part in ast.walk(node):
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
+                pending += callees.pop(part.func.id, [])
+        found |= _taken(node) if isinstance(node, SCOPES) else set()
     return found
 
 
-def _needs_numbers_only(parent: ast.AST | None) -> bool:
-    if isinstance(parent, ast.Attribute):
-        return parent.attr in _NUMBERS_OF_NODES and isinstance(parent.ctx, ast.Load)
-    if isinstance(parent, ast.Call):
-        return isinstance(parent.func, ast.Name) and parent.func.id in (
-            "print",
-            "float",
-            "str",
-            "repr",
-            "format",
-            "len",
-            "int",
-        )
-    return isinstance(parent, ast.FormattedValue)
+def _objects_of_others(candidate: Candidate, names: set[str]) -> set[str]:
+    """Those of some names that code outside of the scope of a loop uses for more than numbers."""
+    found = set[str]()
+
+    def visit(node: ast.AST, parent: ast.AST | None, names: set[str]) -> None:
+        if node is candidate.scope and parent is not None:
+            return
+        if isinstance(node, FUNCTIONS) and node not in candidate.enclosing:
+            names = names - _variables(node)
+        is_read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        if isinstance(node, ast.Name) and is_read and node.id in names and not needs_numbers_only(parent):
+            found.add(node.id)
+        for child in ast.iter_child_nodes(node):
+            visit(child, node, names)
+
+    if names and isinstance(candidate.scope, ast.Module):
+        for one in walk(candidate.scope.body):
+            if isinstance(one, SCOPES):
+                visit(one, candidate.tree, names)
+    elif names:
+        visit(candidate.tree, None, names)
+    return found
+
+
+def _targets(loop: ast.stmt) -> list[ast.expr]:
+    return [loop.target] if isinstance(loop, ast.For) else []
+
+
+def _around(candidate: Candidate) -> set[str]:
+    """The variables of the functions around that of a loop."""
+    return set().union(*map(_variables, candidate.enclosing))
 
 
 def _bound(candidate: Candidate, outline: Outline) -> set[str]:

@@ -21,20 +21,39 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+#: Attributes of a node of a graph that are numbers, and functions that look only at these.
+_NUMBERS_OF_NODES = frozenset({"data", "grad", "value", "item", "val", "v", "g", "gradient"})
+_LOOKING = frozenset({"print", "float", "str", "repr", "format", "len", "int"})
+
+
 @dataclass
 class Names:
-    """Names that are read, assigned (also deleted), and declared as global or nonlocal."""
+    """Names that are read, assigned (also deleted), and declared as global or nonlocal.
+
+    Attributes:
+        objects: those among the ones read that are used for more than numbers: `f(loss)`, but not `loss.data`.
+        first: those that may be read before an expression assigns them with `:=`; sure: those that one has assigned.
+    """
 
     reads: set[str] = field(default_factory=set)
     writes: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
     declared: set[str] = field(default_factory=set)
+    objects: set[str] = field(default_factory=set)
+    first: set[str] = field(default_factory=set)
+    sure: set[str] = field(default_factory=set)
 
-    def add(self, node: ast.AST) -> Names:
+    def add(self, node: ast.AST, parent: ast.AST | None = None) -> Names:
         """Add what a node uses; returns self."""
         if isinstance(node, ast.Name):
             kind = type(node.ctx)
             (self.reads if kind is ast.Load else self.writes if kind is ast.Store else self.deleted).add(node.id)
+            if kind is ast.Load:
+                self._note_read(node.id, not needs_numbers_only(parent))
+        elif isinstance(node, ast.NamedExpr):
+            self.add(node.value, node)
+            self.add(node.target, node)
+            self.sure.add(node.target.id)
         elif isinstance(node, SCOPES):
             self._add_scope(node)
         elif isinstance(node, _COMPREHENSIONS):
@@ -42,6 +61,7 @@ class Names:
         else:
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
                 self.reads.add(node.target.id)
+                self._note_read(node.target.id, True)
             elif isinstance(node, (ast.Global, ast.Nonlocal)):
                 self.declared.update(node.names)
             elif isinstance(node, ast.ExceptHandler) and node.name:
@@ -49,8 +69,22 @@ class Names:
             elif isinstance(node, (ast.Import, ast.ImportFrom)):
                 self.writes.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
             for child in ast.iter_child_nodes(node):
-                self.add(child)
+                before = set(self.sure) if _is_conditional(node, child) else self.sure
+                self.add(child, node)
+                self.sure = before
         return self
+
+    def _note_read(self, name: str, is_object: bool) -> None:
+        if name not in self.sure:
+            self.first.add(name)
+        if is_object:
+            self.objects.add(name)
+
+    def _take(self, inner: Names, own: set[str]) -> None:
+        """Add what a scope in this one takes from it."""
+        self.first |= inner.first - own - self.sure
+        self.reads |= inner.reads - own
+        self.objects |= inner.objects - own
 
     def _add_scope(self, node: ast.AST) -> None:
         """A function, lambda or class."""
@@ -70,17 +104,15 @@ class Names:
         for part in body:
             inner.add(part)
         own = set() if isinstance(node, ast.ClassDef) else inner.writes - inner.declared
-        self.reads |= inner.reads - own
+        inner.first |= inner.reads  # it runs later
+        self._take(inner, own)
         self.writes |= inner.writes & inner.declared
 
     def _add_comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
-        inner = Names()
-        for child in ast.iter_child_nodes(node):
-            inner.add(child)
-        targets = Names()
-        for generator in node.generators:
-            targets.add(generator.target)
-        self.reads |= inner.reads - targets.writes
+        inner, targets = Names(), names_in(generator.target for generator in node.generators)
+        for child in [*node.generators, *ast.iter_child_nodes(node)]:  # in the order of evaluation
+            inner.add(child, node)
+        self._take(inner, targets.writes)
         self.writes |= inner.writes - targets.writes  # by `:=`
 
 
@@ -98,25 +130,47 @@ def parameters_of(node: Function | ast.Lambda) -> set[str]:
     return {one.arg for one in every if one is not None}
 
 
-def exposed(statements: Sequence[ast.stmt], assigned: set[str]) -> set[str]:
+def _is_conditional(node: ast.AST, child: ast.AST) -> bool:
+    """Whether what a part of a node evaluates may not be evaluated, where the node is."""
+    if isinstance(node, ast.BoolOp):
+        return child is not node.values[0]
+    if isinstance(node, ast.IfExp):
+        return child is not node.test
+    if isinstance(node, ast.Compare):
+        return child in node.comparators[1:]
+    return isinstance(child, ast.stmt) or type(child).__name__ in ("ExceptHandler", "match_case")
+
+
+def needs_numbers_only(parent: ast.AST | None) -> bool:
+    """Whether a name in such a place needs only the numbers of what it stands for."""
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in _NUMBERS_OF_NODES and isinstance(parent.ctx, ast.Load)
+    if isinstance(parent, ast.Call):
+        return isinstance(parent.func, ast.Name) and parent.func.id in _LOOKING
+    return isinstance(parent, ast.FormattedValue)
+
+
+def exposed(statements: Sequence[ast.stmt], assigned: set[str], as_objects: bool = False) -> set[str]:
     """The names that statements may read before they have assigned them.
 
     Args:
         assigned: names that have certainly been assigned; what the statements certainly assign is added.
+        as_objects: whether only those count that are used for more than numbers.
     """
     found: set[str] = set()
     for statement in statements:
         heads, branches, is_loop = _parts(statement)
         used = names_in(heads)
-        found |= used.reads - assigned
+        found |= (used.first & used.objects if as_objects else used.first) - assigned
         if isinstance(statement, (ast.For, ast.AsyncFor)):
             inner = assigned | names_in([statement.target]).writes
-            found |= exposed(statement.body, inner) | exposed(statement.orelse, set(assigned))
+            found |= exposed(statement.body, inner, as_objects)
+            found |= exposed(statement.orelse, set(assigned), as_objects)
             continue
         ends = []
         for branch in branches:
             end = set(assigned)
-            found |= exposed(branch, end)
+            found |= exposed(branch, end, as_objects)
             ends.append(end)
         if not branches:
             assigned |= used.writes

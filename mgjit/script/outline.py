@@ -1,8 +1,10 @@
 """Cut the body of a loop into the part that can be a step, and the rest.
 
-1. Find the block in the body that trains: the body itself, or that of a `with`, `try` or `if` in it.
-2. Statements that can be noticed from outside (print, write, leave the loop, read a clock) divide the block.  A print
-   of results between the forward pass and the update may come after the step: it shows the same numbers then.
+1. Find the blocks in the body that train: the body itself, and those of a `with`, `try` or `if` in it.
+2. Statements that can be noticed from outside (print, write, leave the loop, read a clock) or look at a computed
+   number (`if norm > 1:`) divide the block.  Between the forward and the backward pass it cannot be divided: what only
+   shows or keeps numbers may come after the step, and is the same then (moved.py); of an `if` or `assert`, the test is
+   computed by the step, and where it holds, plain Python makes the iteration.
 3. A step reaches from the first statement that is more than preparation (choosing samples, looking up tokens) to the
    last one that trains.  What comes before and after runs as it stands.
 4. What it reads and assigns are its arguments and results (interface.py).
@@ -11,14 +13,13 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Callable, Sequence
 
-from .find import CHANGING, LOOPS, Candidate, Knowledge
+from .find import CHANGING, Candidate, Knowledge
 from .interface import Outline, Refusal, find_names
-from .names import FUNCTIONS, SCOPES, blocks_of, called_name, names_in, parameters_of, root_name, walk, words
+from .moved import LEAVING, leaves, may_move, scalars_of
+from .names import called_name, names_in, root_name, walk, words
 
-_LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
 _BARRIERS = (
     ast.Import,
     ast.ImportFrom,
@@ -39,8 +40,6 @@ _SAFE_METHODS = words(
     choices sample shuffle uniform gauss normalvariate tolist startswith endswith replace find count readline next
     permutation"""
 )
-_SHOWING = frozenset({"print", "format", "str", "repr", "round", "float", "int", "len", "range", "write", "flush"})
-_BUILTINS = frozenset(dir(builtins))
 
 
 def outlined(
@@ -58,26 +57,30 @@ def outlined(
     Raises:
         Refusal: there are none.
     """
-    loop = candidate.loop
-    if loop.body[0].lineno == loop.lineno:
-        raise Refusal(loop.lineno, "its body is on the line of the loop")
-    block = _training_block(loop.body, known)
-    outlines = [
-        Outline(candidate, block, start, end, [one for one in block[start:end] if one not in moved], moved)
-        for start, end, moved in _parts(block, candidate, known, is_asked_for)
-    ]
+    found, refusals = list[Outline](), list[Refusal]()
+    for block in _training_blocks(candidate.loop.body, known):
+        try:
+            found += _of_block(block, candidate, known, is_asked_for, used_later)
+        except Refusal as refusal:
+            refusals.append(refusal)
+    if not found:
+        raise refusals[0]
+    return found
+
+
+def _of_block(
+    block: list[ast.stmt], candidate: Candidate, known: Knowledge, is_asked_for: bool,
+    used_later: Callable[[str], bool] | None,
+) -> list[Outline]:  # fmt: skip
+    """The steps in a block.
+
+    Raises:
+        Refusal: there are none.
+    """
+    outlines = _parts(block, candidate, known, is_asked_for)
     for outline in outlines:
-        _refuse_shared_lines(outline)
         find_names(outline, used_later)
     return outlines
-
-
-def _refuse_shared_lines(outline: Outline) -> None:
-    """The step is compiled from its lines, which have to be its own."""
-    edges = [outline.start, outline.end, *(outline.block.index(one) + k for one in outline.moved for k in (0, 1))]
-    for edge in edges:
-        if 0 < edge < len(outline.block) and outline.block[edge].lineno == outline.block[edge - 1].end_lineno:
-            raise Refusal(outline.block[edge].lineno, "several statements are on one line")
 
 
 # ---- 1: the block ---------------------------------------------------------------------------------------------
@@ -87,60 +90,79 @@ def _trains(statement: ast.stmt, known: Knowledge) -> bool:
     return any(known.is_evidence(node) for node in walk([statement]))
 
 
-def _training_block(block: list[ast.stmt], known: Knowledge) -> list[ast.stmt]:
+def _training_blocks(block: list[ast.stmt], known: Knowledge) -> list[list[ast.stmt]]:
+    """The block, and those of a `with`, `try` or `if` in it that cannot be in a step of the block itself."""
     training = [one for one in block if _trains(one, known)]
-    if len(training) == 1 and isinstance(training[0], (ast.With, ast.Try, ast.If)):
-        inner = [part for part in blocks_of(training[0]) if any(_trains(one, known) for one in part)]
+    found = list[list[ast.stmt]]()
+    for statement in training:
+        if not isinstance(statement, (ast.With, ast.Try, ast.If)):
+            continue
+        inner = [
+            part
+            for part in (statement.body, getattr(statement, "orelse", []))
+            if any(_trains(one, known) for one in part)
+        ]
         # An `if` without anything that cannot be in a step is a statement like others.
-        if len(inner) == 1 and (not isinstance(training[0], ast.If) or len(inner[0]) > 2):
-            return _training_block(inner[0], known)
-    return block
+        if not isinstance(statement, ast.If) or (len(training) == 1 and len(inner) == 1 and len(inner[0]) > 2):
+            found += [further for part in inner for further in _training_blocks(part, known)]
+    return found if found and len(training) == 1 else [block, *found]
 
 
 # ---- 2, 3: parts ----------------------------------------------------------------------------------------------
 
 
-def _parts(
-    block: list[ast.stmt], candidate: Candidate, known: Knowledge, is_asked_for: bool
-) -> list[tuple[int, int, list[ast.stmt]]]:
-    """The steps in a block: where they begin and end, and what moves behind them."""
+def _parts(block: list[ast.stmt], candidate: Candidate, known: Knowledge, is_asked_for: bool) -> list[Outline]:
+    """The steps in a block: where they begin and end, what moves behind them, and what plain Python has to do."""
     training = [k for k, one in enumerate(block) if _trains(one, known)]
     if is_asked_for and not training:
         training = [k for k, one in enumerate(block) if not _obstacle(one, set(), known)]
     if not training:
         raise Refusal(candidate.loop.lineno, "none of its own statements trains")
-    found: list[tuple[int, int, list[ast.stmt]]] = []
-    start, fresh, moved, obstacle = 0, set[str](), list[ast.stmt](), ""
+    found: list[Outline] = []
+    start, fresh, computed, obstacle = 0, set[str](), set[str](), ""
+    moved, stops = list[ast.stmt](), dict[int, ast.stmt]()
     last_line = candidate.loop.lineno
     for k, statement in enumerate(block[: training[-1] + 1]):
-        reason = _obstacle(statement, fresh, known)
-        if (
-            reason
-            and start < k
-            and any(start <= t for t in training)
-            and _may_move(block[start:k], statement, candidate)
-        ):
-            moved.append(statement)
-            continue
+        reason = _obstacle(statement, fresh, known) or _question(statement, computed)
+        is_between = start < k and k not in training and not any(start <= t < k for t in training)
+        if reason and start < k and k not in training:
+            if may_move(block[start:k], statement, block[k + 1 : training[-1] + 1], candidate):
+                moved.append(statement)
+                continue
+            stop = _stop(statement, known, len(stops)) if is_between else None
+            if stop is not None and fresh & names_in(block[k + 1 : training[-1] + 1]).objects:
+                stops[id(statement)] = stop
+                continue
         if reason:
             if any(start <= t < k for t in training):
-                found.append((start, k, moved))
-            start, fresh, moved, obstacle, last_line = k + 1, set(), [], reason, statement.lineno
+                found.append(_part(candidate, block, start, k, training, moved, stops))
+            start, fresh, computed, obstacle, last_line = k + 1, set(), set(), reason, statement.lineno
+            moved, stops = [], {}
             continue
-        is_first = start == k and k not in training
-        if is_first and _is_preparation(statement, candidate, known) and not _is_changed(statement, block[k + 1 :]):
+        is_choice = k not in training and _is_preparation(statement, candidate, known)
+        is_choice = is_choice and not names_in([statement]).reads & computed
+        if start == k and is_choice and not _is_changed(statement, block[k + 1 :]):
             start = k + 1
             continue
         fresh |= names_in([statement]).writes
+        computed |= set() if is_choice else names_in([statement]).writes
     if any(start <= t <= training[-1] for t in training) and start <= training[-1]:
-        found.append((start, training[-1] + 1, moved))
-    found = [
-        (a, _last(training, a, b) + 1, [one for one in m if one in block[a : _last(training, a, b)]])
-        for a, b, m in found
-    ]
+        found.append(_part(candidate, block, start, training[-1] + 1, training, moved, stops))
     if not found:
         raise Refusal(last_line, obstacle or "nothing is left of it")
     return found
+
+
+def _part(
+    candidate: Candidate, block: list[ast.stmt], start: int, end: int, training: Sequence[int], moved: list[ast.stmt],
+    stops: dict[int, ast.stmt],
+) -> Outline:  # fmt: skip
+    """A step that ends with the last statement that trains."""
+    end = _last(training, start, end) + 1
+    inside = block[start:end]
+    statements = [stops.get(id(one), one) for one in inside if one not in moved]
+    names = [f"stop_{k}_of_mgjit" for k in range(sum(id(one) in stops for one in inside))]
+    return Outline(candidate, block, start, end, statements, [one for one in moved if one in inside], names)
 
 
 def _last(training: Sequence[int], start: int, end: int) -> int:
@@ -158,7 +180,7 @@ def _obstacle(statement: ast.stmt, fresh: set[str], known: Knowledge) -> str:
     if isinstance(statement, ast.While):
         return "`while` stays in Python"
     for node in walk([statement]):
-        if isinstance(node, _LEAVING):
+        if isinstance(node, LEAVING):
             return f"`{type(node).__name__.lower()}` stays in Python"
         if isinstance(node, (ast.Raise, ast.Try, ast.With)):
             return f"`{type(node).__name__.lower()}` stays in Python"
@@ -171,58 +193,38 @@ def _obstacle(statement: ast.stmt, fresh: set[str], known: Knowledge) -> str:
                 and node.func.attr not in known.trains
             ):
                 root = root_name(node.func)
-                if isinstance(node.func.value, ast.Name) and root not in fresh | names_in([statement]).writes:
-                    return f"`{root}.{node.func.attr}(...)` changes an object that exists before the step"
-    if _leaves(statement):
+                is_plain = isinstance(node.func.value, (ast.Name, ast.Subscript)) or node.func.attr == "append"
+                if is_plain and root not in fresh | names_in([statement]).writes:
+                    return f"`{ast.unparse(node.func)}(...)` changes an object that exists before the step"
+    if leaves(statement):
         return "`break` and `continue` stay in Python"
     return ""
 
 
-def _leaves(statement: ast.stmt) -> bool:
-    """Whether a statement has a `break` or `continue` of the loop around it."""
-    return any(isinstance(node, (ast.Break, ast.Continue)) for node in walk([statement], (*SCOPES, *LOOPS)))
+def _question(statement: ast.stmt, computed: set[str]) -> str:
+    """Why Python has to look at a number that the step computes; empty if it does not."""
+    if isinstance(statement, (ast.If, ast.Assert)):
+        nodes = walk([statement.test])
+        if any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in nodes) or (
+            names_in([statement.test]).reads & computed
+        ):
+            return "it looks at a number that the step computes"
+    return ""
 
 
-def _may_move(before: Sequence[ast.stmt], statement: ast.stmt, candidate: Candidate) -> bool:
-    """Whether a statement only prints what the rest of the step does not change."""
-    if not isinstance(statement, (ast.Expr, ast.If)) or _leaves(statement):
-        return False
-    targets = names_in([candidate.loop.target]).writes if isinstance(candidate.loop, ast.For) else set()
-    stable = names_in(before).writes | targets | _scalars(candidate)
-    used = names_in([statement])
-    if used.writes or used.deleted or not used.reads - _BUILTINS <= stable:
-        return False
-    for node in walk([statement]):
-        if isinstance(node, ast.Call) and called_name(node) not in _SHOWING:
-            return False
-        if isinstance(node, ast.Attribute) and node.attr != "data" and node.attr not in _SHOWING:
-            return False
-        if isinstance(node, (*_LEAVING, ast.Raise, ast.Try, ast.With, *LOOPS)):
-            return False
-    return True
-
-
-def _scalars(candidate: Candidate) -> set[str]:
-    """Names of the scope that stand for constants, lengths and counters wherever they are assigned."""
-    good, bad = set[str](), parameters_of(candidate.scope) if isinstance(candidate.scope, FUNCTIONS) else set[str]()
-    for node in walk(candidate.scope.body):
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                pairs = [(target, node.value)]
-                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                    pairs = list(zip(target.elts, node.value.elts))
-                for name, value in pairs:
-                    (good if _is_scalar(value) else bad).update(names_in([name]).writes)
-        elif isinstance(node, ast.AugAssign):
-            (good if _is_scalar(node.value) else bad).update(names_in([node.target]).writes)
-        elif isinstance(node, ast.stmt):
-            heads = [part for part in ast.iter_child_nodes(node) if not isinstance(part, (ast.stmt, ast.ExceptHandler))]
-            bad |= names_in(heads).writes if not isinstance(node, FUNCTIONS) else {node.name}
-    return good - bad
-
-
-def _is_scalar(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) or (isinstance(value, ast.Call) and called_name(value) == "len")
+def _stop(statement: ast.stmt, known: Knowledge, number: int) -> ast.stmt | None:
+    """`stop = test`, which is true where a statement does more than nothing; None if there is no such test."""
+    if not isinstance(statement, (ast.If, ast.Assert)) or getattr(statement, "orelse", None):
+        return None
+    for node in walk([statement.test]):
+        if isinstance(node, (*LEAVING, ast.NamedExpr)) or (isinstance(node, ast.Call) and known.is_noticed(node)):
+            return None
+    test = statement.test if isinstance(statement, ast.If) else ast.UnaryOp(ast.Not(), statement.test)
+    made = ast.Assign([ast.Name(f"stop_{number}_of_mgjit", ast.Store())], test)
+    ast.copy_location(made, statement)
+    made.end_lineno, made.end_col_offset = statement.test.end_lineno, statement.test.end_col_offset
+    ast.copy_location(test, statement.test)
+    return made
 
 
 def _is_preparation(statement: ast.stmt, candidate: Candidate, known: Knowledge) -> bool:
@@ -263,7 +265,7 @@ def _is_changed(statement: ast.stmt, later: Sequence[ast.stmt]) -> bool:
 
 def _only_chooses(value: ast.expr, candidate: Candidate, known: Knowledge) -> bool:
     loop = candidate.loop
-    scalars = (names_in([loop.target]).writes if isinstance(loop, ast.For) else set()) | _scalars(candidate)
+    scalars = (names_in([loop.target]).writes if isinstance(loop, ast.For) else set()) | scalars_of(candidate)
     scalars |= known.scalar | {"math", "min", "max", "float", "int"}
     computes = not names_in([value]).reads <= scalars
     pending: list[tuple[ast.AST, bool]] = [(value, False)]

@@ -69,6 +69,7 @@ class StepSource:
         text: the function, at the lines where its statements are in the file. name: of the function.
         filename, function: of the loop; the function is empty at module level. line: of the loop. first: of the step.
         numbers_only: for each result, whether the program looks only at the numbers of an object.
+        stops: how many reasons there are for which plain Python makes an iteration.
         outer: the number of the section around it, or -1. levels: how many loops of the function are around its loop.
     """
 
@@ -80,6 +81,7 @@ class StepSource:
     last: int
     function: str = ""
     numbers_only: Sequence[bool] = ()
+    stops: int = 0
     outer: int = -1
     levels: int = 0
 
@@ -261,32 +263,73 @@ def _locate(node: ast.AST, like: ast.AST, kept: set[int]) -> None:
 
 
 def _step_source(text: str, filename: str, outline: Outline) -> StepSource:
-    """The text of the function: the lines of the statements, at their places, and all others empty."""
-    lines = text.splitlines(keepends=True)
+    """The text of the function: its statements, at their lines, and nothing else."""
+    lines = [line.encode() for line in text.split("\n")]  # columns are bytes
     statements = outline.statements
     first, last = _first_line(statements[0]), statements[-1].end_lineno or statements[-1].lineno
-    kept = [line if line.endswith("\n") else line + "\n" for line in lines[first - 1 : last]]
-    for moved in outline.moved:
-        for line in range(_first_line(moved), (moved.end_lineno or moved.lineno) + 1):
-            kept[line - first] = "\n"
-    indentation = lines[first - 1][: len(lines[first - 1]) - len(lines[first - 1].lstrip())]
+    indentation = _indentation(lines, outline)
+    kept = [""] * (last - first + 1)
+    for statement in statements:
+        begin, *others = _segment(lines, statement, outline)
+        place = _first_line(statement) - first
+        kept[place] = f"{kept[place]}; {begin}" if kept[place] else indentation + begin
+        kept[place + 1 : place + 1 + len(others)] = others
     name = f"step_at_line_{first}"
-    for argument, place in sorted(
-        ((argument, place) for argument, places in outline.attributes.items() for place in places),
-        key=lambda pair: (pair[1].lineno, -pair[1].col_offset),
-    ):  # columns are bytes
-        text_line = kept[place.lineno - first].encode()
-        before, after = text_line[: place.col_offset], text_line[place.end_col_offset :]
-        kept[place.lineno - first] = f"{before.decode()}{argument}{after.decode()}"
-    head = [f"def {name}({', '.join([*outline.arguments, *outline.attributes])}):\n"]
+    head = [f"def {name}({', '.join([*outline.arguments, *outline.attributes])}):"]
     if outline.shared:
-        head.append(f"{indentation}global {', '.join(outline.shared)}\n")
-    results = "".join(f"{result}, " for result in outline.results)
-    body = [*head, *kept, f"{indentation}return ({results})\n"]
+        head.append(f"{indentation}global {', '.join(outline.shared)}")
+    results = "".join(f"{result}, " for result in [*outline.results, *outline.stops])
+    body = [*[""] * (first - 1 - len(head)), *head, *kept, f"{indentation}return ({results})", ""]
     return StepSource(
-        "\n" * (first - 1 - len(head)) + "".join(body), name, filename, outline.candidate.loop.lineno, first, last,
-        outline.candidate.function, tuple(outline.numbers_only),
+        "\n".join(body), name, filename, outline.candidate.loop.lineno, first, last,
+        outline.candidate.function, tuple(outline.numbers_only), len(outline.stops),
     )  # fmt: skip
+
+
+def _indentation(lines: Sequence[bytes], outline: Outline) -> str:
+    """What is in front of the statements of a block; they may be on the line of their loop."""
+    beginning = outline.block[0]
+    line = lines[_first_line(beginning) - 1].decode()
+    found = line[: len(line) - len(line.lstrip())]
+    is_apart = not lines[_first_line(beginning) - 1][: beginning.col_offset].strip(b" \t\x0c@")
+    return found if is_apart else found + "    "
+
+
+def _segment(lines: Sequence[bytes], statement: ast.stmt, outline: Outline) -> list[str]:
+    """The text of a statement, line by line, with arguments in place of attributes."""
+    first, last = _first_line(statement), statement.end_lineno or statement.lineno
+    start, end = statement.col_offset, statement.end_col_offset or 0
+    stop, test = _stop_name(statement, outline), getattr(statement, "value", None)
+    if stop and test is not None:
+        first, start = test.lineno, test.col_offset
+    part = list(lines[first - 1 : last])
+    inside = {id(node) for node in ast.walk(statement)}
+    for argument, place in sorted(
+        (
+            (argument, place)
+            for argument, places in outline.attributes.items()
+            for place in places
+            if id(place) in inside
+        ),
+        key=lambda pair: (pair[1].lineno, -pair[1].col_offset),
+    ):
+        line, after = part[place.lineno - first], place.end_col_offset or 0
+        part[place.lineno - first] = line[: place.col_offset] + argument.encode() + line[after:]
+        end += (len(argument) - (after - place.col_offset)) * (place.lineno == last)
+    part[-1] = part[-1][:end]
+    part[0] = part[0][start:]
+    found = [line.decode() for line in part]
+    if stop:
+        is_negated = isinstance(test, ast.UnaryOp) and test.col_offset == test.operand.col_offset
+        found[0] = f"{stop} = {'not ' if is_negated else ''}({found[0]}"
+        found[-1] += ")"
+    return found
+
+
+def _stop_name(statement: ast.stmt, outline: Outline) -> str:
+    """The name that a statement gives to a reason to stop; empty for others."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    return target.id if isinstance(target, ast.Name) and target.id in outline.stops else ""
 
 
 def _first_line(statement: ast.stmt) -> int:

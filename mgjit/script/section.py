@@ -168,7 +168,7 @@ class Trying(Section):
             gc.freeze()  # what was loaded would make each collection of cycles a quarter slower
         step = self.step
         if step is None:
-            step = self.step = made(self.source, self.namespace)
+            step = self.step = made(self.source, self.namespace, self.allowed)
         started = perf_counter()
         try:
             found = step.attempt(arguments, self.iteration)
@@ -199,8 +199,9 @@ class Trying(Section):
         stats = step.stats
         if stats.plain_calls > self.plain:
             self.plain, self.spent = stats.plain_calls, self.spent + seconds
-        is_costly = self.spent > self.allowed and not self.calls
-        if is_costly or step.undone > max(_UNDONE, stats.calls // 20) or self.plain > max(_PLAIN, stats.calls):
+        is_costly = self.spent > self.allowed and not (self.calls or step.undone)
+        undone = max(_PLAIN, stats.calls) if self.source.stops else max(_UNDONE, stats.calls // 20)
+        if is_costly or step.undone > undone or self.plain > max(_PLAIN, stats.calls):
             self.end(stats.plain_reasons[-1] if stats.plain_reasons else "")
 
 

@@ -20,6 +20,7 @@ from weakref import WeakSet
 
 from .. import settings
 from ..call.results import CompositeResult, OutputResult
+from ..engine.functions import where
 from ..errors import BackendWarning, DefectWarning, MismatchWarning, RetraceWarning, SideEffectWarning
 from ..kernels import Kernels
 from ..making import Maker
@@ -37,6 +38,7 @@ from .rewrite import StepSource, own_steps
 
 #: Stands for the results of a call that has to be made in Python.
 NOTHING = object()
+_STOPPED = "an `if` or `assert` in the step, or what may raise an error, is for Python: that call was undone"
 
 
 class OutlinedMaker(Maker):
@@ -50,14 +52,17 @@ class OutlinedMaker(Maker):
 
     def undecorated(self, arguments: Sequence[Any]) -> Any:
         """Make a call in plain Python; returns the results, and 0.0 where Python has raised nothing."""
-        results = self.function(*arguments)
+        returned = self.function(*arguments)
+        results, stops = returned[: len(self.numbers_only)], returned[len(self.numbers_only) :]
         recorder = current_recorder()
         if recorder is None:
+            if any(stops):
+                raise Undone
             return results, 0.0
         for result, only_numbers in zip(results, self.numbers_only):
             if not only_numbers and _is_object_with_graph(result):
                 raise PlainCall(f"the program uses a {type(result).__name__} of the step together with its graph")
-        return results, as_number(recorder)
+        return results, sum(map(_as_reason, stops), as_number(recorder))
 
     def _trace(self, *arguments: Any) -> Any:
         trace: Callable[..., Any] = super()._trace
@@ -70,6 +75,15 @@ class OutlinedMaker(Maker):
         last = result.parts[-1] if isinstance(result, CompositeResult) else None
         kernel.verdict = last.index if isinstance(last, OutputResult) else -1
         return kernel
+
+
+def _as_reason(stop: Any) -> Any:
+    """What is not 0.0 where an iteration is for plain Python."""
+    if is_traced(stop):
+        return where(stop, 1.0, 0.0)
+    if stop:
+        raise PlainCall("it leaves the statements that are compiled")
+    return 0.0
 
 
 def _is_object_with_graph(thing: Any) -> bool:
@@ -95,6 +109,8 @@ class OutlinedStep(CompiledStep[Any, Any]):
         self._numbers_only = numbers_only
         self.undone = 0
         self._iteration = 0.0
+        self._has_stops = False
+        self._detached: tuple[list[Kernel], Detached] | None = None
         super().__init__(function, options)
         _steps.add(self)
 
@@ -139,42 +155,51 @@ class OutlinedStep(CompiledStep[Any, Any]):
         if isinstance(reason, Waiting):
             self.stats.waiting_calls += 1
             kernels.earnings.note_plain(reason.key, self._iteration)
-            things: Sequence[Any] = () if kernels.detached() is None else kernels.attached()
-        else:
-            kernels.plain.note_call(str(reason))
-            self.undone += isinstance(reason, Undone)
-            things = reason.parameters
-        _detach(things)
+            if kernels.detached() is not None:
+                self.release()
+            return NOTHING
+        is_undone = isinstance(reason, Undone)
+        kernels.plain.note_call(_STOPPED if is_undone and self._has_stops else str(reason))
+        self.undone += is_undone
+        if reason.parameters:
+            _detach(Detached(reason.parameters))
         return NOTHING
 
     def release(self) -> None:
         """Make parameters ordinary objects until the next call."""
-        _detach(self._kernels.attached())
+        kernels = self._kernels.all()
+        if kernels and (self._detached is None or self._detached[0] != kernels):
+            self._detached = kernels, Detached(self._kernels.attached())
+        if kernels and self._detached is not None:
+            _detach(self._detached[1])
 
 
 #: All of them: while parameters are detached, none may take its quick path.
 _steps: WeakSet[OutlinedStep] = WeakSet()
 
 
-def _detach(things: Sequence[Any]) -> None:
+def _detach(things: Detached) -> None:
     """Make parameters ordinary objects until the next call of a step.
 
     Not where the program has compiled steps of its own, whose quick paths would not notice.
     """
-    if things and not own_steps:
+    if len(things) and not own_steps:
         for step in list(_steps):
             step._forget_call()
-        Detached(things).until_attached()
+        things.until_attached()
 
 
-def made(source: StepSource, namespace: dict[str, Any]) -> OutlinedStep:
+def made(source: StepSource, namespace: dict[str, Any], allowed: float) -> OutlinedStep:
     """The step of a section.
 
     Args:
-        namespace: the variables of its module.
+        namespace: the variables of its module. allowed: seconds that traces may take in any case.
     """
     hide_warnings()
-    return OutlinedStep(source.compiled(namespace), StepOptions(background=True), source.numbers_only)
+    step = OutlinedStep(source.compiled(namespace), StepOptions(background=True), source.numbers_only)
+    step._kernels.earnings.budget = allowed
+    step._has_stops = source.stops > 0
+    return step
 
 
 def hide_warnings() -> None:

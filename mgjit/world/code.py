@@ -120,7 +120,7 @@ def captured(function: FunctionType) -> Iterator[Place]:
     """
     found = read(function.__code__)
     namespace = function.__globals__
-    names = {*found.variables, *found.stored_variables}
+    names = {*found.variables, *(name for name in found.stored_variables if _is_global(function.__code__, name))}
     if not _MODULE_AS_OBJECT.isdisjoint(found.names):
         names |= found.names
     for name in sorted(names & namespace.keys()):

@@ -106,8 +106,6 @@ def test_names_that_functions_read_stay_variables_of_the_module() -> None:
     ("text", "reason"),
     [
         ("for x in data:\n    loss = f(x, y)\n    loss.backward()\n    if x:\n        y = x\n", "y may be unbound"),
-        ("for x in data:\n    loss = f(x); loss.backward(); print(1)\n", "on one line"),
-        ("for x in data: f(x).backward()\n", "on the line of the loop"),
         ("for x in data:\n    loss = f(x, locals())\n    loss.backward()\n", "locals"),
         (
             "class T:\n    def train(self):\n        for x in self.data:\n            loss = self.__f(x)\n"

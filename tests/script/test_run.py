@@ -14,7 +14,7 @@ from tests.script.running import SCRIPTS, both, explained, seen
 #: Scripts, and how many iterations or epochs of theirs are enough.
 QUICK = {
     "module_loop": 12, "ragged": 6, "sampler": 8, "arguments": 6, "accumulation": 6, "divides_by_zero": 14,
-    "several_modules": 3,
+    "several_modules": 3, "styles": 40,
 }  # fmt: skip
 SLOW = {
     "trainer_class": 6, "early_stopping": 300, "schedule": 60, "evaluation": 300, "generator": 60, "progress_bar": 60,
