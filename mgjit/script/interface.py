@@ -310,7 +310,10 @@ def _objects_of_others(candidate: Candidate, names: set[str]) -> set[str]:
             if isinstance(one, SCOPES):
                 visit(one, candidate.tree, names)
     elif names:
-        visit(candidate.tree, None, names)
+        outer = names & _around(candidate)
+        for function in candidate.enclosing[:1] if outer else ():
+            visit(function, None, outer)
+        visit(candidate.tree, None, names - outer)
     return found
 
 
