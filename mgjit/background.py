@@ -23,6 +23,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from .builder import Builder
+from .families import Kin
 from .interruption import new_lock, recover_after_fork
 from .options import Options
 from .record.trace import InputRegion, Trace
@@ -56,7 +57,7 @@ class Request:
 
     Attributes:
         trace: with `Extent`s in place of parameters and states.
-        inputs, options, name: as for `build`.
+        inputs, options, name, kin: as for `build`.
         environment, directory: of the process that asks.
     """
 
@@ -66,6 +67,7 @@ class Request:
     name: str
     environment: dict[str, str]
     directory: str
+    kin: Kin | None = None
 
 
 @dataclass(frozen=True)
@@ -199,24 +201,22 @@ _idle: list[Builder] = []
 _ending: list[subprocess.Popen[bytes]] = []
 
 
-def start(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str) -> Job | None:
+def start(
+    trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str, kin: Kin | None = None
+) -> Job | None:
     """Begin to build the code for a trace; None where that is not possible in another process.
 
     What is built quickly goes before what waits in line and is not.
 
     Args:
-        trace, inputs, options, name: as for `build`.
+        trace, inputs, options, name, kin: as for `build`.
     """
     if not _is_possible():
         return None
-    bare = replace(
-        trace,
-        new_parameters=[(number, None) for number, _ in trace.new_parameters],
-        bound_storages=[(base, Extent(len(storage), storage.layout)) for base, storage in trace.bound_storages],
-        states=[(base, Extent(len(state))) for base, state in trace.states],  # type: ignore[misc]
-    )
+    if kin is not None:
+        kin = replace(kin, alone=[(_bare(one), regions) for one, regions in kin.alone])
     try:
-        request = Request(bare, inputs, options, name, dict(os.environ), os.getcwd())
+        request = Request(_bare(trace), inputs, options, name, dict(os.environ), os.getcwd(), kin)
         job = Job(pickle.dumps(request, protocol=pickle.HIGHEST_PROTOCOL), options.quick)
     except OSError:  # the current directory does not exist any more
         return None
@@ -225,6 +225,16 @@ def start(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: s
         _jobs.insert(next(waiting, len(_jobs)) if job.is_quick else len(_jobs), job)
         _advance()
     return job
+
+
+def _bare(trace: Trace) -> Trace:
+    """A trace without the program's memory."""
+    return replace(
+        trace,
+        new_parameters=[(number, None) for number, _ in trace.new_parameters],
+        bound_storages=[(base, Extent(len(storage), storage.layout)) for base, storage in trace.bound_storages],
+        states=[(base, Extent(len(state))) for base, state in trace.states],  # type: ignore[misc]
+    )
 
 
 def prepare() -> None:

@@ -12,20 +12,25 @@ What only steps 4 and 5 need is imported then (`import_generator`): it is a thir
 from __future__ import annotations
 
 import contextlib
-import math
-import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import settings
 from .cache.about import NAME as ABOUT
 from .cache.about import about
 from .cache.entry import Entry
-from .cache.key import entry_key, key_parts, structure_hash
+from .cache.key import entry_key, structure_hash
 from .cache.store import Store, open_store
+from .choices import (
+    facts_of,
+    has_key,
+    import_generator,
+    key_parts_of,
+    optimisation_for,
+    vector_functions,
+)
 from .errors import (
     BackendWarning,
     CompilerError,
@@ -36,9 +41,9 @@ from .errors import (
     is_defect,
     user_stacklevel,
 )
+from .families import FAILED, FEWEST_RECORDS, LIBRARY, Kin
 from .options import Options
 from .record.leaks import PlainCall
-from .record.opcodes import EXP, LOG, NUMBER, POWER, TAKE, TANH
 from .record.trace import InputRegion, Trace
 from .runtime import ffi
 from .runtime.kernel import Code
@@ -51,22 +56,15 @@ if TYPE_CHECKING:
     from .ir.program import Program
     from .passes.pipeline import Lowered, Watch
 
-#: With more statements than this, compiler optimisations of straight-line code take longer than they are worth.
-_FEW_STATEMENTS = 200
-_SOME_STATEMENTS = 1_000
-_MANY_STATEMENTS = 20_000
-_VERY_MANY_STATEMENTS = 100_000
-
-#: With at least this many calls of a mathematical function in a trace, its vector version is verified and used.
-_MANY_CALLS = 64
-
 
 _shared: dict[str, Code] = {}
 _memory_store = Store(memory_only=True)
 _warned: set[str] = set()
 
 
-def build(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str = "") -> Code:
+def build(
+    trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str = "", kin: Kin | None = None
+) -> Code:
     """Executable code for a trace; `code.facts` says how it was made.
 
     Args:
@@ -74,13 +72,14 @@ def build(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: s
         inputs: the regions of its inputs.
         options: the options of `mgjit.compile`.
         name: of the step, for people who look into the cache.
+        kin: what earlier kernels of the step have left; None to build the trace by itself.
 
     Raises:
         CompilerError: the C backend or a certain compiler was requested, and does not work.
         PlainCall: a defect of mgjit leaves only plain Python.
     """
     try:
-        return _build(trace, inputs, options, name)
+        return _build(trace, inputs, options, name, kin)
     except VerificationError as error:
         _warn_of_defect(f"a step cannot be compiled ({error}) and runs as plain Python")
         raise PlainCall(f"mgjit has a defect: {error}") from error
@@ -94,7 +93,7 @@ def find(trace: Trace, inputs: Sequence[InputRegion], options: Options) -> Code 
     if code is None and options.backend != "python" and preferred is not None:
         store = _store(options)
         with contextlib.suppress(CompilerError):  # which `build` raises, too, or does something about
-            if _has_key(preferred, options, trace):  # a miss is not counted here, but by `build`
+            if has_key(preferred, options, trace):  # a miss is not counted here, but by `build`
                 code = _from_store(store, _key(structure, preferred, options, trace), again=True)
         if code is not None:
             code = _shared.setdefault(_shared_key(structure, options), code)
@@ -127,7 +126,7 @@ def _shared_key(structure: str, options: Options) -> str:
     return repr((structure, options, settings.compiler(), settings.cflags()))
 
 
-def _build(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str) -> Code:
+def _build(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str, kin: Kin | None) -> Code:
     started = perf_counter()
     structure = structure_hash(trace, inputs)
     if options.backend == "python":
@@ -135,12 +134,18 @@ def _build(trace: Trace, inputs: Sequence[InputRegion], options: Options, name: 
     shared = _shared_key(structure, options)
     code = _shared.get(shared)
     if code is None:
-        code = _shared.setdefault(shared, _native(trace, inputs, structure, options, started, name))
+        code = _shared.setdefault(shared, _native(trace, inputs, structure, options, started, name, kin))
     return code
 
 
 def _native(
-    trace: Trace, inputs: Sequence[InputRegion], structure: str, options: Options, started: float, name: str
+    trace: Trace,
+    inputs: Sequence[InputRegion],
+    structure: str,
+    options: Options,
+    started: float,
+    name: str,
+    kin: Kin | None,
 ) -> Code:
     store = _store(options)
     # An entry of the preferred compiler can be used without running that compiler.
@@ -153,7 +158,7 @@ def _native(
             if code is None:
                 with store.building(key):
                     code = _from_store(store, key, again=True)
-                    code = code or _built(store, preferred, trace, inputs, structure, options, name)
+                    code = code or _built(store, preferred, trace, inputs, structure, options, name, kin)
             if code is not None:
                 return code
     except CompilerError as error:
@@ -178,6 +183,7 @@ def _built(
     structure: str,
     options: Options,
     name: str,
+    kin: Kin | None,
 ) -> Code | None:
     """Code made by the first compiler that works; None if there is none."""
     compiler = compilers.find(options.compiler)
@@ -187,121 +193,35 @@ def _built(
         code = _from_store(store, _key(structure, compiler, options, trace), again=True)
         if code is not None:
             return code
-    return _compile(store, compiler, trace, inputs, structure, options, name)
+    relations = None
+    if kin is not None and not (options.separate or trace.new_parameters or len(trace) < FEWEST_RECORDS):
+        import_generator()
+        from .relatives import Relatives
+
+        relations = Relatives(store, compiler, options, name, kin)
+        code = relations.code(trace, inputs, structure)
+        if code is not None:
+            return code
+    code = _compile(store, compiler, trace, inputs, structure, options, name)
+    if relations is not None:
+        code.facts["notes"] = [*code.facts["notes"], *relations.notes]
+        code.facts[FAILED] = int(relations.has_failed)
+    return code
 
 
 def _key(structure: str, compiler: compilers.Compiler, options: Options, trace: Trace) -> str:
-    return entry_key(_key_parts(structure, compiler, options, trace))
-
-
-def _key_parts(structure: str, compiler: compilers.Compiler, options: Options, trace: Trace) -> dict[str, str]:
-    """Everything that the entry of a step depends on."""
-    optimisation = optimisation_for(compiler, options, 0)
-    flags = toolchain.flags(compiler, options.mode, optimisation)
-    return key_parts(
-        structure,
-        compiler.identity,
-        flags,
-        mode=options.mode,
-        gradients="kept" if options.grads else "where read",
-        vectors=_vectors(compiler, optimisation, trace) if options.mode == "strict" else "",
-        cache_key=options.cache_key,
-        phases="separate" if options.separate else "one step",
-        tier="quick" if options.quick else "best",
-    )
-
-
-def import_generator() -> None:
-    """Import the passes and backends, which a process that finds its code on disk does without.
-
-    Raises:
-        CompilerError: they cannot be imported, for example because there are no more file descriptors.
-    """
-    try:
-        from .codegen import c, layout, python  # noqa: F401 - from now on, importing them again cannot fail
-        from .codegen.mathematics import checker, verification  # noqa: F401
-        from .passes import pipeline  # noqa: F401
-        from .toolchain import processor  # noqa: F401
-    except (ImportError, OSError) as reason:
-        raise CompilerError(f"mgjit's code generator cannot be imported: {reason}") from None
-
-
-def _vectors(compiler: compilers.Compiler, optimisation: str, trace: Trace) -> str:
-    """Which vector versions of mathematical functions strict code uses."""
-    frequent = _frequent(trace)
-    if not frequent:
-        return ""
-    verification = _verification()
-    if not verification.are_known(compiler, optimisation, frequent):
-        import_generator()
-    identity: str = verification.identity(compiler, optimisation, frequent)
-    return identity
-
-
-def _has_key(compiler: compilers.Compiler, options: Options, trace: Trace) -> bool:
-    """Whether the key of an entry can be told without comparing functions; if not, there can hardly be an entry."""
-    frequent = _frequent(trace) if options.mode == "strict" else []
-    return not frequent or bool(_verification().are_known(compiler, optimisation_for(compiler, options, 0), frequent))
-
-
-def _verification() -> Any:
-    """The module, which is imported when a step calls mathematical functions often.
-
-    Raises:
-        CompilerError: it cannot be imported.
-    """
-    try:
-        from .codegen.mathematics import verification
-    except (ImportError, OSError) as reason:
-        raise CompilerError(f"mgjit's code generator cannot be imported: {reason}") from None
-    return verification
-
-
-def _vector_functions(trace: Trace, compiler: compilers.Compiler, options: Options) -> frozenset[str]:
-    """The mathematical functions that have a vector version: in strict mode, those that were verified."""
-    from .codegen.mathematics import verification
-    from .codegen.mathematics.source import EXACT
-
-    if options.mode == "fast":
-        return frozenset(EXACT)
-    optimisation = optimisation_for(compiler, options, 0)
-    return frozenset(name for name in _frequent(trace) if verification.verified(compiler, optimisation, name))
-
-
-def _frequent(trace: Trace) -> list[str]:
-    """The functions that are called often enough to verify their vector versions, once per machine."""
-    names = {"exp": EXP, "log": LOG, "tanh": TANH, "power": POWER}
-    # The lowest byte of an opcode says which operation it is, unless there are very many layouts; bytes count fast.
-    lowest = 0 if sys.byteorder == "little" else trace.op.itemsize - 1
-    codes: Any = trace.op.tobytes()[lowest :: trace.op.itemsize]
-    if TAKE + len(trace.layouts) > 256:
-        codes = [code & (NUMBER - 1) for code in trace.op]
-    in_nests: Counter[str] = Counter()
-    for nest in trace.nests:
-        for step in nest.body.steps:
-            in_nests[step.operation] += math.prod((*nest.outer, *nest.inner))
-    return [name for name, code in names.items() if codes.count(code) + in_nests[name] >= _MANY_CALLS]
-
-
-def optimisation_for(compiler: compilers.Compiler, options: Options, statements: int) -> str:
-    """The flags for a Program of so many statements."""
-    if options.optimisation is not None:
-        return options.optimisation
-    if statements > _MANY_STATEMENTS:
-        return f"{'-O1' if statements <= _VERY_MANY_STATEMENTS else '-O0'} {toolchain.native()}"
-    level = "-O2"
-    if compiler.family == "gcc" and statements <= _FEW_STATEMENTS:
-        level = "-O3"  # unrolls and vectorises the remaining short loops, in twice the compile time of -O2
-    elif compiler.family == "gcc" and options.mode == "strict" and statements > _SOME_STATEMENTS:
-        level = "-O1 -fgcse"  # strict code is as fast as with -O2, in two thirds of the compile time
-    return f"{level} {toolchain.native()}"
+    return entry_key(key_parts_of(structure, compiler, options, trace))
 
 
 def _from_store(store: Store, key: str, *, again: bool = False) -> Code | None:
     entry = store.get(key, again=again)
     if entry is None:
         return None
-    library = store.load(key, ffi.load)
+    shared = entry.metadata.get(LIBRARY, key)
+    if shared != key and store.get(shared, again=True) is None:
+        store.remove(key)
+        return None
+    library = store.load(shared, ffi.load)
     if library is None:  # it does not load from anywhere; remove it to make way for a better one
         store.remove(key)
         return None
@@ -333,7 +253,7 @@ def _compile(
         lowered, layout, source = emitted(other, trace, inputs, options, name)
         built = toolchain.compile_shared(other, source, mode=options.mode)
     facts = {
-        **_facts(lowered, source, structure),
+        **facts_of(lowered, source, structure),
         "backend": "c",
         "cache": "miss" if options.cache else "off",
         "compiler": built.compiler.command,
@@ -343,7 +263,7 @@ def _compile(
     }
     code = Code.of_lowered(lowered, layout, source)
     code.facts = facts
-    parts = _key_parts(structure, compiler, options, trace)
+    parts = key_parts_of(structure, compiler, options, trace)
     key = entry_key(parts)
     store.put(key, Entry({**code.metadata(), ABOUT: about(name, parts, built)}, source, built.binary))
     code.library = store.load(key, ffi.load)
@@ -374,7 +294,7 @@ def emitted(
     from .toolchain.processor import processor
 
     flags = toolchain.flags(compiler, options.mode, optimisation_for(compiler, options, 0))
-    functions = _vector_functions(trace, compiler, options)
+    functions = vector_functions(trace, compiler, options)
     return _simplest_if_necessary(
         lambda simply: lower(
             trace,
@@ -447,7 +367,7 @@ def _python(
     lowered, layout, source = emitted_python(trace, inputs, separate, name)
     code = Code.of_lowered(lowered, layout, source)
     code.facts = {
-        **_facts(lowered, source, structure),
+        **facts_of(lowered, source, structure),
         "backend": "python",
         "cache": "off",
         "compiler": "",
@@ -456,19 +376,6 @@ def _python(
         "compile_seconds": 0.0,
     }
     return code
-
-
-def _facts(lowered: Lowered, source: str, structure: str) -> dict[str, Any]:
-    return {
-        "structure": structure,
-        "records": lowered.records,
-        "loops": lowered.loops,
-        "statements": lowered.statements,
-        "lines": source.count("\n"),
-        "bytes": len(source),
-        "notes": lowered.notes,
-        "stages": lowered.seconds,
-    }
 
 
 def _warn_of_defect(what: str) -> None:

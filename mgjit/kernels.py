@@ -351,7 +351,7 @@ class Kernels:
         if isinstance(pending.job, Job):
             self.stats.swaps.append(f"{prepared.plan.outline()}: {pending.told()}")
         if pending.options.quick:
-            job = start(prepared.traced.trace, pending.inputs, best, self._qualname)
+            job = start(prepared.traced.trace, pending.inputs, best, self._qualname, self.maker.kin)
             kernel.upgrade = None if job is None else Upgrade(job, prepared, pending.inputs, best)
         return kernel
 
@@ -364,6 +364,8 @@ class Kernels:
         is_verified = self._options.trial(upgrade.prepared.traced.trace, 0.0) is not None
         if code is None or not kernel.replace(code, is_verified):
             return False
+        if kernel.parameters:
+            self.maker.note_kin(upgrade.prepared, kernel.parameters[0], code)
         self.stats.note_code(code.facts)
         self.stats.swaps.append(f"{kernel.plan.outline()}: {upgrade.told()}")
         return True

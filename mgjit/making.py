@@ -23,6 +23,7 @@ from .background import Job, start
 from .build import build, find
 from .call.columns import bound_arguments
 from .call.plan import ArgumentPlan, plan_arguments
+from .families import Kin, bound
 from .garbage import without_garbage_collection
 from .options import Options, StepOptions
 from .pending import Found, Prepared
@@ -81,6 +82,7 @@ class Maker:
     Attributes:
         function, options, qualname, stats: as given.
         knowledge: what traces have found out.
+        kin: what kernels leave for those of other lengths.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Maker:
         self.function, self._signature, self.options = function, signature, options
         self.qualname, self.stats = qualname, stats
         self.knowledge = Knowledge()
+        self.kin = Kin()
         self._is_settled = False  # whether traces are made as after the first compiled call (trace/knowledge.py)
         self._token = object()  # stands for this step in memory that it may share with others
 
@@ -250,12 +253,15 @@ class Maker:
             code = find(trace, inputs, options)
             if code is not None:
                 return options, Found(code)
-        job = start(trace, inputs, tiers[-1], self.qualname)
-        return None if job is None else (tiers[-1], job)
+        # A member of a family gets the best code at once, which is quicker than any other.
+        first = best if self.kin.keys(best) else tiers[-1]
+        job = start(trace, inputs, first, self.qualname, None if first.quick else self.kin)
+        return None if job is None else (first, job)
 
     def built(self, prepared: Prepared, inputs: Sequence[InputRegion]) -> Kernel:
         """The kernel of a trace, whose code is built here and now where it does not exist."""
-        return self.bound(self.code(prepared.traced.trace, inputs), prepared)
+        code = build(prepared.traced.trace, inputs, self.options.code, self.qualname, self.kin)
+        return self.bound(code, prepared)
 
     def code(self, trace: Trace, inputs: Sequence[InputRegion]) -> Code:
         """The code for a trace, which is built here and now where it does not exist."""
@@ -290,12 +296,20 @@ class Maker:
             storage.note_user(self._token)
         kernel.moved = [p.owner if isinstance(p, Parameter) else p for _, p in trace.new_parameters]
         kernel.trial = self.options.trial(trace, prepared.plain_seconds())
+        self.note_kin(prepared, move.storage, code)
         if self.options.code.separate:
             kernel.separation = separation_of(trace, code.facts.get("structure", ""))
             copied = (range(start, start + len(state)) for start, state in trace.states if state is heap.state)
             kernel.forward_assigns = forward_assigns(trace, next(copied, range(0)))
         self.stats.note_kernel(code.facts, prepared.seconds, plan.outline(), prepared.reason)
         return kernel
+
+    def note_kin(self, prepared: Prepared, storage: ParameterStorage, code: Code) -> None:
+        """Note the code of a kernel, whose new parameters are in a storage, for those of other lengths."""
+        traced = prepared.traced
+        own = bound(traced.trace, storage)
+        if own is not None:
+            self.kin.note(own, prepared.plan.regions(traced.draws.size), code.facts)
 
 
 def changed_by(plan: ArgumentPlan, traced: TracedCall) -> frozenset[int]:

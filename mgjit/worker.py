@@ -23,8 +23,9 @@ import warnings
 from types import FrameType
 
 from .background import Answer, Request
-from .build import build, entries_in_memory, import_generator
+from .build import build, entries_in_memory
 from .builder import DONE, FINISH, GO
+from .choices import import_generator
 from .errors import MgjitError
 from .record.leaks import PlainCall
 
@@ -101,7 +102,7 @@ def _answered(request: Request) -> Answer:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            code = build(request.trace, request.inputs, request.options, request.name)
+            code = build(request.trace, request.inputs, request.options, request.name, request.kin)
         except PlainCall as reason:
             return Answer(plain=str(reason), warnings=_texts(caught))
         except (MgjitError, MemoryError, RecursionError) as error:

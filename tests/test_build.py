@@ -20,6 +20,7 @@ import pytest
 import mgjit
 from mgjit import build
 from mgjit.cache.key import entry_key
+from mgjit.choices import optimisation_for
 from mgjit.errors import ArgumentError, BackendWarning, CompilerError, DefectWarning
 from mgjit.passes import pipeline
 from mgjit.toolchain import compilers
@@ -483,12 +484,12 @@ def test_41_what_is_asked_of_the_optimiser(family: str, statements: int) -> None
     if compiler is None:
         pytest.skip(f"{family} is not installed")
     levels = {"gcc": ["-O3", "-O2", "-O1 -fgcse", "-O1", "-O0"], "clang": ["-O2", "-O2", "-O2", "-O1", "-O0"]}[family]
-    chosen = build.optimisation_for(compiler, build.Options(), statements)
+    chosen = optimisation_for(compiler, build.Options(), statements)
     assert chosen == f"{levels[[1, 201, 1_001, 20_001, 100_001].index(statements)]} {build.toolchain.native()}"
     assert build.toolchain.compile_shared(compiler, "int one(void) { return 1; }", optimisation=chosen).binary
-    assert build.optimisation_for(compiler, build.Options(optimisation="-O0"), statements) == "-O0"
+    assert optimisation_for(compiler, build.Options(optimisation="-O0"), statements) == "-O0"
     if statements == 1_001:
-        assert "-O2" in build.optimisation_for(compiler, build.Options(mode="fast"), statements).split()
+        assert "-O2" in optimisation_for(compiler, build.Options(mode="fast"), statements).split()
 
 
 # ---- defects ---------------------------------------------------------------------------------------------------

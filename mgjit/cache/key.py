@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 #: The modules and packages whose sources decide what code a trace becomes, and how it is called.
 _GENERATOR = (
-    "autograd", "build.py", "call", "codegen", "draws", "engine", "ir", "passes", "record", "runtime", "source",
-    "tensor", "toolchain", "trace", "world",
+    "autograd", "build.py", "call", "codegen", "draws", "engine", "families.py", "ir", "passes", "record",
+    "relatives.py", "runtime", "source", "tensor", "toolchain", "trace", "world",
 )  # fmt: skip
 #: Packages that do not influence the code.
 _NO_GENERATOR = frozenset(

@@ -16,6 +16,7 @@ from ..ir.program import (
     Block,
     Choice,
     Constant,
+    Given,
     Index,
     Load,
     Loop,
@@ -311,7 +312,11 @@ class Emitter:
 
     def terms(self, terms: Sequence[tuple[Loop, int]]) -> list[str]:
         """The texts of linear terms."""
-        return [self._loops[loop] if c == 1 else f"{c} * {self._loops[loop]}" for loop, c in terms]
+        return [self._variable(loop) if c == 1 else f"{c} * {self._variable(loop)}" for loop, c in terms]
+
+    def _variable(self, loop: Loop) -> str:
+        """The text of a loop variable, or of a number that is given."""
+        return self.table_element(str(self.layout.given[loop])) if isinstance(loop, Given) else self._loops[loop]
 
     @staticmethod
     def sum(parts: Sequence[str], base: int) -> str:
@@ -367,7 +372,7 @@ def invariant_accumulators(loop: Loop, vectors: bool) -> list[tuple[Reference, L
 def _exists(target: Reference) -> bool:
     """Whether there is such an element in all iterations of all loops, also where the loop that adds to it has none."""
     low, high = full_range(target.index)
-    return low >= 0 and high < target.array.size
+    return low >= 0 and high < target.array.least
 
 
 def _reads_itself(statement: Statement, loop: Loop, lane: Loop | None) -> bool:

@@ -13,7 +13,7 @@ from itertools import product
 from typing import NamedTuple
 
 from ..ir.builders import row_major
-from ..ir.program import Array, Mixed, Program, TableEntry, TargetMixed, arrays_read, arrays_written, statements
+from ..ir.program import Array, Loop, Mixed, Program, TableEntry, TargetMixed, arrays_read, arrays_written, statements
 from ..passes.memory import Memory
 from ..record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from .slot import Slot
@@ -40,6 +40,7 @@ class Layout:
         offset_of: the place of each scratch array in scratch memory.
         scratch_size: elements of scratch memory.
         tables: the index tables, those of the Program first.
+        given: the places in the tables of the numbers that are known when the step runs.
     """
 
     slots: list[Slot] = field(default_factory=list)
@@ -47,6 +48,7 @@ class Layout:
     offset_of: dict[Array, int] = field(default_factory=dict)
     scratch_size: int = 0
     tables: array[int] = field(default_factory=lambda: array("i"))
+    given: dict[Loop, int] = field(default_factory=dict)
 
     def slot_number(self, space: str) -> int:
         """The slot of a space that has only one."""
@@ -67,6 +69,7 @@ class Layout:
             shifts.append(self.scratch_size - 1 if member is None else self.offset_of[member] if scratch else 0)
         selectors = [s if 0 <= s < len(mixed.arrays) else 0 for s in self._entries(mixed.selector)]
         positions = self._entries(mixed.position)
+        assert len(selectors) == len(positions), "both tables are looked up by the same loops"
         numbers = [number_of[s] for s in selectors]
         places = [shifts[s] + (p if mixed.arrays[s] is not None else 0) for s, p in zip(selectors, positions)]
         return Selection(
@@ -92,6 +95,9 @@ class Layout:
 def lay_out(program: Program, memory: Memory) -> Layout:
     """Lay out the memory of a Program."""
     layout = Layout(tables=array("i", program.tables))
+    for one in program.given:
+        layout.given[one] = len(layout.tables)
+        layout.tables.append(0)
     number = program.precision.format
     for kind in (PARAMETER, GRADIENT, STATE, INPUT, OUTPUT):
         for _, region in memory.regions[kind]:

@@ -36,12 +36,13 @@ class Interpreter:
     Args:
         program: without Backward nodes.
         memory: contents of the arrays that are not scratch or constant, by array; changed in place.
+        given: the numbers that the Program needs to be given.
     """
 
-    def __init__(self, program: Program, memory: dict[Array, MutableSequence[Any]]) -> None:
+    def __init__(self, program: Program, memory: dict[Array, MutableSequence[Any]], given: Sequence[int] = ()) -> None:
         self.program = program
         self.memory = dict(memory)
-        self.variables: dict[Loop, int] = {}
+        self.variables: dict[Loop, int] = dict(zip(program.given, given))
         self.registers: dict[Statement, float] = {}
 
     def run(self) -> None:

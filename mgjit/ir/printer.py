@@ -35,6 +35,9 @@ def print_program(program: Program, note: Callable[[Statement], str] | None = No
         note: what is to be said at the end of the line of a statement.
     """
     printer = _Printer(note)
+    for number, given in enumerate(program.given):
+        name = printer.names[given] = f"n{number}"
+        printer.lines.append(f"given {name} in 0 .. {given.count - 1}")
     for name, nodes in program.phases:
         if nodes:
             printer.lines.append(f"{name}:")

@@ -37,7 +37,8 @@ class Array:
     Attributes:
         name: used in printed Programs and in generated code.
         space: which memory it is part of: constant, parameter, gradient, state, input, output, scratch.
-        size: number of elements.
+        size: number of elements; of arguments and results of a Program whose numbers are given, the most.
+        least: number of elements that it has in any case.
         region: for parameter, gradient, state and input, which of the regions of that space.
         format: of an input, the struct code of the elements, which are converted when read; all other arrays
             have numbers of the Program's precision.
@@ -45,7 +46,7 @@ class Array:
         padded_rows: the stretches of the array whose rows have padding behind them.
     """
 
-    __slots__ = ("format", "name", "padded_rows", "region", "shape", "size", "space")
+    __slots__ = ("_least", "format", "name", "padded_rows", "region", "shape", "size", "space")
 
     def __init__(
         self, name: str, space: str, size: int, region: int = 0, format: str = "d", shape: tuple[int, ...] = ()
@@ -53,6 +54,15 @@ class Array:
         self.name, self.space, self.size, self.region = name, space, size, region
         self.format, self.shape = format, shape
         self.padded_rows: tuple[PaddedRows, ...] = ()
+        self._least: int | None = None
+
+    @property
+    def least(self) -> int:
+        return self.size if self._least is None else self._least
+
+    @least.setter
+    def least(self, size: int) -> None:
+        self._least = size
 
     def __repr__(self) -> str:
         return f"{self.name}[{self.size}]"
@@ -231,6 +241,19 @@ class Loop:
         return copy
 
 
+class Given(Loop):
+    """A number between 0 and `count - 1` that is known when the step runs: a loop around everything, of one iteration.
+
+    Programs of a family (passes/family.py) have the same tree; in their indices and bounds, what differs is an affine
+    function of this number.  It is no node of the Program.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count, [])
+
+
 class Block:
     """A stretch of a long body that becomes a function of its own; registers do not cross its ends."""
 
@@ -270,6 +293,7 @@ class Program:
         constants: contents of the constant array.
         tables: contents of the index table array (int32).
         precision: the number type.
+        given: the numbers that are known when the step runs.
     """
 
     forward: list[Node]
@@ -279,6 +303,7 @@ class Program:
     tables: array[int] = field(default_factory=lambda: array("i"))
     precision: Precision = FLOAT64
     separate: bool = False
+    given: tuple[Given, ...] = ()
 
     @property
     def phases(self) -> tuple[tuple[str, list[Node]], ...]:

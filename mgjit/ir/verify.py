@@ -40,7 +40,7 @@ def verify(program: Program) -> None:
     """Raise a VerificationError if `program` is not well formed."""
     checker = _Checker(program)
     for _, nodes in program.phases:
-        checker.nodes(nodes, (), set())
+        checker.nodes(nodes, program.given, set())
 
 
 class _Checker:
@@ -48,7 +48,7 @@ class _Checker:
         self.program = program
 
     def nodes(self, nodes: Sequence[Node], loops: tuple[Loop, ...], known: set[Statement]) -> None:
-        known = set(known) if loops or known else known
+        known = set(known) if len(loops) > len(self.program.given) or known else known
         for node in nodes:
             if isinstance(node, Loop):
                 self.require(node not in loops, "a loop inside itself")

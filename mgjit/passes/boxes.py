@@ -92,6 +92,8 @@ class _Used:
 
     def __init__(self, program: Program) -> None:
         self._tables = program.tables
+        #: All numbers that may be given.
+        self._given = [dict(known) for known in iterations(program.given, program.tables)]
         self._accesses: defaultdict[Array, dict[tuple[Index | None, tuple[Loop, ...]], None]] = defaultdict(dict)
         for _, nodes in program.phases:
             for statement, loops in with_surroundings(nodes):
@@ -101,13 +103,15 @@ class _Used:
         written = {a for loop in bounded for s, _ in with_surroundings(loop.body) for a in arrays_written(s)}
         self._elements = {array: self._listed(array) for array in written}
 
-    def _listed(self, array: Array) -> int | None:
-        """The elements of an array that are used; None if they cannot be known."""
-        found = 0
+    def _listed(self, array: Array) -> list[int] | None:
+        """The elements of an array that are used, for each number that may be given; None if they cannot be known."""
+        found = [0] * len(self._given)
         for index, loops in self._accesses[array]:
-            if index is None or array.size > MOST_ELEMENTS or executions(that_matter(loops)) > MOST_ITERATIONS:
+            times = len(self._given) * executions(that_matter(loops))
+            if index is None or array.size > MOST_ELEMENTS or times > MOST_ITERATIONS:
                 return None
-            found |= elements(index, loops, self._tables)
+            for number, known in enumerate(self._given):
+                found[number] |= elements(index, loops, self._tables, known)
         return found
 
     def leaves_spare(self, loop: Loop, around: tuple[Loop, ...]) -> bool:
@@ -119,17 +123,26 @@ class _Used:
         if any(other.bound is not None and loop in loops_of_bound(other.bound) for other in below):
             return False
         places = {(s.target, loops[1:]) for s, loops in inside if isinstance(s.target, Reference)}
+        used = {target.array: self._elements[target.array] for target, _ in places}
         return all(
-            not (elements(target.index, loops, self._tables, known) & (self._elements[target.array] or 0))
-            for known in self._beyond(loop, around, below)
-            for target, loops in places
-        ) and all(self._elements[target.array] is not None for target, _ in places)
+            listed is not None
+            and not any(
+                elements(target.index, loops, self._tables, known) & listed[number]
+                for target, loops in places
+                if target.array is array
+                for number, given in enumerate(self._given)
+                for known in self._beyond(loop, around, below, given)
+            )
+            for array, listed in used.items()
+        )
 
-    def _beyond(self, loop: Loop, around: tuple[Loop, ...], below: Sequence[Loop]) -> Iterator[dict[Loop, int]]:
+    def _beyond(
+        self, loop: Loop, around: tuple[Loop, ...], below: Sequence[Loop], given: dict[Loop, int]
+    ) -> Iterator[dict[Loop, int]]:
         """The iterations beyond the bound of a loop."""
         assert loop.bound is not None
         outer = that_matter(around, [*around, loop, *below])
-        for variables in iterations(outer, self._tables):
+        for variables in iterations(outer, self._tables, given):
             for iteration in range(value(loop.bound, variables, self._tables), loop.count):
                 yield {**variables, loop: iteration}
 
@@ -160,4 +173,4 @@ def _exists(array: Array, index: Index | None) -> bool:
     if index is None or plain(index) is None:
         return False
     low, high = full_range(index)
-    return low >= 0 and high < array.size
+    return low >= 0 and high < array.least

@@ -21,6 +21,7 @@ from ..ir.domain import full_range
 from ..ir.program import (
     Array,
     Constant,
+    Given,
     Index,
     Load,
     Loop,
@@ -147,7 +148,7 @@ def _shape(access: _Access, shared: list[Loop]) -> tuple[object, ...] | None:
         access.place.base,
         tuple(own),
         frozenset((names[loop], bound_key(loop.bound, names)) for loop in loops if loop.bound is not None),
-        tuple(sorted((shared.index(loop), c) for loop, c in steps.items() if loop in shared)),
+        frozenset((loop, c) for loop, c in steps.items() if loop in shared or isinstance(loop, Given)),
     )
 
 

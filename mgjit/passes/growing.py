@@ -21,6 +21,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from ..record.trace import Trace
+from . import kept
 from .forest import Item, count_at
 from .growth import Growth
 from .holes import Grown, Padded, Placed, size_of, statements_of
@@ -50,17 +51,28 @@ class Rolled(NamedTuple):
     forest: list[Item]
 
 
-def roll_growing(trace: Trace, reach: Reach) -> Rolled:
-    """The forest of loops over the records of a trace, in which loops may grow."""
+def roll_growing(trace: Trace, reach: Reach, *, alike: bool = False) -> Rolled:
+    """The forest of loops over the records of a trace, in which loops may grow.
+
+    Args:
+        alike: whether the forest of a trace of the same operations will do, if that is known.
+    """
+    known = kept.known(trace, reach, alike=alike)
+    if known is not None:
+        padded = Padded(trace, reach, known.placed)
+        return Rolled(padded.trace, padded.reach, known.forest)
     padded = Padded(trace, reach)
     while True:
         roller = Roller(padded.trace, padded.reach.marks, padded.folds, padded.like)
         forest = roller.run()
         found = _Search(trace, padded, roller).found()
         if not found:
+            kept.keep(trace, reach, padded.placed, forest)
             return Rolled(padded.trace, padded.reach, forest)
-        kept = [old for old in padded.placed if not any(old.start < new.end and new.start < old.end for new in found)]
-        padded = Padded(trace, reach, sorted([*kept, *found], key=lambda placed: placed.start))
+        earlier = [
+            old for old in padded.placed if not any(old.start < new.end and new.start < old.end for new in found)
+        ]
+        padded = Padded(trace, reach, sorted([*earlier, *found], key=lambda placed: placed.start))
 
 
 class _Place(NamedTuple):

@@ -145,42 +145,106 @@ class Padded:
             places += [base + place for place in offsets(tree)]
             sources += records_of(tree)
             assert len(places) == end
-            self.folds.append(_as_fold(tree, base))
+            self.folds.append(as_fold(tree, base))
             done = end
         rest = len(self.places) - done
         places += range(len(sources), len(sources) + rest)
         sources += range(done, len(self.trace))
         self.places, self.sources = places, sources
+        inside = [(start, end) for start, end, _ in placed]
         trace, reach = self.trace, self.reach
-        self.trace = replace(
-            trace,
-            op=array("i", map(trace.op.__getitem__, sources)),
-            a=self._moved(trace.a),
-            b=self._moved(trace.b),
-            c=None if trace.c is None else self._moved(trace.c),
-            sites=None if trace.sites is None else array("i", map(trace.sites.__getitem__, sources)),
-            adjoint_reads=[(places[record], places[at]) for record, at in trace.adjoint_reads],
-            blocks=[
-                block._replace(start=places[block.start])
-                for block in trace.blocks
-                if not any(block.start < end and start < block.end for start, end, _ in placed)
-            ],
-        )
+        op = array("i", map(trace.op.__getitem__, sources))
+        sites = None if trace.sites is None else array("i", map(trace.sites.__getitem__, sources))
         marks = None if reach.marks is None else array("i", map(reach.marks.__getitem__, sources))
-        self.reach = Reach([places[position] for position in reach.backwards], marks, reach.meanings)
+        self.trace, self.reach = moved(trace, reach, places, op, marks, inside, runs_of(places))
+        self.trace.sites = sites
 
-    def _moved(self, column: array[int]) -> array[int]:
-        """A column of operands."""
-        places = self.places
-        found = array("i", [NO_OPERAND]) * len(self.sources)
-        for place, operand in zip(places, column):
-            found[place] = operand if operand < 0 else places[operand]
+
+def moved(
+    trace: Trace,
+    reach: Reach,
+    places: Sequence[int],
+    op: array[int],
+    marks: array[int] | None,
+    growing: Sequence[tuple[int, int]],
+    runs: Sequence[tuple[int, int]],
+) -> tuple[Trace, Reach]:
+    """A trace whose records are in other places, with holes in between.
+
+    Args:
+        trace, reach: of the records; they are not changed.
+        places: where each record is to be, and where the trace ends.
+        op, marks: of all places.
+        growing: the records, from .. to, that are in growing loops, where blocks are blocks no longer.
+        runs: the records, from .. to, that stay beside each other.
+    """
+
+    def column(operands: array[int]) -> array[int]:
+        found = array("i", [NO_OPERAND]) * len(op)
+        changed = array("i", [x if x < 0 else places[x] for x in operands])
+        for start, end in runs:
+            found[places[start] : places[start] + end - start] = changed[start:end]
         return found
 
+    found = replace(
+        trace,
+        op=op,
+        a=column(trace.a),
+        b=column(trace.b),
+        c=None if trace.c is None else column(trace.c),
+        sites=None,
+        adjoint_reads=[(places[record], places[at]) for record, at in trace.adjoint_reads],
+        blocks=[
+            block._replace(start=places[block.start])
+            for block in trace.blocks
+            if not any(block.start < end and start < block.end for start, end in growing)
+        ],
+    )
+    return found, Reach([places[position] for position in reach.backwards], marks, reach.meanings)
 
-def _as_fold(tree: Grown, start: int) -> Fold:
+
+def runs_of(places: Sequence[int]) -> list[tuple[int, int]]:
+    """The records, from .. to, that stay beside each other; the last place is where the trace ends."""
+    cuts = [k for k, (one, other) in enumerate(zip(places, places[1:]), 1) if other - one != 1]
+    edges = [0, *cuts, len(places) - 1]
+    return [(start, end) for start, end in zip(edges, edges[1:]) if start < end]
+
+
+def stretches(tree: Tree) -> list[tuple[int, int]]:
+    """The places, from .. to, of the box of a tree that are executed, as far as they are beside each other."""
+    found: list[tuple[int, int]] = []
+
+    def note(start: int, end: int) -> None:
+        if found and found[-1][1] == start:
+            start = found.pop()[0]
+        found.append((start, end))
+
+    def of(tree: Tree, start: int, iterations: tuple[int, ...]) -> None:
+        if isinstance(tree, int):
+            note(start, start + 1)
+        elif _is_full(tree):
+            if size_of(tree):
+                note(start, start + size_of(tree))
+        else:
+            for k in range(tree.count if tree.counts is None else count_at(tree.counts, iterations)):
+                place = start + k * tree.size
+                for part in tree.body:
+                    of(part, place, (*iterations, k) if tree.grows else iterations)
+                    place += size_of(part)
+
+    of(tree, 0, ())
+    return found
+
+
+def _is_full(tree: Tree) -> bool:
+    """Whether all of a box is executed."""
+    return isinstance(tree, int) or (tree.counts is None and all(map(_is_full, tree.body)))
+
+
+def as_fold(tree: Grown, start: int) -> Fold:
+    """The loop whose box begins at a place."""
     items: list[Item] = []
     starts = accumulate(map(size_of, tree.body), initial=start)
     for part, first in zip(tree.body, starts):
-        items.append(first if isinstance(part, int) else _as_fold(part, first))
+        items.append(first if isinstance(part, int) else as_fold(part, first))
     return Fold(start, tree.count, tree.size, tuple(items), tree.counts, tree.grows)

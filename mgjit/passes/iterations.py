@@ -121,10 +121,15 @@ class _Row(NamedTuple):
 
 
 class Bounded:
-    """Iterations of loops whose counts depend on the loops around them; there is at least one."""
+    """Iterations of loops whose counts depend on the loops around them; there is at least one.
 
-    def __init__(self, dimensions: Sequence[Dimension]) -> None:
-        self.dimensions = dimensions
+    Args:
+        dimensions: the loops.
+        hole: see `domain_of`.
+    """
+
+    def __init__(self, dimensions: Sequence[Dimension], hole: int | None = None) -> None:
+        self.dimensions, self._hole = dimensions, hole
         bounded = max(k for k, d in enumerate(dimensions) if d.counts is not None)
         free = [k for k, d in enumerate(dimensions) if not d.grows or k >= bounded]
         self._along = max(free, key=lambda k: dimensions[k].high - dimensions[k].low)
@@ -229,17 +234,22 @@ class Bounded:
         places: list[list[int]] = [[0] * len(self.dimensions)]
         for k in kept:
             d = self.dimensions[k]
-            places = [[*place[:k], i, *place[k + 1 :]] for place in places for i in range(d.low, d.high)]
+            low = d.low if self._hole is None else 0
+            places = [[*place[:k], i, *place[k + 1 :]] for place in places for i in range(low, d.high)]
         found, last = [], next(iter(entries.values()))
         for place in places:
-            last = entries.get(tuple(place), last)
+            last = entries.get(tuple(place), last if self._hole is None else self._hole)
             found.append(last)
         return found
 
 
-def domain_of(dimensions: Sequence[Dimension]) -> Box | Bounded:
-    """The iterations of a statement inside of these loops."""
-    return Box(dimensions) if all(d.counts is None for d in dimensions) else Bounded(dimensions)
+def domain_of(dimensions: Sequence[Dimension], hole: int | None = None) -> Box | Bounded:
+    """The iterations of a statement inside of these loops.
+
+    Args:
+        hole: the entry of tables for what is not executed; by default it repeats one.
+    """
+    return Box(dimensions) if all(d.counts is None for d in dimensions) else Bounded(dimensions, hole)
 
 
 def separate(points: Sequence[Point], entries: Sequence[int]) -> tuple[list[int | None], dict[Point, int]]:

@@ -192,7 +192,7 @@ def cut_at_gaps(forest: Sequence[Item], trace: Trace) -> list[Item]:
     starts = sorted([*(number for number, _ in trace.new_parameters[:1]), *(base for base, _ in trace.bound_storages)])
     done: list[Item] = []
     for item in forest:
-        cuts = _gaps(item, trace, starts) if isinstance(item, Fold) else []
+        cuts = _gaps(item, trace, starts) if isinstance(item, Fold) and item.counts is None else []
         if isinstance(item, Fold) and cuts and len(cuts) * _FEWEST_BETWEEN <= item.count:
             for begin, end in zip([0, *cuts], [*cuts, item.count]):
                 done += _stretch(item, begin, end - begin)
@@ -240,7 +240,7 @@ def cut_at_blocks(forest: Sequence[Item], trace: Trace, layout: ParameterLayout,
 
 def _first_parameter(item: Item, trace: Trace, start: int, size: int) -> int | None:
     """The parameter of the first iteration, if a loop visits consecutive new parameters."""
-    if not isinstance(item, Fold) or not all(isinstance(part, int) for part in item.body):
+    if not isinstance(item, Fold) or item.counts is not None or not all(isinstance(part, int) for part in item.body):
         return None
     first = None
     for position in item.body:

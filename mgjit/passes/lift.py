@@ -98,18 +98,22 @@ class _Level(NamedTuple):
     entries: list[_Record | tuple[Fold, _Level]]
 
 
-def lift(trace: Trace, forest: Sequence[Item], memory: Memory, reach: Reach) -> Program:
+def lift(trace: Trace, forest: Sequence[Item], memory: Memory, reach: Reach, hole: int | None = None) -> Program:
     """The Program of a rolled trace, with Backward nodes, all in its forward phase.
+
+    Args:
+        hole: the entry of tables for iterations that are not executed; by default one that exists.  Tables of equal
+            contents remain several ones then.
 
     Raises:
         LiftError: the forest cannot be expressed.
     """
-    return _Lifter(trace, memory, reach).run(forest)
+    return _Lifter(trace, memory, reach, hole).run(forest)
 
 
 class _Lifter:
-    def __init__(self, trace: Trace, memory: Memory, reach: Reach) -> None:
-        self.trace, self.memory, self.reach = trace, memory, reach
+    def __init__(self, trace: Trace, memory: Memory, reach: Reach, hole: int | None) -> None:
+        self.trace, self.memory, self.reach, self.hole = trace, memory, reach, hole
         self.records: list[_Record] = []
         self.backwards: list[tuple[int, Backward]] = []
         self.nests: list[tuple[int, Node]] = []
@@ -189,7 +193,7 @@ class _Lifter:
         """The iterations of these loops."""
         key = tuple((d.loop, d.low, d.high) for d in dimensions)
         if key not in self._domains:
-            self._domains[key] = domain_of(dimensions)
+            self._domains[key] = domain_of(dimensions, self.hole)
         return self._domains[key]
 
     def _record(self, position: int, around: tuple[Dimension, ...]) -> _Record:
@@ -364,7 +368,9 @@ class _Lifter:
         domain = self._domain(dimensions)
         arrays, numbers, indices = self._elements(list(map(column.__getitem__, domain.positions(base))))
         if len(arrays) == 1:
-            start, steps, entries = domain.separated(indices)
+            shift = 0 if self.hole is None else indices[0]  # it may be another one in other members of a family
+            start, steps, entries = domain.separated([index - shift for index in indices])
+            start += shift
             terms = _terms((d.loop, step) for d, step in zip(dimensions, steps) if step is not None)
             kept = [d for d, step in zip(dimensions, steps) if step is None]
             return Load(Reference(arrays[0], Index(start, terms, self._table(entries, kept) if kept else None)))
@@ -420,6 +426,8 @@ class _Lifter:
 
     def _table(self, entries: list[int], dimensions: list[Dimension]) -> TableEntry:
         contents = array("i", entries)
+        if self.hole is not None:
+            return self._table_by_itself(contents, dimensions)
         key = contents.tobytes()
         offset = self._tables.get(key)
         if offset is None:
@@ -427,6 +435,19 @@ class _Lifter:
             self.program.tables.extend(contents)
         terms, _ = row_major([d.loop for d in dimensions], [d.high - d.low for d in dimensions])
         return TableEntry(offset - sum(d.low * stride for d, (_, stride) in zip(dimensions, terms)), terms)
+
+    def _table_by_itself(self, contents: array[int], dimensions: list[Dimension]) -> TableEntry:
+        """The same of a table with an offset that no other one has; there may be holes for iterations from 0 on."""
+        terms, size = row_major([d.loop for d in dimensions], [d.high for d in dimensions])
+        before = 0
+        if size != len(contents):
+            terms, _ = row_major([d.loop for d in dimensions], [d.high - d.low for d in dimensions])
+            before = sum(d.low * stride for d, (_, stride) in zip(dimensions, terms))
+        assert self.hole is not None
+        offset = len(self.program.tables)
+        self.program.tables.extend([self.hole] * before)
+        self.program.tables.extend(contents)
+        return TableEntry(offset, terms)
 
 
 # ---- memory ------------------------------------------------------------------------------------------

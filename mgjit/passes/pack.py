@@ -90,7 +90,7 @@ def can_be_packed(use: Use, nest: Nest, written: Set[Array]) -> bool:
     # The copy is of all iterations, also of those that choose something else or that a bound leaves out.
     if not use.always or any(loop.bound is not None for loop in loops_of(index)):
         low, high = full_range(index)
-        return plain(index) is not None and low >= 0 and high < use.reference.array.size
+        return plain(index) is not None and low >= 0 and high < use.reference.array.least
     return index.dynamic is None or _known_before(index.dynamic.operand, nest)
 
 

@@ -97,12 +97,12 @@ class Folded:
             if storage.layout is not None:
                 self.forest = cut_at_blocks(self.forest, trace, storage.layout, base, len(storage))
 
-    def lifted(self, layout: ParameterLayout | None = None) -> tuple[Program, Memory]:
-        """A Program, and the memory it works on."""
+    def lifted(self, layout: ParameterLayout | None = None, hole: int | None = None) -> tuple[Program, Memory]:
+        """A Program, and the memory it works on; see `lift` for holes."""
         forest, memory = self.forest, Memory(self.trace, self.inputs, layout)
         if layout is not None:
             forest = cut_at_blocks(forest, self.trace, layout, *self.new_parameters)
-        return lift(self.trace, forest, memory, self.reached), memory
+        return lift(self.trace, forest, memory, self.reached, hole), memory
 
     @property
     def new_parameters(self) -> tuple[int, int]:

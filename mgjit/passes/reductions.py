@@ -229,12 +229,16 @@ def _rows_of_lasts(
     """
     steps, tables = dict(target.index.terms), program.tables
     one_row_each = steps.pop(loop, 0) == 1 and not any(n % loop.count for n in (target.index.base, *steps.values()))
-    executed = _iterations(around, {*steps, *bounding([loop])}, tables)
+    executed = _iterations(around, {*steps, *bounding([loop])}, program)
     if not one_row_each or executed is None:
         return None
     assert loop.bound is not None
+    base = target.index.base - 1
     lasts = {
-        target.index.base + sum(step * i[other] for other, step in steps.items()) + value(loop.bound, i, tables) - 1
+        (
+            base + sum(step * i[other] for other, step in steps.items()) + value(loop.bound, i, tables),
+            *(i[number] for number in program.given),
+        )
         for i in executed
     }
     found: dict[Load, Index] = {}
@@ -242,11 +246,12 @@ def _rows_of_lasts(
     for read in reads:
         if isinstance(read.operand, Mixed):
             places = entries_of(read.operand, tables).places
-            if any(array is target.array and position not in lasts for array, position in places):
+            known = not program.given  # otherwise, an element may be the last one of some of them only
+            if any(array is target.array and not (known and (position,) in lasts) for array, position in places):
                 return None
             continue
         assert isinstance(read.operand, Load)
-        row = _row(read.operand.reference.index, read, loop.count, lasts, tables)
+        row = _row(read.operand.reference.index, read, loop.count, lasts, program)
         if row is None:
             others += 1
         elif found.setdefault(read.operand, row) != row:
@@ -254,10 +259,14 @@ def _rows_of_lasts(
     return found if others == 1 else None
 
 
-def _row(index: Index, read: _Read, length: int, lasts: set[int], tables: Sequence[int]) -> Index | None:
-    """The row of an element that is the last one of a row in all iterations; None if it is not."""
+def _row(index: Index, read: _Read, length: int, lasts: set[tuple[int, ...]], program: Program) -> Index | None:
+    """The row of an element that is the last one of a row in all iterations; None if it is not.
+
+    Args:
+        lasts: these elements, each with the numbers that are given then.
+    """
     steps = dict(index.terms)
-    executed = _iterations(read.loops, set(steps), tables)
+    executed = _iterations(read.loops, set(steps), program)
     if executed is None or index.table is not None or index.dynamic is not None:
         return None
     rows = {other: (2 * step + length) // (2 * length) for other, step in steps.items()}  # rounded
@@ -266,19 +275,19 @@ def _row(index: Index, read: _Read, length: int, lasts: set[int], tables: Sequen
         if any(i.get(one, 0) for one in read.first) or not all(i.get(one, 1) for one in read.rest):
             continue  # something else is chosen here
         element = index.base + sum(step * i[other] for other, step in steps.items())
-        if element not in lasts:
+        if (element, *(i[number] for number in program.given)) not in lasts:
             return None
         bases.add(element // length - sum(step * i[other] for other, step in rows.items()))
     return Index(bases.pop(), tuple((other, step) for other, step in rows.items() if step)) if len(bases) == 1 else None
 
 
-def _iterations(loops: Sequence[Loop], needed: set[Loop], tables: Sequence[int]) -> Iterator[dict[Loop, int]] | None:
-    """The iterations of the needed loops, as far as bounds say; None if there are too many to look at."""
+def _iterations(loops: Sequence[Loop], needed: set[Loop], program: Program) -> Iterator[dict[Loop, int]] | None:
+    """The iterations of the needed loops for all numbers that may be given; None if there are too many to look at."""
     for loop in reversed(loops):
         if loop in needed:
             needed = needed | bounding([loop])
-    chosen = [loop for loop in loops if loop in needed]
-    return iterations(chosen, tables) if executions(chosen) <= _MOST_ITERATIONS else None
+    chosen = [*program.given, *(loop for loop in loops if loop in needed)]
+    return iterations(chosen, program.tables) if executions(chosen) <= _MOST_ITERATIONS else None
 
 
 def _initial_can_move(loop: Loop, statement: Statement, initial: Operand) -> bool:

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
-from ..build import emitted, emitted_python, optimisation_for
+from ..build import emitted, emitted_python
+from ..choices import optimisation_for
 from ..codegen.clock import Clock
 from ..codegen.layout import Layout
 from ..errors import CompilerError

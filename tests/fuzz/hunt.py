@@ -5,11 +5,12 @@
     python tests/fuzz/hunt.py --sequences --ways gcc,clang,tcc,lanes8
     python tests/fuzz/hunt.py --growing --ways gcc,tcc,python,lanes8
     python tests/fuzz/hunt.py --lengths --ways tcc,swapped
+    python tests/fuzz/hunt.py --families --ways tcc,gcc,again
 
 The second one is about programs with autograd classes of their own (foreign.py), the third about sequences, attention
-and matrices that are chosen at run time (sequences.py), the fourth about loops that grow (growing.py), the last one
-about steps that look at lengths (lengths.py).  Prints a line for each defect and writes the shortened program to
-DIRECTORY.  It is not collected by pytest.
+and matrices that are chosen at run time (sequences.py), the fourth about loops that grow (growing.py), the fifth about
+steps that look at lengths (lengths.py), the last one about lengths that share kernels (families.py).  Prints a line for
+each defect and writes the shortened program to DIRECTORY.  It is not collected by pytest.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ os.environ.setdefault("MGJIT_BACKGROUND", "0")  # nothing is found in calls that
 
 from mgjit.errors import DefectWarning
 from tests.fuzz import exported, foreign, oracle
+from tests.fuzz.families import family_program
 from tests.fuzz.foreign_steps import foreign_program
 from tests.fuzz.growing import growing_program
 from tests.fuzz.lengths import lengths_program
@@ -106,6 +108,7 @@ def main() -> int:
     parser.add_argument("--sequences", action="store_true")
     parser.add_argument("--growing", action="store_true")
     parser.add_argument("--lengths", action="store_true")
+    parser.add_argument("--families", action="store_true")
     options = parser.parse_args()
     os.environ.setdefault("MGJIT_CHECK", "1")
     os.environ.setdefault("MGJIT_VERIFY", "never")  # which would hide what is hunted
@@ -115,6 +118,7 @@ def main() -> int:
         "sequences": sequence_program,
         "growing": growing_program,
         "lengths": lengths_program,
+        "families": family_program,
     }
     program_of = next((program for name, program in kinds.items() if getattr(options, name)), random_program)
     seen: Counter[str] = Counter()

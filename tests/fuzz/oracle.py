@@ -12,8 +12,10 @@ import inspect
 import random
 import re
 import struct
+import tempfile
 import warnings
 from array import array
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from itertools import count
@@ -228,6 +230,25 @@ def swapped(text: str) -> list[Snapshot]:
         return run_program(text, with_swaps)
 
 
+def again(text: str, **options: Any) -> list[Snapshot]:
+    """What a process does that finds the code of another one, which made the calls in another order."""
+    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MGJIT_CACHE_DIR", directory)
+        for is_first in (True, False):
+            patch.setattr("mgjit.build._shared", {})
+            patch.setattr("mgjit.relatives._families", {})
+            patch.setattr("mgjit.relatives._founded_with", {})
+            patch.setattr("mgjit.passes.kept._kept", OrderedDict())
+            if is_first:
+                program = load(text)
+                steps = [mgjit.compile(step, **options) for step in program.steps]
+                calls = list(zip(program.order, program.calls))
+                random.Random(text).shuffle(calls)
+                for number, arguments in calls:
+                    steps[number](*arguments)
+        return compiled(text, **options)
+
+
 def looped(text: str, **options: Any) -> list[Snapshot]:
     """Each call as a loop of one row; without results, which are columns."""
 
@@ -350,6 +371,7 @@ WAYS: dict[str, Callable[[str], list[Snapshot]]] = {
     "python": lambda text: compiled(text, backend="python"),
     "interpreter": interpreted,
     "swapped": swapped,
+    "again": lambda text: again(text, compiler="tcc"),
     "loop": lambda text: looped(text, compiler="tcc", cache=False),
     "loop-python": lambda text: looped(text, backend="python"),
     "loop32": lambda text: looped(text, compiler="tcc", cache=False, dtype="float32"),

@@ -1,0 +1,121 @@
+"""Code that kernels of one step share, whose calls differ in the lengths of sequences (passes/family.py).
+
+1. The first lengths get code of their own.  `Kin` keeps their traces, as they would be made now that their parameters
+   are in the storage of a kernel.
+2. When the next trace and one of these are a family, one Program is built for both, and for all lengths in between and
+   somewhat beyond.  It is an entry of the cache of its own.
+3. A later trace is proved to be a member, which takes about as long as lifting it; its code is that library, with a
+   number and constants of its own.  On disk, this is an entry without a library, which names that of the family.
+4. What is no member gets code of its own.  When that is because it is longer, the next family has room for it.
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from .record.opcodes import GRADIENT, PARAMETER, leaf, leaf_kind
+from .record.trace import BOUND_BASE, InputRegion, Trace
+
+if TYPE_CHECKING:
+    from .options import Options
+    from .passes.family import Row
+    from .runtime.kernel import Code
+
+#: How many families are tried.
+_MOST_FAMILIES = 3
+#: After so many traces that are no family with an earlier one, none is looked for any more.
+_MOST_FAILURES = 3
+#: Traces of fewer records are built alone: that does not take long.
+FEWEST_RECORDS = 100
+
+#: The names of what is special in the metadata of entries: of a family, and of a member.
+FAMILY, LIBRARY = "family", "library"
+#: The name of the fact that a trace has been compared with others in vain.
+FAILED = "failed"
+
+
+@dataclass
+class Kin:
+    """What earlier kernels of a step leave for later ones.
+
+    Attributes:
+        alone: the longest trace with code of its own.
+        failures: how many of them have been compared with earlier ones, in vain.
+        families: the keys of the code that members share, with the options of the code, as texts.
+    """
+
+    alone: list[tuple[Trace, Sequence[InputRegion]]] = field(default_factory=list)
+    failures: int = 0
+    families: list[tuple[str, str]] = field(default_factory=list)
+
+    def note(self, trace: Trace, inputs: Sequence[InputRegion], facts: dict[str, Any]) -> None:
+        """A kernel has got its code.
+
+        Args:
+            trace: in which all parameters are in the storages of kernels.
+            facts: of the code.
+        """
+        family = tuple(facts.get(FAMILY, ()))
+        if not family:
+            self.failures += facts.get(FAILED, 0)
+            if self.failures >= _MOST_FAILURES:
+                self.alone = []
+            elif len(trace) >= max(FEWEST_RECORDS, *(len(other) + 1 for other, _ in self.alone), 0):
+                self.alone = [(trace, inputs)]
+        elif family not in self.families:
+            self.families = [*self.families, family][-_MOST_FAMILIES:]
+
+    def keys(self, options: Options) -> list[str]:
+        """The families of such code, the latest first."""
+        return [key for other, key in reversed(self.families) if other == repr(options)]
+
+
+def bound(trace: Trace, storage: Any) -> Trace | None:
+    """A trace as it would be made now, when its new parameters are in a storage; None if that is not simple."""
+    if not trace.new_parameters:
+        return trace
+    if trace.bound_storages:
+        return None
+    first = trace.new_parameters[0][0]
+    shift = leaf(PARAMETER, BOUND_BASE) - leaf(PARAMETER, first)
+
+    def column(operands: array[int]) -> array[int]:
+        kinds = {x: x + shift for x in set(operands) if leaf_kind(x) in (PARAMETER, GRADIENT)}
+        return array("i", [kinds.get(x, x) for x in operands])
+
+    return replace(
+        trace,
+        a=column(trace.a),
+        b=column(trace.b),
+        c=None if trace.c is None else column(trace.c),
+        new_parameters=[],
+        bound_storages=[(BOUND_BASE, storage)],
+    )
+
+
+def as_metadata(family: object) -> str:
+    """A family as a text in the metadata of its entry."""
+    return base64.b64encode(pickle.dumps(family, protocol=pickle.HIGHEST_PROTOCOL)).decode("ascii")
+
+
+def of_metadata(text: str) -> Any:
+    """The family of such a text, which was written by this version of mgjit, into a file that only this user writes."""
+    return pickle.loads(base64.b64decode(text))  # noqa: S301
+
+
+def code_of_row(shared: Code, place: int, row: Row) -> Code:
+    """The code of a member.
+
+    Args:
+        shared: that of the family.
+        place: of the number in the tables.
+        row: what it is given.
+    """
+    tables = shared.tables[:]
+    tables[place] = row.number
+    return replace(shared, tables=tables, constants=row.constants, facts=dict(shared.facts))

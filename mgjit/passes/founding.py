@@ -1,0 +1,365 @@
+"""Found a family: the Program that two traces of different lengths share (steps 1 to 3 of passes/family.py)."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import gcd
+
+from ..errors import VerificationError
+from ..ir.program import (
+    Array,
+    Backward,
+    Bound,
+    Constant,
+    Given,
+    Index,
+    Load,
+    Loop,
+    Operand,
+    Program,
+    Reference,
+    Statement,
+    TableEntry,
+    Term,
+    arrays_read,
+    statements,
+    walk,
+)
+from ..ir.verify import verify
+from ..record.opcodes import INPUT, LOCAL, LOCAL_GRADIENT, OUTPUT
+from .family import Family, Member, bits_of, outline
+from .forest import Counts, Fold, Item, all_counts
+from .growing import Rolled
+from .holes import size_of
+from .iterations import separate
+from .lengths import Count, Part, Shape, Unlike, counts_of, shapes_of, tree_of
+from .memory import Memory
+from .numbers import Numbers, loaded_constants, table_entries
+from .substitute import Substitution, copy_nodes
+from .varying import HOLE, Sliding, Varying, last_rows, steps_between, without_holes
+
+#: The longest member that there is room for at least, in iterations of the loop that has most of them.
+_FEWEST = 8
+#: A padded trace has at most so many places for each record of the longest known member.
+_MOST_PLACES = 16
+
+
+@dataclass
+class Shared:
+    """The Program of a family, with the memory it works on."""
+
+    family: Family
+    program: Program
+    memory: Memory
+
+
+# ---- 1: forests ---------------------------------------------------------------------------------------------------
+
+
+def found_family(one: Member, other: Member, roll: Callable[[Member], Rolled]) -> Shared:
+    """The family of two members.
+
+    Args:
+        roll: finds the loops of a trace.
+
+    Raises:
+        Unlike: they are not alike enough.
+        LiftError: they cannot be lifted in this way.
+    """
+    if len(one.trace) == len(other.trace):
+        raise Unlike("both have the same number of records")
+    members = sorted((one, other), key=lambda member: len(member.trace))
+    if outline(one) != outline(other):
+        raise Unlike("they work on different memory")
+    if set(one.trace.op) != set(other.trace.op):
+        raise Unlike("they have other operations")
+    rolled = [roll(member) for member in members]
+    family = Family((), [], [], memory=outline(one))
+    family.tree = _unified(family, rolled[0], rolled[1], rolled[0].forest, rolled[1].forest, ())
+    unit = gcd(*(shape.length.given for shape in shapes_of(family.tree)))
+    if not unit:
+        raise Unlike("no loop is longer in one of them than in the other")
+    family.tree = _divided(family.tree, unit)
+    _make_room(family, unit, len(members[1].trace))
+    return _unify(family, members, unit)
+
+
+def _unified(
+    family: Family, one: Rolled, other: Rolled, mine: Sequence[Item], theirs: Sequence[Item], around: tuple[bool, ...]
+) -> tuple[Part, ...]:
+    """The items of both forests as one; `around` has an entry for each growing loop around them."""
+    if len(mine) != len(theirs):
+        raise Unlike("they have other loops")
+    found: list[Part] = []
+    for a, b in zip(mine, theirs):
+        if isinstance(a, int) and isinstance(b, int):
+            if one.trace.op[a] != other.trace.op[b]:
+                raise Unlike("they have other operations")
+            family.operations.append(one.trace.op[a])
+            reach = one.reach
+            family.marks.append(frozenset() if reach.marks is None else reach.meanings[reach.marks[a]])
+            found.append(len(family.operations) - 1)
+        elif isinstance(a, Fold) and isinstance(b, Fold):
+            grows = a.grows or b.grows
+            length = _count(a, b, len(around))
+            inner = (*around, True) if grows else around
+            found.append(Shape(length, _unified(family, one, other, a.body, b.body, inner), grows))
+        else:
+            raise Unlike("they have other loops")
+    return tuple(found)
+
+
+def _count(a: Fold, b: Fold, depth: int) -> Count:
+    """The count of a loop as an affine function of which member it is, and of so many growing loops around."""
+    samples: dict[tuple[int, ...], int] = {}
+    for number, fold in enumerate((a, b)):
+        for point, count in _samples(fold.count if fold.counts is None else fold.counts, depth):
+            samples[(number, *point)] = count
+    steps, rest = separate(list(samples), list(samples.values()))
+    if None in steps:
+        raise Unlike("the lengths of their loops follow no progression")
+    given, *inner = (step or 0 for step in steps)
+    return Count(next(iter(rest.values())), given, tuple(inner))
+
+
+def _samples(counts: Counts, depth: int) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Counts, by the iterations of so many growing loops; of those that do not matter, the first two."""
+    if isinstance(counts, int):
+        for point in product(range(2), repeat=depth):
+            yield point, counts
+        return
+    for k, part in enumerate(counts):
+        for point, count in _samples(part, depth - 1):
+            yield (k, *point), count
+
+
+def _divided(parts: Sequence[Part], unit: int) -> tuple[Part, ...]:
+    """The tree, where members that were one apart are `unit` apart."""
+    return tuple(
+        part
+        if isinstance(part, int)
+        else part._replace(length=part.length._replace(given=part.length.given // unit), body=_divided(part.body, unit))
+        for part in parts
+    )
+
+
+# ---- 2: boxes -----------------------------------------------------------------------------------------------------
+
+
+def _make_room(family: Family, number: int, records: int) -> None:
+    """Choose how long members may be, and give all loops room for the longest.
+
+    Args:
+        number: of the longest known member.
+        records: of its trace.
+    """
+    while _is_possible(family.tree, family.least - 1):
+        family.least -= 1
+    longest = _longest(family.tree, number)
+    wanted = max(_FEWEST, 1 << (longest - 1).bit_length())
+    family.most = number
+    while _is_possible(family.tree, family.most + 1) and longest < _longest(family.tree, family.most + 1) <= wanted:
+        family.most += 1
+    for most in range(family.most, number - 1, -1):
+        family.most = most
+        tree = _with_room(family.tree, family.least, most, ())
+        if sum(size_of(tree_of(part, most, ())) for part in tree) <= _MOST_PLACES * records or most == number:
+            family.tree = tree
+            return
+
+
+def _is_possible(parts: Sequence[Part], number: int) -> bool:
+    """Whether there may be a member with this number: loops do not vanish, and have no negative counts."""
+    return _is_possible_at(parts, number, ())
+
+
+def _is_possible_at(parts: Sequence[Part], number: int, point: tuple[int, ...]) -> bool:
+    for part in parts:
+        if isinstance(part, int):
+            continue
+        count = part.length.at(number, point)
+        if count < (0 if any(part.length.steps) else 1):
+            return False
+        points = [(*point, k) for k in range(count)] if part.grows else [point]
+        if not all(_is_possible_at(part.body, number, inner) for inner in points):
+            return False
+    return True
+
+
+def _longest(parts: Sequence[Part], number: int) -> int:
+    """The most iterations of a loop whose count depends on the number."""
+    return max((shape.length.at(number, ()) for shape in shapes_of(parts) if shape.length.given), default=0)
+
+
+def _with_room(parts: Sequence[Part], least: int, most: int, around: tuple[Shape, ...]) -> tuple[Part, ...]:
+    found: list[Part] = []
+    for part in parts:
+        if isinstance(part, int):
+            found.append(part)
+            continue
+        counts = (all_counts(counts_of(part.length, around, number, ())) for number in (least, most))
+        room = max((count for some in counts for count in some), default=0)
+        inner = (*around, part) if part.grows else around
+        found.append(part._replace(room=max(room, 1), body=_with_room(part.body, least, most, inner)))
+    return tuple(found)
+
+
+# ---- 3: Programs --------------------------------------------------------------------------------------------------
+
+
+def _unify(family: Family, members: Sequence[Member], unit: int) -> Shared:
+    """The Program of a family, from that of its two known members, whose numbers are 0 and `unit`."""
+    found, tables = [], []
+    loaded = 0
+    for member, number in zip(members, (0, unit)):
+        program, memory = family.lifted(member, number)
+        loaded = loaded_constants(program)
+        found.append(Numbers.of(program, member.inputs))
+        tables.append(program.tables)
+    one, other = found
+    if one.key != other.key:
+        raise Unlike("their loops read or write other places")
+    family.key, family.loaded = one.key, loaded
+    for base, more in zip(one.numbers, other.numbers):
+        if (more - base) % unit:
+            raise Unlike("an index or bound does not follow the lengths of their loops")
+        family.numbers.append((base, (more - base) // unit))
+    for x, y in zip(one.constants, other.constants):
+        family.constants.append(x if bits_of(x) == bits_of(y) else None)
+    program, memory = family.lifted(members[1], unit)
+    _write_numbers(family, program)
+    _write_tables(family, program, tables, unit)
+    _make_room_in_memory(family, members, memory, unit)
+    _leave_out_impossible(family, program, unit)
+    return Shared(family, program, memory)
+
+
+def _leave_out_impossible(family: Family, program: Program, known: int) -> None:
+    """Leave out members whose indices would be outside of arrays; these two are not among them."""
+    (given,) = program.given
+    before = family.least
+    if not (_is_well_formed(program, -before) and _is_well_formed(program, known - before)):
+        raise Unlike("their indices do not follow from the lengths of their loops")
+    family.least = _last(0, family.least, lambda number: _is_well_formed(program, number - before))
+    family.most = _last(known, family.most, lambda number: _is_well_formed(program, number - before))
+    given.count = family.most - family.least + 1
+    shift = Substitution(given, given, 1, family.least - before)
+    for node in walk(program.forward):
+        if isinstance(node, Loop) and node.bound is not None:
+            node.bound = Bound(*shift.index(Index(*node.bound))[:3])
+        elif isinstance(node, Backward):
+            node.root = shift.operand(node.root)
+        elif isinstance(node, Statement):
+            node.operands = tuple([shift.operand(operand) for operand in node.operands])
+            node.target = shift.target(node.target)
+
+
+def _last(good: int, end: int, is_good: Callable[[int], bool]) -> int:
+    """The last good number between one that is and `end`."""
+    bad = end + (1 if end >= good else -1)
+    while abs(bad - good) > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if is_good(middle) else (good, middle)
+    return good
+
+
+def _is_well_formed(program: Program, number: int) -> bool:
+    """Whether there is such an element wherever the Program looks, when this number is given."""
+    nodes = copy_nodes(program.forward, Substitution(program.given[0], None, 1, number))
+    try:
+        verify(Program(nodes, constants=program.constants, tables=program.tables, precision=program.precision))
+    except VerificationError:
+        return False
+    return True
+
+
+def _write_tables(family: Family, program: Program, tables: Sequence[Sequence[int]], unit: int) -> None:
+    """Let the Program of a family have the tables of all members: those that vary get one for each number."""
+    (given,) = program.given
+    one, family.tables = tables[0], list(tables[1])
+    entries, pairs = table_entries(program)
+    ends = dict(zip([entry.offset for entry in entries], [*(entry.offset for entry in entries[1:]), len(one)]))
+    ways: dict[int, Varying | Sliding | None] = {}
+    for entry in entries:
+        here = slice(entry.offset, ends[entry.offset])
+        if any(x != y and HOLE not in (x, y) for x, y in zip(one[here], family.tables[here])):
+            ways[entry.offset] = _way(family, entry, one[here], given, unit)
+        else:
+            family.tables[here] = [y if x == HOLE else x for x, y in zip(one[here], family.tables[here])]
+    family.varying = [way for way in ways.values() if way is not None]
+    for pair in pairs:  # both have the same loops
+        if not ways.keys().isdisjoint(pair):
+            for offset in pair:
+                ways.setdefault(offset, None)
+    moved: dict[int, tuple[int, int]] = {}
+    contents = list[int]()
+    for offset, way in ways.items():
+        size = ends[offset] - offset
+        moved[offset] = len(one) + len(contents), size
+        for number in range(family.least, family.most + 1):
+            here = slice(offset, offset + size)
+            contents += without_holes(family.tables[here] if way is None else way.at(number, family.tables))
+    program.tables = array("i", [*without_holes(family.tables), *contents])
+
+    def table(entry: TableEntry) -> TableEntry:
+        if entry.offset not in moved:
+            return entry
+        offset, size = moved[entry.offset]
+        return TableEntry(offset, ((given, size), *entry.terms))
+
+    Numbers(lambda base: (base, ()), Constant, table).rewrite(program)
+
+
+def _way(family: Family, entry: TableEntry, one: Sequence[int], given: Given, unit: int) -> Varying | Sliding:
+    """How a table varies.
+
+    Args:
+        one: its contents for number 0; those for number `unit` are among the tables of the family.
+    """
+    end = entry.offset + len(one)
+    steps = steps_between(one, family.tables[entry.offset : end], unit)
+    ways: list[Varying | Sliding] = [Sliding(entry.offset, end, unit, steps)]
+    ways += last_rows(entry, end, given, unit, family.least)
+    for way in ways:
+        if all(x in (y, HOLE) for x, y in zip(one, way.at(0, family.tables))):
+            return way
+    raise Unlike("some of their indices follow no rule, and are other ones")
+
+
+def _write_numbers(family: Family, program: Program) -> None:
+    """Let a lifted Program have the numbers of the family."""
+    given = Given(family.most - family.least + 1)
+    numbers, constants = iter(family.numbers), iter(family.constants)
+    read = (used for statement in statements(program.forward) for used in arrays_read(statement))
+    own = next((used for used in read if used.space == "constant"), None) or Array("constants", "constant", 0)
+    own.size = family.loaded
+
+    def number(_: int) -> tuple[int, tuple[Term, ...]]:
+        base, step = next(numbers)
+        return base + step * family.least, (((given, step),) if step else ())
+
+    def constant(_: float) -> Operand:
+        same = next(constants)
+        if same is not None:
+            return Constant(same)
+        own.size += 1
+        return Load(Reference(own, Index(own.size - 1)))
+
+    Numbers(number, constant).rewrite(program)
+    program.given = (given,)
+    program.constants = array(program.precision.format, [0.0] * own.size)
+
+
+def _make_room_in_memory(family: Family, members: Sequence[Member], memory: Memory, unit: int) -> None:
+    """Let arrays that are longer for longer members have the size of the longest one, and know that of the shortest."""
+    shortest = Memory(members[0].trace, members[0].inputs)
+    for kind in (INPUT, OUTPUT, LOCAL, LOCAL_GRADIENT):
+        for (_, mine), (_, theirs) in zip(memory.regions[kind], shortest.regions[kind]):
+            more, rest = divmod(mine.size - theirs.size, unit)
+            if rest:
+                raise Unlike("the lengths of their arguments follow no progression")
+            sizes = [theirs.size + more * number for number in (family.least, family.most)]
+            mine.size, mine.least = max(sizes), min(sizes)

@@ -1,0 +1,193 @@
+"""Builds and looks up code that members of a family share; families.py says what that is.
+
+1. For each family of the step, see whether the trace is a member.
+2. Otherwise, see whether it is a family with a trace that has code of its own.  If so, lower, emit and compile the
+   Program of the family, and publish it as an entry of the cache.
+3. Publish the entry of the member, which has no library, but names that of the family.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from time import perf_counter
+
+from . import settings
+from .cache.about import NAME as ABOUT
+from .cache.about import about
+from .cache.entry import Entry
+from .cache.key import entry_key, structure_hash
+from .cache.store import Store
+from .choices import facts_of, key_parts_of, optimisation_for, vector_functions
+from .codegen.c import emit_c
+from .codegen.layout import lay_out
+from .errors import CompilerError, CompilerMemoryError, CompilerTimeout, DefectWarning, is_defect, user_stacklevel
+from .families import FAMILY, LIBRARY, Kin, as_metadata, code_of_row, of_metadata
+from .options import Options
+from .passes.differentiate import DifferentiateError
+from .passes.family import Family, Member
+from .passes.lengths import Unlike
+from .passes.lift import LiftError
+from .passes.shared import lower_family, member_of
+from .record.trace import InputRegion, Trace
+from .runtime import ffi
+from .runtime.kernel import Code
+from .toolchain import build as toolchain
+from .toolchain import compilers
+from .toolchain.processor import processor
+
+#: A family, its code, and the place in the tables where members have their number; by the key of its entry.
+_families: dict[str, tuple[Family, Code, int]] = {}
+#: The families that this process has founded with a trace, by its structure and the options: jobs that were started
+#: before a family existed find it here (worker.py).
+_founded_with: dict[tuple[str, str], list[str]] = {}
+
+
+class Relatives:
+    """What a trace may share code with.
+
+    Args:
+        store: of entries.
+        compiler: for new families.
+        options, name: as for `build`.
+        kin: what earlier kernels of the step have left.
+
+    Attributes:
+        notes: why the trace belongs to no family.
+        has_failed: whether no family could be founded.
+    """
+
+    def __init__(self, store: Store, compiler: compilers.Compiler, options: Options, name: str, kin: Kin) -> None:
+        self._store, self._compiler, self._options = store, compiler, options
+        self._name, self._kin = name, kin
+        self.notes: list[str] = []
+        self.has_failed = False
+
+    def code(self, trace: Trace, inputs: Sequence[InputRegion], structure: str) -> Code | None:
+        """The code of a member; None if the trace belongs to no family."""
+        started = perf_counter()
+        member = member_of(trace, inputs)
+        longest = 0
+        for key in self._keys():
+            found = self._known(key)
+            if found is not None:
+                code = self._member(key, found, member, structure, started)
+                if code is not None:
+                    return code
+                longest = max(longest, found[0].longest())
+        if len(trace) <= longest:
+            return None  # such as a very short one, which is unlike the others
+        for other, others in self._kin.alone:
+            try:
+                key, found = self._founded(member_of(other, others), member)
+            except (Unlike, LiftError, DifferentiateError, CompilerTimeout, CompilerMemoryError) as reason:
+                self._note("it shares no code with another length", reason)
+                continue
+            except Exception as reason:
+                if not (is_defect(reason) or isinstance(reason, CompilerError)):
+                    raise
+                self._note("mgjit has a defect: it shares no code with another length", reason)
+                warnings.warn(
+                    f"A defect of mgjit: no code can be made for several lengths ({reason!r}), so each gets its own. "
+                    "The numbers are right. Please report it, with this text and the step.",
+                    DefectWarning,
+                    stacklevel=user_stacklevel(),
+                )
+                continue
+            _founded_with.setdefault(self._partner(other, others), []).append(key)
+            return self._member(key, found, member, structure, started)
+        self.has_failed = bool(self._kin.alone)
+        return None
+
+    def _keys(self) -> list[str]:
+        """The families that the trace may belong to, the latest first."""
+        here = [key for other in self._kin.alone for key in reversed(_founded_with.get(self._partner(*other), []))]
+        return list(dict.fromkeys([*here, *self._kin.keys(self._options)]))
+
+    def _partner(self, trace: Trace, inputs: Sequence[InputRegion]) -> tuple[str, str]:
+        return structure_hash(trace, inputs), repr(self._options)
+
+    def _note(self, what: str, reason: Exception) -> None:
+        text = f"{what}: {reason}"
+        if text not in self.notes:
+            self.notes.append(text)
+        settings.LOGGER.info("%s: %s", self._name, text)
+
+    def _known(self, key: str) -> tuple[Family, Code, int] | None:
+        """A family that has been founded, perhaps by another process."""
+        if key not in _families:
+            entry = self._store.get(key, again=True)
+            library = None if entry is None else self._store.load(key, ffi.load)
+            if entry is None or library is None:
+                return None
+            family, place = of_metadata(entry.metadata[FAMILY])
+            _families[key] = family, Code.of_metadata(entry.metadata, library, entry.source), place
+        return _families[key]
+
+    def _member(
+        self, key: str, found: tuple[Family, Code, int], member: Member, structure: str, started: float
+    ) -> Code | None:
+        """The code of a member of a family; None if it is no member."""
+        family, shared, place = found
+        try:
+            row = family.row(member)
+        except (Unlike, LiftError) as reason:
+            self._note("it shares no code with other lengths", reason)
+            return None
+        code = code_of_row(shared, place, row)
+        code.facts.update(
+            {FAMILY: (repr(self._options), key)},
+            structure=structure,
+            records=len(member.trace),
+            cache="miss" if self._options.cache else "off",
+            lower_seconds=perf_counter() - started,
+            compile_seconds=0.0,
+        )
+        own = entry_key(key_parts_of(structure, self._compiler, self._options, member.trace))
+        entry = self._store.get(key, again=True)
+        if entry is not None:
+            metadata = {**code.metadata(), LIBRARY: key, ABOUT: entry.metadata[ABOUT]}
+            self._store.put(own, Entry(metadata, shared.source, b""))
+        return code
+
+    def _founded(self, one: Member, other: Member) -> tuple[str, tuple[Family, Code, int]]:
+        """The family of two members, built and published.
+
+        Raises:
+            Unlike, LiftError, DifferentiateError: they are no family.
+        """
+        options, compiler = self._options, self._compiler
+        started = perf_counter()
+        longest = max(one, other, key=lambda member: len(member.trace)).trace
+        flags = toolchain.flags(compiler, options.mode, optimisation_for(compiler, options, 0))
+        family, lowered = lower_family(
+            one, other, processor(compiler, flags, longest.precision), options.grads, False, options.quick
+        )
+        structures = sorted(structure_hash(member.trace, member.inputs) for member in (one, other))
+        parts = key_parts_of(f"family {' '.join(structures)}", compiler, options, longest)
+        key = entry_key(parts)
+        layout = lay_out(lowered.program, lowered.memory)
+        source = emit_c(lowered.program, layout, options.mode, vector_functions(longest, compiler, options))
+        emitted = perf_counter()
+        built = toolchain.compile_shared(
+            compiler, source, mode=options.mode, optimisation=optimisation_for(compiler, options, lowered.statements)
+        )
+        code = Code.of_lowered(lowered, layout, source)
+        code.facts = {
+            **facts_of(lowered, source, ""),
+            "backend": "c",
+            "cache": "miss" if options.cache else "off",
+            "compiler": built.compiler.command,
+            "flags": " ".join(built.flags),
+            "lower_seconds": emitted - started,
+            "compile_seconds": built.seconds,
+        }
+        (place,) = layout.given.values()
+        metadata = {**code.metadata(), ABOUT: about(f"{self._name} (a family)", parts, built)}
+        self._store.put(key, Entry({**metadata, FAMILY: as_metadata((family, place))}, source, built.binary))
+        code.library = self._store.load(key, ffi.load)
+        if code.library is None:
+            self._store.remove(key)
+            code.library = ffi.load_bytes(built.binary)
+        found = _families[key] = family, code, place
+        return key, found
