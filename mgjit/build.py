@@ -217,15 +217,13 @@ def _from_store(store: Store, key: str, *, again: bool = False) -> Code | None:
     entry = store.get(key, again=again)
     if entry is None:
         return None
-    shared = entry.metadata.get(LIBRARY, key)
-    if shared != key and store.get(shared, again=True) is None:
+    holder = entry.metadata.get(LIBRARY, key)
+    shared = entry if holder == key else store.get(holder, again=True)
+    library = None if shared is None else store.load(holder, ffi.load)
+    if shared is None or library is None:  # it does not load from anywhere; remove it to make way for a better one
         store.remove(key)
         return None
-    library = store.load(shared, ffi.load)
-    if library is None:  # it does not load from anywhere; remove it to make way for a better one
-        store.remove(key)
-        return None
-    code = Code.of_metadata(entry.metadata, library, entry.source)
+    code = Code.of_metadata(entry.metadata, library, shared.source)
     code.facts.update(cache="hit", compile_seconds=0.0, lower_seconds=0.0)
     return code
 

@@ -147,7 +147,7 @@ class Relatives:
         entry = self._store.get(key, again=True)
         if entry is not None:
             metadata = {**code.metadata(), LIBRARY: key, ABOUT: entry.metadata[ABOUT]}
-            self._store.put(own, Entry(metadata, shared.source, b""))
+            self._store.put(own, Entry(metadata, "", b""))
         return code
 
     def _founded(self, one: Member, other: Member) -> tuple[str, tuple[Family, Code, int]]:
