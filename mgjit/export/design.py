@@ -23,6 +23,7 @@ from ..ir.program import Array, Program, arrays_read, arrays_written, statements
 from ..passes.memory import Memory
 from ..record.opcodes import GRADIENT, PARAMETER, STATE
 from ..record.trace import IndexCheck
+from ..trace.tracer import TracedCall
 from .arguments import CArguments
 from .emitter import NUMBERS
 from .memory import Contents
@@ -61,6 +62,7 @@ class Design:
         in_file: whether constant data lies in a data file.
         outputs: how many numbers the step gives.
         results: comments about what they are.
+        kept: (array, element, limit) of the ints in the state that are indices.
     """
 
     prefix: str
@@ -75,6 +77,7 @@ class Design:
     results: list[str]
     plan: ArgumentPlan
     recording: Recording
+    kept: list[tuple[Array, int, int]] = field(default_factory=list)
     data: list[Data] = field(default_factory=list)
 
     @property
@@ -129,6 +132,15 @@ class Design:
         """The arrays that no function changes."""
         fixed = {one.target for one in self.data if not one.changes}
         return fixed | {array_ for array_ in self.layout.slot_of if array_.space in ("input", "constant")}
+
+
+def kept_indices(memory: Memory, traced: TracedCall) -> list[tuple[Array, int, int]]:
+    """The ints in the state that the step uses as indices: the array, the element, and how many it may choose from."""
+    trace, heap = traced.trace, traced.heap
+    first = next((start for start, state in trace.states if state is heap.state), 0)
+    array_ = next((array_ for start, array_ in memory.regions[STATE] if start == first), None)
+    found = [(offset, check.count) for part in heap.copied for offset, check in part.allowed.items()]
+    return [] if array_ is None else [(array_, offset, count) for offset, count in found]
 
 
 def data_of(program: Program, memory: Memory, contents: Contents) -> list[Data]:

@@ -30,7 +30,7 @@ from ..trace.tracer import TracedCall
 from .arguments import c_arguments
 from .check import check_text
 from .cmake import cmake_text
-from .design import Design, data_of
+from .design import Design, data_of, kept_indices
 from .gradients import contract
 from .header import header_text
 from .memory import contents
@@ -193,6 +193,7 @@ def _files(maker: Maker, plan: ArgumentPlan, traced: TracedCall, frames: Sequenc
         results=describe_outputs(traced.result),
         plan=plan,
         recording=record(maker, plan, traced, frames),
+        kept=kept_indices(lowered.memory, traced),
         data=data_of(lowered.program, lowered.memory, found),
     )
     return _texts(design)

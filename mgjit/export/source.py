@@ -142,6 +142,7 @@ def _run(design: Design, calls: Sequence[str]) -> str:
         names += [f"x{number}" if single else one.name for one in arguments.arguments if one.region == number][:1]
     names += ["result"] if design.outputs else []
     checks = [line for group in _groups(design.checks) for line in _check(design, *group)]
+    checks += _kept_checks(design)
     lines = [f"    {design.prefix}_{name}({', '.join(names)});" for name in calls]
     unused = [] if calls else [f"    (void){name};" for name in names]
     return "\n".join([
@@ -159,6 +160,24 @@ def _groups(checks: Sequence[IndexCheck]) -> list[tuple[int, int, range]]:
     return sorted(found, key=itemgetter(0))
 
 
+def _kept_checks(design: Design) -> list[str]:
+    """Lines that check the indices that earlier calls, or the caller, have left in the memory."""
+    named = {one.target: one.name for one in design.changing}
+    found = [(f"memory->{named[array]}[{k}]", count) for array, k, count in design.kept if array in named]
+    return [_refusal(design, _is_no_index(text, design.number, range(count))) for text, count in found]
+
+
+def _refusal(design: Design, wrong: str) -> str:
+    return f"    if ({wrong}) return {design.macro}_INDEX_ERROR;"
+
+
+def _is_no_index(text: str, number: str, allowed: range) -> str:
+    """Whether a float or double is none of these integers."""
+    suffix = "f" if number == "float" else ""
+    in_range = f"{text} >= {allowed.start}.0{suffix} && {text} < {allowed.stop}.0{suffix}"
+    return f"!({in_range}) || {text} != ({number})(long){text}"
+
+
 def _check(design: Design, first: int, count: int, allowed: range) -> list[str]:
     """Lines that check run-time indices."""
     lines: list[str] = []
@@ -174,9 +193,8 @@ def _check(design: Design, first: int, count: int, allowed: range) -> list[str]:
             if not wrong:
                 return lines
         else:
-            kind, suffix = one.type, "f" if one.type == "float" else ""
-            wrong = f"!({text} >= {least}.0{suffix} && {text} < {limit}.0{suffix}) || {text} != ({kind})(long){text}"
-        refusal = f"if ({wrong}) return {design.macro}_INDEX_ERROR;"
-        lines.append(f"    {refusal}" if one.size is None else f"    for (long k = 0; k < {here}; k++) {refusal}")
+            wrong = _is_no_index(text, one.type, allowed)
+        refusal = _refusal(design, wrong)
+        lines.append(refusal if one.size is None else f"    for (long k = 0; k < {here}; k++) {refusal.strip()}")
         first, count = first + here, count - here
     return lines

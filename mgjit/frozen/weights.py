@@ -140,6 +140,7 @@ class Weights:
             if not self.is_open:
                 raise self._unknown(copied.place.describe())
             numbers = list(map(_number, copied.read()))
+        copied.check_indices(numbers)
         kinds = [TYPES.index(type(number)) for number in numbers] if copied.mixed else []
         return [*map(float, numbers), *map(float, kinds)]
 

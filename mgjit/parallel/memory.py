@@ -105,6 +105,8 @@ class Memory:
         numbers = kernel.copies.numbers[:]
         for start, end, count in moves:
             numbers[end : end + count] = self._copied[start : start + count]
+        for part in kernel.copies.parts:
+            part.check_indices(numbers[part.offset : part.offset + part.count])
         self._copies, self._copied = kernel.copies, numbers
         return True
 

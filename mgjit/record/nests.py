@@ -224,6 +224,8 @@ class TensorRecording:
         """The only element of a tensor as a traced number."""
         leaf = self.leaf_of(tensor._memory) - tensor._view.offset
         operand = self._recorder.emit(ops.COPY | ops.NUMBER, leaf, ops.NO_OPERAND)
+        if tensor._memory.limit is not None:
+            self._recorder.known_integers[operand] = range(tensor._memory.limit)
         return self._types.number_at(operand, not tensor.dtype.is_floating)
 
     def output(self, tensor: Tensor) -> int:

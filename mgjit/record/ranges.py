@@ -1,7 +1,7 @@
 """Which integers a run-time index can be, as far as its operations tell.
 
-1. Constants, draws, and inputs that an earlier look-up requires to be in a range, are in a known range.
-2. Sums, differences, products and negations of these are in the range of their extremes.
+1. Constants, draws, and inputs and kept ints that an earlier look-up requires to be in a range, are in a known range.
+2. Sums, differences, products, negations and choices of these are in the range of their extremes.
 3. An index that is `factor * n + offset`, of one input `n` about which nothing is known, can be required of `n`.
 
 Everything else has no range, and is no index.
@@ -11,7 +11,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from .opcodes import ADD, CONSTANT, COPY, INPUT, MULTIPLY, NEGATE, NUMBER, SUBTRACT, leaf_index, leaf_kind
+from .opcodes import (
+    ADD,
+    CONSTANT,
+    COPY,
+    INPUT,
+    MULTIPLY,
+    NEGATE,
+    NUMBER,
+    SELECT,
+    STATE,
+    SUBTRACT,
+    leaf_index,
+    leaf_kind,
+)
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -34,24 +47,26 @@ def range_of(recorder: Recorder, operand: int, depth: int = 0) -> range | None:
     if known is not None:
         return known if len(known) else None
     if operand < 0:
+        operand = recorder.read_at_last(operand)
         if leaf_kind(operand) == CONSTANT:
             number = recorder.constants[leaf_index(operand)]
             return range(int(number), int(number) + 1) if number.is_integer() else None
-        if leaf_kind(operand) != INPUT:
-            return None
-        required = [check.allowed for check in recorder.checks if check.input_index == leaf_index(operand)]
+        checks = {INPUT: recorder.checks, STATE: recorder.kept_indices}.get(leaf_kind(operand), ())
+        required = [check.allowed for check in checks if check.input_index == leaf_index(operand)]
         return next(filter(None, [intersection(required)]), None) if required else None
     if depth == _DEEPEST:
         return None
     code = recorder.op[operand]
     operands = (recorder.a[operand],) if code in _OF_ONE else (recorder.a[operand], recorder.b[operand])
-    if code not in _OF_ONE and code not in _OF_TWO:
+    if code not in _OF_ONE and code not in _OF_TWO and code != _CHOICE:
         return None
     found = [range_of(recorder, one, depth + 1) for one in operands]
     ends = [(one[0], one[-1]) for one in found if one is not None]
     if len(ends) < len(found):
         return None
-    if len(ends) == 1:
+    if code == _CHOICE:
+        results = [x for pair in ends for x in pair]
+    elif len(ends) == 1:
         results = [x if code == COPY | NUMBER else -x for x in ends[0]]
     else:
         results = [_computed(code, x, y) for x in ends[0] for y in ends[1]]
@@ -94,6 +109,7 @@ def intersection(ranges: list[range]) -> range:
     return range(max(one.start for one in ranges), min(one.stop for one in ranges))
 
 
+_CHOICE = SELECT | NUMBER
 _OF_ONE = frozenset({COPY | NUMBER, NEGATE | NUMBER})
 _OF_TWO = frozenset({ADD | NUMBER, SUBTRACT | NUMBER, MULTIPLY | NUMBER})
 

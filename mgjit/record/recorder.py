@@ -95,6 +95,10 @@ class Recorder:
         self.tensor_size = 0
         #: Called with each operand whose value is needed as an index, a key or a length; may start the trace again.
         self.asked_for: Callable[..., None] = lambda operand, also_arguments=True: None
+        #: Whether a leaf is an int that each call finds in the user's objects; and those of them that are indices, with
+        #: their STATE index in place of that of an input (trace/kept_indices.py).
+        self.may_keep_index: Callable[[int], bool] = lambda operand: False
+        self.kept_indices: list[IndexCheck] = []
         #: Operands of integer arithmetic, whose result would differ (in the sign of zero) if they were floats.
         self.used_as_integers: set[int] = set()
         #: Operands that are results of operations on ints, which are exact only up to a limit (record/integers.py).
@@ -389,6 +393,10 @@ class Recorder:
             return
         if leaf_kind(operand) != INPUT:
             self.asked_for(operand, also_arguments=False)
+            kept = self.read_at_last(operand)
+            if leaf_kind(kept) == STATE and count <= self.precision.largest_integer and self.may_keep_index(kept):
+                self.kept_indices.append(IndexCheck(leaf_index(kept), count, user_location()))
+                return
             raise TraceError(
                 f"{user_location()}: the index of table[i], mgjit.take and mgjit.one_hot must be an int argument of "
                 "the step itself, or a sum or product of such ints and constants, so that its range can be checked "

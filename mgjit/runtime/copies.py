@@ -17,15 +17,16 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ..errors import ArgumentError, user_location
+from ..errors import ArgumentError, IndexRangeError, user_location
 from ..interruption import recover_after_fork
 from ..record.integers import IntegerLimit
 from ..record.leaks import PlainCall
 from ..record.mixed import TYPES
+from ..record.trace import IndexCheck
 from .buffers import Moved
 from .live import Home
 from .placewriter import EXACT, are_plain, copying_functions, indices_of, lists_on_their_own
@@ -49,6 +50,7 @@ class Copied:
         given_floats: offsets of the numbers that were floats before it, where an int would make a difference.
         mixed: whether the numbers may be ints or floats; the codes of their types follow in the state.
         limit: how large ints may be, so that all that is computed from them is exact.
+        allowed: by offset, which ints a number may be that the step uses as an index (trace/kept_indices.py).
     """
 
     place: Any
@@ -62,6 +64,7 @@ class Copied:
     given_floats: frozenset[int] = frozenset()
     mixed: bool = False
     limit: int = EXACT
+    allowed: dict[int, IndexCheck] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -86,6 +89,20 @@ class Copied:
                 "traced. Keep its length, or call step.clear() to trace anew."
             )
         return content if self.size else (content,)
+
+    def check_indices(self, numbers: Sequence[Any]) -> None:
+        """Check those of some numbers, which may come here, that the step uses as indices.
+
+        Raises:
+            IndexRangeError: one is out of range.
+        """
+        for offset, check in self.allowed.items():
+            number = numbers[offset - self.offset]
+            if isinstance(number, (int, float)) and number not in check.allowed:
+                raise IndexRangeError(
+                    f"{check.location}: the index is {number}, in {self.place.describe()}, and the table has "
+                    f"{check.count} elements."
+                )
 
     def changed_kind(self) -> str:
         """The first number that is none any more, or no int, or no float where that can be told, in words; or empty."""
@@ -154,6 +171,7 @@ class Copies:
             ArgumentError: something there is not a number any more; nothing was changed.
             Moved: a number lives in the memory of another kernel by now.
             PlainCall: an int is too large for the step to be exact.
+            IndexRangeError: an int that the step uses as an index is out of range.
         """
         self.recover()
         if packed is not None and self.inputs and self.fill([packed[place] for place in self.inputs]):
@@ -200,6 +218,8 @@ class Copies:
     def _fill_slowly(self) -> None:
         """As `fill`, but raises an error that says what is wrong."""
         code = self.numbers.typecode
+        for part in self.parts:
+            part.check_indices(part.read() if part.allowed else ())
         found = [(part, self._numbers(part, code)) for part in self.parts]
         self._kept[:] = [b""] * len(self._kept)
         for part, numbers in found:

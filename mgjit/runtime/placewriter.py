@@ -168,6 +168,7 @@ class _Writer:
             self._fill.lines.append(f"{names[0]} = {expression}")
         integers, floats = ([_number(k) for k in sorted(given)] for given in (part.given_integers, part.given_floats))
         self._fill.require(*(f"type({n}) is int and {-part.limit} <= {n} <= {part.limit}" for n in integers))
+        self._fill.require(*(f"0 <= {_number(k)} < {check.count}" for k, check in part.allowed.items()))
         self._fill.require(*(f"type({n}) is float" for n in floats))
         if not part.size and not integers and not floats:
             self._fill.require(f"type({names[0]}) is float or {self.name_of(are_plain)}(({names[0]},))")
@@ -181,6 +182,8 @@ class _Writer:
         if part.given_integers:
             positions = [k - part.offset for k in sorted(part.given_integers)]
             self._fill.require(f"{self.name_of(_are_integers)}({given}, {self.name_of(positions)}, {part.limit})")
+        for k, check in part.allowed.items():
+            self._fill.require(f"0 <= {given}[{k - part.offset}] < {check.count}")
         if part.given_floats:
             positions = [k - part.offset for k in sorted(part.given_floats)]
             self._fill.require(f"{self.name_of(_are_floats)}({given}, {self.name_of(positions)})")

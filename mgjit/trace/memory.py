@@ -48,6 +48,7 @@ from . import number_kinds
 from .aftermath import are_numbers, look_around
 from .entered import Entered
 from .indexed import IndexedAssignments, tables_of
+from .kept_indices import can_be_kept, note_kept_indices
 from .knowledge import Again, HeapPlan, Knowledge
 
 
@@ -115,6 +116,7 @@ class Heap:
 
     def enter(self, recorder: Recorder, types: TracedTypes, plan: ArgumentPlan) -> None:
         """Put a traced number in every place; `restore` must follow."""
+        recorder.may_keep_index = lambda operand: can_be_kept(operand, self._entered.copied)
         self._recorder, self._types, self._plan = recorder, types, plan
         entered = self._entered
         entered.begin(recorder, types)
@@ -304,8 +306,13 @@ class Heap:
         return self._entered.bound_of(leaf)
 
     def limit_integers(self, integers: IntegerLimit) -> None:
-        """Note how large the ints may be that are copied in."""
+        """Note how large the ints may be that are copied in, and which of them are indices.
+
+        Raises:
+            TraceError: the step may leave an int that is no index.
+        """
         number_kinds.limit(self._entered.copied, integers)
+        note_kept_indices(self._recorder, self._entered.copied)
 
     def _number(self, content: Any, place: Place) -> Any:
         if type(content) is Counted:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterator
 from itertools import compress, repeat
 from keyword import iskeyword
 from operator import eq, is_
-from types import CellType
+from types import CellType, ModuleType
 from typing import Any
 
 from ..runtime.ffi import PYPY
@@ -293,6 +293,7 @@ class Facts:
                 name
                 for name in namespace
                 if (self.all_names or name in self._names) and name not in self._key_copies[k]
+                if not _is_submodule(namespace, name)
             ]
             if new:
                 return describe_difference(f"{spelled(path)}.{new[0]}", MISSING, namespace[new[0]])
@@ -376,6 +377,12 @@ def is_equal(now: Any, meant: Any) -> bool:
 def _to_compare(now: Any, meant: Any) -> Any:
     """What is noted of two things that are equal: the later one, which is then quick to recognise."""
     return meant if type(now) is Home and type(meant) is not Home else now
+
+
+def _is_submodule(namespace: Any, name: str) -> bool:
+    """Whether an entry of a module is there because a submodule has been imported, by anybody."""
+    content = namespace[name]
+    return isinstance(content, ModuleType) and content.__name__ == f"{namespace.get('__name__')}.{name}"
 
 
 def describe_difference(path: str, meant: Any, now: Any) -> str:
