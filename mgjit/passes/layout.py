@@ -257,9 +257,12 @@ def _first_parameter(item: Item, trace: Trace, start: int, size: int) -> int | N
 
 
 def walks_state(forest: Sequence[Item], trace: Trace, start: int, size: int) -> bool:
-    """Whether a loop over consecutive new parameters also walks state (momentum, Adam), whose order is fixed."""
+    """Whether a loop over consecutive new parameters also walks state (momentum, Adam), whose order is fixed.
+
+    One number of a state in all iterations, such as a learning rate, is not walked.
+    """
     return any(
-        leaf_kind(column[position]) == STATE
+        leaf_kind(column[position]) == STATE and column[position] != column[position + item.period]
         for item in forest
         if isinstance(item, Fold) and _first_parameter(item, trace, start, size) is not None
         for position in item.body

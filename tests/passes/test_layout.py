@@ -15,10 +15,11 @@ from mgjit.record.opcodes import PARAMETER
 from tests.lowering import Example, numbers, sgd
 
 
-def trained(sizes: list[int], momentum: bool = False) -> Example:
+def trained(sizes: list[int], momentum: bool = False, rate_in_state: bool = False) -> Example:
     """A traced SGD step of a network."""
     model = nn.MLP(sizes[0], sizes[1:], seed=3)
     state = mgjit.zeros(len(model.parameters()))
+    kept = mgjit.state([0.1])
 
     def step(x: list[float], rate: float) -> object:
         loss = sum((o * o for o in model(x)), 0.0)
@@ -29,7 +30,7 @@ def trained(sizes: list[int], momentum: bool = False) -> Example:
                 state[k] = 0.9 * state[k] + p.grad
                 p.data -= rate * state[k]
         else:
-            sgd(model.parameters(), rate)
+            sgd(model.parameters(), kept[0] if rate_in_state else rate)
         return loss
 
     return Example(step, numbers(sizes[0]), 0.1)
@@ -95,6 +96,15 @@ def test_05_the_laid_out_program_is_exact(sizes: list[int]) -> None:
     made.check(lowered.program)
 
 
+def test_06_one_number_of_a_state_leaves_the_layout_free() -> None:
+    """A learning rate in a state, or in an attribute that is copied, is the same in all iterations."""
+    made = trained([10, 8, 4], rate_in_state=True)
+    lowered = lower(made.trace, made.regions)
+    assert lowered.memory.layout == lower(trained([10, 8, 4]).trace, made.regions).memory.layout is not None
+    made.memory = lowered.memory
+    made.check(lowered.program)
+
+
 def _records(items: list[Item] | tuple[Item, ...]) -> list[int]:
     found: list[int] = []
     for item in items:
@@ -106,7 +116,7 @@ def _records(items: list[Item] | tuple[Item, ...]) -> list[int]:
     return found
 
 
-def test_06_rows_of_float32_are_padded_to_the_same_cache_lines() -> None:
+def test_07_rows_of_float32_are_padded_to_the_same_cache_lines() -> None:
     """Sixteen numbers are 64 bytes."""
     for made, line in ((trained([10, 8, 4]), 8), (trained([10, 8, 4]).in_float32(), 16)):
         layout = layout_of(made)
@@ -115,7 +125,7 @@ def test_06_rows_of_float32_are_padded_to_the_same_cache_lines() -> None:
         assert layout.blocks[0].column_stride == line
 
 
-def test_07_loops_are_cut_at_gaps() -> None:
+def test_08_loops_are_cut_at_gaps() -> None:
     """Where a few parameters are left out; not where parameters are picked here and there."""
     values = [mgjit.Value(float(k)) for k in range(64)]
     model = nn.MLP(1, [1])  # a gap of two Values
