@@ -30,7 +30,7 @@ from .nests import Access, Form, Nest
 from .shapes import size_of
 
 Function = Callable[[Sequence[Any]], Any]
-#: After so many scalar operations in code that was compiled quickly, a form is worth better code.
+#: For so many scalar operations, a form is worth better code than what is compiled quickly.
 _MUCH = 30_000_000
 
 
@@ -91,16 +91,16 @@ def _call(form: Form, buffers: list[Any], nest: Nest) -> None:
     if compiled is None:
         _python(form)(buffers)
         return
+    if compiled.is_quick:
+        compiled.work += size_of(nest.outer) * size_of(nest.inner) * len(nest.body.steps)
+        if compiled.work > _MUCH:
+            compiled.is_quick = False
+            compiled = _functions[form] = _compile(form, quickly=False) or compiled
     block = ffi.PointerBlock(len(buffers))
     for number, buffer in enumerate(buffers):
         if len(buffer):
             block.set(number, buffer)
     compiled.function(block)
-    if compiled.is_quick:
-        compiled.work += size_of(nest.outer) * size_of(nest.inner) * len(nest.body.steps)
-        if compiled.work > _MUCH:
-            _functions[form] = _compile(form, quickly=False) or compiled
-            compiled.is_quick = False
 
 
 class _Compiled:
@@ -108,7 +108,7 @@ class _Compiled:
 
     Attributes:
         is_quick: whether it was compiled quickly, and better code could be had.
-        work: how many scalar operations it has done.
+        work: how many scalar operations it has been asked for.
     """
 
     __slots__ = ("function", "is_quick", "work")
