@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..tensor.apply import recording, tensor_of
+from ..tensor.apply import fresh, recording, tensor_of
 from ..tensor.creation import from_flat
 from ..tensor.dtypes import DType, bool_
 from ..tensor.shapes import Shape, View, row_major
@@ -63,6 +63,11 @@ class TensorResult(ResultTree):
 
     def make(self, numbers: Any) -> Tensor:
         """The tensor of these numbers."""
+        if isinstance(numbers, array) and numbers.typecode == self.dtype.format:
+            made = fresh(self.shape, self.dtype)
+            if self.size:
+                made._memory.data.cast("B")[:] = memoryview(numbers).cast("B")
+            return made
         return from_flat(numbers, self.shape, self.dtype)
 
     def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:

@@ -46,9 +46,10 @@ from ..ir.program import (
     walk,
     writes,
 )
-from .cost import SPECIAL, Processor, best_plan
+from .cost import Processor, best_plan
 from .dependence import plain, ranged
 from .nest import executions
+from .plan import SPECIAL
 from .rewrite import with_surroundings
 
 

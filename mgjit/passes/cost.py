@@ -7,99 +7,39 @@
 3. An array that is only read, and read several times, may be packed first: copied so that it is consecutive.
 4. Sums are chains of dependent additions, so several must be in flight at once, and they share what they read.  The
    numbers of vectors and rows side by side are those that cost least and still keep all sums in registers.
-5. The alternative is to leave the band alone and to plan the nests inside it.
-
-The cost of a register block is as in R. Whaley, J. Dongarra, "Automatically tuned linear algebra software", SC 1998,
-with loads, operations and latency instead of measurements.
+5. The alternatives are to leave the band alone and to plan the nests inside it, or, for long sums that read much again
+   and again, to execute the nest in tiles (passes/tile_plan.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Sequence
 
 from ..engine.library import FUNCTIONS as LIBRARY
-from ..ir.program import Loop, Reference, Register, Statement, reads, writes
+from ..ir.program import Loop, Reference, Statement, reads, writes
 from .dependence import independent_among, plain
 from .nest import Nest, Use, examine, loops_of, work
 from .pack import can_be_packed, pattern
+from .plan import (
+    CONVERSION,
+    LOAD,
+    PACKING,
+    SPECIAL,
+    STRIDED,
+    operation_cost,
+    pieces,
+)
+from .plan import Plan as Plan
+from .plan import Processor as Processor
+from .plan import Sharing as Sharing
+from .register_block import RegisterBlock, steps_of, vector_access
+from .tile_plan import memory_cost, tiled_plan
 
-
-@dataclass(frozen=True)
-class Processor:
-    """The processor that code is scheduled for.
-
-    Attributes:
-        lanes: numbers per vector; 1 if the compiler does not support vectors.
-        registers: number of vector registers.
-        fuses: whether a product and a sum are one operation (in fast mode only).
-        slack: how much more a register block may cost than the best one, if it is smaller. Each of its operations is a
-            statement, and C compilers take long over many.
-    """
-
-    lanes: int = 8
-    registers: int = 32
-    fuses: bool = False
-    slack: float = 1.0
-
-
-#: Operations that cost more than an addition.
-_EXPENSIVE = {"divide": 4.0, "sqrt": 5.0, "exp": 12.0, "log": 12.0, "tanh": 25.0, "power": 25.0}
-_EXPENSIVE.update(dict.fromkeys(LIBRARY, 25.0))
-#: Operations that may be slow on unused lanes, whose numbers are arbitrary, such as zeros.
-SPECIAL = frozenset({"log", "power"})
-_LOAD, _UNALIGNED, _STRIDED, _CONVERSION = 0.5, 0.75, 1.0, 1.0
-#: Operations that could be executed between two dependent additions.
-_LATENCY = 8.0
 #: A plan must be better than the current order by this factor.
 _GAIN = 0.9
-#: Packing costs a load and a store for each element, or for each vector where the elements are consecutive.
-_PACKING = 2.0
 #: The most statements that a jammed body may have.
 _LARGEST_BODY = 320
 _MOST_SIDE_BY_SIDE = 16
-
-
-@dataclass
-class Plan:
-    """How a nest is executed.
-
-    Attributes:
-        cost: in operations.
-        order: the loops of the band, outermost first.
-        vector: the loop that runs in lanes, or None.
-        vectors: how many vectors of it run side by side.
-        rows: another loop, which is jammed, or None.
-        row_count: how many iterations of that loop run side by side.
-        packed: reads that are packed.
-        padded: whether the last vector may go beyond the end of the loop.
-    """
-
-    cost: float
-    order: list[Loop]
-    vector: Loop | None = None
-    vectors: int = 1
-    rows: Loop | None = None
-    row_count: int = 1
-    packed: list[Reference] = field(default_factory=list)
-    padded: bool = False
-
-
-@lru_cache(maxsize=1024)
-def pieces(count: int, lanes: int) -> tuple[tuple[int, int], ...]:
-    """`count` iterations as (lanes, vectors): whole vectors, then halves, down to single iterations."""
-    found = []
-    while count:
-        if count >= lanes:
-            found.append((lanes, count // lanes))
-            count %= lanes
-        lanes //= 2
-    return tuple(found)
-
-
-#: How many statements read the same elements in the same pattern, by `pattern`.
-Sharing = Mapping[object, int]
 
 
 def best_plan(loop: Loop, processor: Processor, sharing: Sharing | None = None) -> tuple[float, Plan | None]:
@@ -123,8 +63,13 @@ def best_plan(loop: Loop, processor: Processor, sharing: Sharing | None = None) 
     if plan is not plain and plan.cost > _GAIN * plain.cost:
         plan = plain
     if plan.vector is None and plan.rows is None:
-        return min(inside, plan.cost), None
-    return (plan.cost, plan) if plan.cost < _GAIN * inside else (inside, None)
+        found: tuple[float, Plan | None] = min(inside, plan.cost), None
+    else:
+        found = (plan.cost, plan) if plan.cost < _GAIN * inside else (inside, None)
+    tiled = tiled_plan(nest, free, processor)
+    if tiled is not None and tiled.cost < _GAIN * (found[0] + memory_cost(nest, found[1], processor)):
+        return tiled.cost, tiled
+    return found
 
 
 def _cost_of_insides(loop: Loop, processor: Processor, sharing: Sharing) -> float:
@@ -133,12 +78,8 @@ def _cost_of_insides(loop: Loop, processor: Processor, sharing: Sharing) -> floa
         if isinstance(node, Loop):
             total += best_plan(node, processor, sharing)[0]
         elif isinstance(node, Statement):
-            total += _operation(node) + 2 * _LOAD
+            total += operation_cost(node) + 2 * LOAD
     return total * work([loop])
-
-
-def _operation(statement: Statement) -> float:
-    return _EXPENSIVE.get(statement.operation, 1.0)
 
 
 def cost_when_scheduled(statement: Statement, loops: Sequence[Loop]) -> float:
@@ -150,16 +91,16 @@ def cost_when_scheduled(statement: Statement, loops: Sequence[Loop]) -> float:
     lane = loops[-1] if loops and loops[-1].lanes else None
     around = loops[:-1] if lane is not None else loops
     lanes = 1 if lane is None else lane.count
-    total = 0.0 if statement.operation == "copy" else _operation(statement)
+    total = 0.0 if statement.operation == "copy" else operation_cost(statement)
     if statement.operation in LIBRARY:  # which has no vectors
         total *= lanes
     for array, index in (*reads(statement), *writes(statement)):
         if index is None:
-            total += _STRIDED * lanes
+            total += STRIDED * lanes
         elif not around or around[-1] in loops_of(index) or statement.operation == "copy":  # else it is in a register
             step = 0 if lane is None else dict(index.terms).get(lane, 0)
-            total += (_LOAD if step in (0, 1) else _STRIDED * lanes) + (_CONVERSION if array.format not in "df" else 0)
-    return max(total, _LOAD) * work(around)
+            total += (LOAD if step in (0, 1) else STRIDED * lanes) + (CONVERSION if array.format not in "df" else 0)
+    return max(total, LOAD) * work(around)
 
 
 # ---- 2 and 3: the cost of an order --------------------------------------------------------------------------
@@ -234,44 +175,33 @@ def _worth_packing(nest: Nest, plan: Plan, processor: Processor, sharing: Sharin
     found: list[Reference] = []
     written = {use.reference.array for use in nest.uses if use.writes}
     for use in nest.uses:
-        now = _vector_access(use.reference, plan, processor)
-        if now > _LOAD / processor.lanes and can_be_packed(use, nest, written):
+        now = vector_access(use.reference, plan, processor)
+        if now > LOAD / processor.lanes and can_be_packed(use, nest, written):
             copying = _copying(use, plan, processor, sharing)
-            if _times(use, plan) * _LOAD / processor.lanes + copying < _times(use, plan) * now:
+            if _times(use, plan) * LOAD / processor.lanes + copying < _times(use, plan) * now:
                 found.append(use.reference)
     return found
-
-
-def _vector_access(reference: Reference, plan: Plan, processor: Processor) -> float:
-    """The cost of an access for one iteration of the vector loop."""
-    steps = dict(reference.index.terms)
-    step = 0 if plan.vector is None else steps.pop(plan.vector, 0)
-    if step not in (0, 1):
-        return _STRIDED
-    width = processor.lanes if plan.vector is None else min(processor.lanes, plan.vector.count)
-    aligned = not step or not (reference.index.base % width or any(c % width for c in steps.values()))
-    return (_LOAD if aligned else _UNALIGNED) / processor.lanes
 
 
 def _copying(use: Use, plan: Plan, processor: Processor, sharing: Sharing) -> float:
     """This nest's share of the cost of packing what an access reads."""
     steps, depends = dict(use.reference.index.terms), loops_of(use.reference.index)
     elements = work([loop for loop in use.loops if loop in depends])
-    each = _PACKING / processor.lanes if plan.vector and steps.get(plan.vector) == 1 else _PACKING
+    each = PACKING / processor.lanes if plan.vector and steps.get(plan.vector) == 1 else PACKING
     return elements * each / max(1, sharing.get(pattern(use.reference), 1))
 
 
 def _cost(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> float:
     share = _share(plan, processor)
-    total = sum(work(loops) * share * _operation(s) for s, loops in nest.around.items())
+    total = sum(work(loops) * share * operation_cost(s) for s, loops in nest.around.items())
     for use in nest.uses:
         times = _times(use, plan)
-        conversion = _CONVERSION if use.reference.array.format not in "df" else 0.0
-        access = _vector_access(use.reference, plan, processor)
+        conversion = CONVERSION if use.reference.array.format not in "df" else 0.0
+        access = vector_access(use.reference, plan, processor)
         if use.reference in plan.packed:
-            total += times * share * _LOAD + _copying(use, plan, processor, sharing)
-        elif access == _STRIDED:
-            total += times * (_STRIDED + conversion)
+            total += times * share * LOAD + _copying(use, plan, processor, sharing)
+        elif access == STRIDED:
+            total += times * (STRIDED + conversion)
         else:
             total += times * share * (access * processor.lanes + conversion)
     return total
@@ -295,7 +225,7 @@ def _side_by_side(nest: Nest, plan: Plan, processor: Processor) -> None:
     if inner is None:
         plan.rows = None  # there is no sum: nothing is shared, and nothing waits
         return
-    block = _Block(nest, plan, inner, processor)
+    block = RegisterBlock(nest, plan, inner, processor)
     rows = 1 if plan.rows is None else plan.rows.count
     groups = max(1, sum(count for lanes, count in vectors_of(plan, processor) if lanes == processor.lanes))
     limit = max(1, processor.registers * 3 // 4 // max(1, block.sums))
@@ -307,8 +237,8 @@ def _side_by_side(nest: Nest, plan: Plan, processor: Processor) -> None:
                 continue
             blocks = [
                 (v * r, m * n * block.cost(v, r))
-                for v, m in _steps(groups, vectors)
-                for r, n in _steps(rows, row_count)
+                for v, m in steps_of(groups, vectors)
+                for r, n in steps_of(rows, row_count)
             ]
             total = sum(cost for _, cost in blocks)
             found.append((sum(size for size, _ in blocks), total, vectors, row_count))
@@ -321,11 +251,6 @@ def _side_by_side(nest: Nest, plan: Plan, processor: Processor) -> None:
     plan.cost = max(0.0, plan.cost - block.counted * rows * groups * iterations) + best * iterations
     if plan.row_count == 1:
         plan.rows = None
-
-
-def _steps(count: int, width: int) -> list[tuple[int, int]]:
-    """`count` split into steps, as (width, how many): whole steps and the remainder."""
-    return [(width, count // width)] + ([(count % width, 1)] if count % width else [])
 
 
 def _around(nest: Nest, inner: Loop) -> tuple[Loop, ...]:
@@ -343,51 +268,3 @@ def _innermost_sum(nest: Nest, plan: Plan) -> Loop | None:
         if last not in (plan.vector, plan.rows) and last not in dict(use.reference.index.terms):
             found[last] = work(use.loops)
     return max(found, key=lambda loop: found[loop]) if found else None
-
-
-class _Block:
-    """The cost of an iteration of the innermost loop, with several vectors and rows side by side."""
-
-    def __init__(self, nest: Nest, plan: Plan, inner: Loop, processor: Processor) -> None:
-        members = [s for s, loops in nest.around.items() if self._last(loops, plan) is inner]
-        by_vector = nest.varying(plan.vector) if plan.vector else set()
-        by_row = nest.varying(plan.rows) if plan.rows else set()
-        fused = _fused(members) if processor.fuses else set()
-        self.operations = [(s in by_vector, s in by_row, _operation(s)) for s in members if s not in fused]
-        self.sums = 0
-        self.loads: list[tuple[bool, bool, float]] = []
-        for reference in {use.reference for use in nest.uses if use.statement in members}:
-            steps = dict(reference.index.terms)
-            if inner not in steps:
-                self.sums += any(u.writes and u.reference == reference for u in nest.uses)
-                continue
-            access = 0.0 if reference in plan.packed else _vector_access(reference, plan, processor)
-            weight = max(1.0, access * processor.lanes / _LOAD)
-            self.loads.append((plan.vector in steps, plan.rows in steps, weight))
-        #: The cost of one vector and one row, as it was counted in the cost of the nest.
-        self.counted = sum(map(_operation, members)) + _LOAD * sum(weight for _, _, weight in self.loads)
-
-    @staticmethod
-    def _last(loops: tuple[Loop, ...], plan: Plan) -> Loop:
-        return [*plan.order, *(loop for loop in loops if loop not in plan.order)][-1]
-
-    def cost(self, vectors: int, rows: int) -> float:
-        """The longest of loads, operations and waiting for sums, in units of operations."""
-
-        def total(parts: Sequence[tuple[bool, bool, float]]) -> float:
-            return sum((vectors if v else 1) * (rows if r else 1) * weight for v, r, weight in parts)
-
-        loads, operations = total(self.loads), total(self.operations)
-        return max(loads, operations, _LATENCY) + 0.2 * loads
-
-
-def _fused(members: Sequence[Statement]) -> set[Statement]:
-    """Products that are used only as a term of a sum."""
-    added = {
-        part.statement
-        for statement in members
-        if statement.update and statement.operation in ("add", "subtract")
-        for part in statement.operands
-        if isinstance(part, Register)
-    }
-    return {statement for statement in added if statement.operation == "multiply"}

@@ -45,9 +45,12 @@ class Arrays:
     def over(self, loops: Sequence[Loop]) -> Reference:
         """The element of a new array that belongs to an iteration of `loops`, the last of them side by side."""
         terms, size = row_major(loops)
+        return Reference(self.new(size, tuple(loop.count for loop in loops)), Index(0, terms))
+
+    def new(self, size: int, shape: tuple[int, ...] = ()) -> Array:
+        """A new array."""
         self.count += 1
-        array = Array(f"{self.prefix}{self.count}", "scratch", size, shape=tuple(loop.count for loop in loops))
-        return Reference(array, Index(0, terms))
+        return Array(f"{self.prefix}{self.count}", "scratch", size, shape=shape)
 
 
 def crossing_registers(nodes: Sequence[Node], part_of: Mapping[Statement, int]) -> set[Statement]:

@@ -13,6 +13,7 @@
    loop around every stretch of statements that differ between lanes.  Statements that are the same for all lanes are
    executed once.  Registers that cross stretches become array elements.
 5. The steps and the rows are jammed (passes/jam.py).
+6. A plan with tiles is executed by passes/tiles.py instead.
 
 No sum changes its order: only independent iterations change places.
 
@@ -23,7 +24,7 @@ outer loop, D. Nuzman, A. Zaks, "Outer-loop vectorization", PACT 2008.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.program import (
@@ -38,22 +39,24 @@ from ..ir.program import (
     leaf_operands,
     statements,
 )
-from .cost import Plan, Processor, Sharing, best_plan, pieces
+from .cost import Plan, Processor, Sharing, best_plan
 from .expand import Arrays, crossing_registers, expand_registers
-from .jam import jam, side_by_side
+from .jam import jam
+from .lanes import in_lanes
 from .nest import Nest, examine
 from .pack import Packer, pattern
 from .report import Scheduled, describe
 from .substitute import Substitution, copy_nodes
+from .tiles import Tiles
 
 
 def vectorise(program: Program, processor: Processor) -> list[Scheduled]:
     """Schedule every nest of a Program, in place; returns how each nest is executed."""
-    held = Arrays("lane")
+    held, tiles = Arrays("lane"), Arrays("tile")
     numbers = [0]  # the number of packed arrays, whose names must be unique in all functions
     report: list[Scheduled] = []
     for name, nodes in program.phases:
-        scheduler = _Scheduler(processor, _sharing(nodes), held)
+        scheduler = _Scheduler(processor, _sharing(nodes), held, tiles)
         nodes[:] = scheduler.nodes(nodes, Packer(processor.lanes, numbers))
         report += [replace(one, phase=name) for one in scheduler.report]
     return report
@@ -71,8 +74,8 @@ def _sharing(nodes: Sequence[Node]) -> Sharing:
 
 
 class _Scheduler:
-    def __init__(self, processor: Processor, sharing: Sharing, held: Arrays) -> None:
-        self.processor, self.sharing, self.held = processor, sharing, held
+    def __init__(self, processor: Processor, sharing: Sharing, held: Arrays, tiles: Arrays) -> None:
+        self.processor, self.sharing, self.held, self.tiles = processor, sharing, held, tiles
         self.report: list[Scheduled] = []
 
     def nodes(self, nodes: Sequence[Node], packer: Packer) -> list[Node]:
@@ -101,7 +104,7 @@ class _Scheduler:
     def _scheduled(self, loop: Loop, nest: Nest | None, plan: Plan | None, packer: Packer) -> list[Node]:
         if plan is not None:
             assert nest is not None
-            if plan.vector is None or self._keep_crossing(loop, nest, plan.vector):
+            if plan.tiled or plan.vector is None or self._keep_crossing(loop, nest, plan.vector):
                 return self._execute(loop, nest, plan, packer)
         loop.body = self.nodes(loop.body, packer.inside(_written(loop)))
         return [loop]
@@ -109,6 +112,8 @@ class _Scheduler:
     # ---- 2 to 5 -------------------------------------------------------------------------------------
 
     def _execute(self, loop: Loop, nest: Nest, plan: Plan, packer: Packer) -> list[Node]:
+        if plan.tiled:
+            return Tiles(nest, plan, self.processor.lanes, self.tiles).nodes()
         filling: list[Node] = []
         if plan.vector is not None and plan.packed:
             filling = packer.pack([loop], plan.vector, plan.packed)
@@ -123,7 +128,7 @@ class _Scheduler:
                 if plan.padded:
                     lanes = self.processor.lanes
                     copy.count = -(-one.count // lanes) * lanes
-                nodes = _in_lanes(copy, self.processor.lanes, plan.vectors)
+                nodes = in_lanes(copy, self.processor.lanes, plan.vectors)
             elif one is plan.rows:
                 nodes = jam(copy, plan.row_count)
         return filling + nodes
@@ -151,80 +156,3 @@ def _runs(nodes: Sequence[Node]) -> list[list[Statement]]:
         elif isinstance(node, Statement):
             current.append(node)
     return [run for run in [*runs, current] if run]
-
-
-# ---- 4: lanes ---------------------------------------------------------------------------------------------
-
-
-def _in_lanes(loop: Loop, lanes: int, vectors: int) -> list[Node]:
-    """The vector loop as steps of `vectors` vectors side by side, and one more step for the remainder."""
-    steps = loop.count // lanes // vectors
-    outer = Loop(steps, []) if steps > 1 else None
-    done: list[Node] = []
-    if steps:
-        done = _step(loop.body, [(lanes, lanes * k) for k in range(vectors)], loop, outer, lanes * vectors)
-    if outer is not None:
-        outer.body, outer.at_once = done, lanes * vectors
-        done = [outer]
-    start = steps * vectors * lanes
-    rest: list[tuple[int, int]] = []
-    for width, count in pieces(loop.count - start, lanes):
-        for _ in range(count):
-            rest.append((width, start))
-            start += width
-    return done + (_step(loop.body, rest, loop, None, 1) if rest else [])
-
-
-def _step(
-    body: Sequence[Node], vectors: Sequence[tuple[int, int]], loop: Loop, outer: Loop | None, stride: int
-) -> list[Node]:
-    """The body for some vectors, given as (lanes, first iteration), node by node."""
-    lanes = [Loop(width, [], lanes=True) if width > 1 else None for width, _ in vectors]
-    iterations = [Substitution(loop, outer, stride, start, lane=lane) for (_, start), lane in zip(vectors, lanes)]
-    lane_of: dict[Statement, Loop] = {}
-    nodes = side_by_side(body, iterations)
-    nest = Nest([], [], [], set(), dict.fromkeys(statements(nodes), ()))
-    for lane in lanes:
-        if lane is not None:
-            lane_of.update(dict.fromkeys(nest.varying(lane), lane))
-    return _lanes_innermost(nodes, lane_of)
-
-
-def _lanes_innermost(nodes: Sequence[Node], lane_of: Mapping[Statement, Loop]) -> list[Node]:
-    """The nodes with a loop over the lanes around every stretch of statements that differ between lanes."""
-    done: list[Node] = []
-    run: list[Statement] = []
-
-    def close() -> None:
-        done.extend(_around(part, lane_of[part[0]]) for part in _by_lane(run, lane_of))
-        run.clear()
-
-    for node in nodes:
-        if isinstance(node, Loop):
-            close()
-            node.body = _lanes_innermost(node.body, lane_of)
-            done.append(node)
-        elif isinstance(node, Statement) and node in lane_of:
-            run.append(node)
-        else:
-            done.append(node)
-    close()
-    return done
-
-
-def _by_lane(run: Sequence[Statement], lane_of: Mapping[Statement, Loop]) -> list[list[Statement]]:
-    """A stretch split by vector, which is possible because different vectors are independent."""
-    parts: dict[Loop, list[Statement]] = {}
-    for statement in run:
-        parts.setdefault(lane_of[statement], []).append(statement)
-    return list(parts.values())
-
-
-def _around(run: Sequence[Statement], lane: Loop) -> Loop:
-    copy = lane.empty_copy()
-    substitution = Substitution(copies={lane: copy})
-    for statement in run:
-        statement.operands = tuple([substitution.operand(operand) for operand in statement.operands])
-        statement.target = substitution.target(statement.target)
-    copy.body = list(run)
-    return copy

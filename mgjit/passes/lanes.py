@@ -1,0 +1,90 @@
+"""Split a loop into lanes: whole vectors side by side, and a remainder of shorter ones.
+
+1. A step has some vectors side by side; each node of the body is executed for all of them before the next node.
+2. The lanes become the innermost loop around every stretch of statements that differ between lanes.  Statements that
+   are the same for all lanes are executed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..ir.program import Loop, Node, Statement, statements
+from .jam import side_by_side
+from .nest import Nest
+from .plan import pieces
+from .substitute import Substitution
+
+
+def in_lanes(loop: Loop, lanes: int, vectors: int) -> list[Node]:
+    """The vector loop as steps of `vectors` vectors side by side, and one more step for the remainder."""
+    steps = loop.count // lanes // vectors
+    outer = Loop(steps, []) if steps > 1 else None
+    done: list[Node] = []
+    if steps:
+        done = step(loop.body, [(lanes, lanes * k) for k in range(vectors)], loop, outer, lanes * vectors)
+    if outer is not None:
+        outer.body, outer.at_once = done, lanes * vectors
+        done = [outer]
+    start = steps * vectors * lanes
+    rest: list[tuple[int, int]] = []
+    for width, count in pieces(loop.count - start, lanes):
+        for _ in range(count):
+            rest.append((width, start))
+            start += width
+    return done + (step(loop.body, rest, loop, None, 1) if rest else [])
+
+
+def step(
+    body: Sequence[Node], vectors: Sequence[tuple[int, int]], loop: Loop, outer: Loop | None, stride: int
+) -> list[Node]:
+    """The body for some vectors, given as (lanes, first iteration), node by node."""
+    lanes = [Loop(width, [], lanes=True) if width > 1 else None for width, _ in vectors]
+    iterations = [Substitution(loop, outer, stride, start, lane=lane) for (_, start), lane in zip(vectors, lanes)]
+    lane_of: dict[Statement, Loop] = {}
+    nodes = side_by_side(body, iterations)
+    nest = Nest([], [], [], set(), dict.fromkeys(statements(nodes), ()))
+    for lane in lanes:
+        if lane is not None:
+            lane_of.update(dict.fromkeys(nest.varying(lane), lane))
+    return _lanes_innermost(nodes, lane_of)
+
+
+def _lanes_innermost(nodes: Sequence[Node], lane_of: Mapping[Statement, Loop]) -> list[Node]:
+    """The nodes with a loop over the lanes around every stretch of statements that differ between lanes."""
+    done: list[Node] = []
+    run: list[Statement] = []
+
+    def close() -> None:
+        done.extend(_around(part, lane_of[part[0]]) for part in _by_lane(run, lane_of))
+        run.clear()
+
+    for node in nodes:
+        if isinstance(node, Loop):
+            close()
+            node.body = _lanes_innermost(node.body, lane_of)
+            done.append(node)
+        elif isinstance(node, Statement) and node in lane_of:
+            run.append(node)
+        else:
+            done.append(node)
+    close()
+    return done
+
+
+def _by_lane(run: Sequence[Statement], lane_of: Mapping[Statement, Loop]) -> list[list[Statement]]:
+    """A stretch split by vector, which is possible because different vectors are independent."""
+    parts: dict[Loop, list[Statement]] = {}
+    for statement in run:
+        parts.setdefault(lane_of[statement], []).append(statement)
+    return list(parts.values())
+
+
+def _around(run: Sequence[Statement], lane: Loop) -> Loop:
+    copy = lane.empty_copy()
+    substitution = Substitution(copies={lane: copy})
+    for statement in run:
+        statement.operands = tuple([substitution.operand(operand) for operand in statement.operands])
+        statement.target = substitution.target(statement.target)
+    copy.body = list(run)
+    return copy

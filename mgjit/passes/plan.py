@@ -1,0 +1,89 @@
+"""What a nest is scheduled for, how it is executed, and what operations and accesses cost.
+
+Costs are in units of one vector operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ..engine.library import FUNCTIONS as LIBRARY
+from ..ir.program import Loop, Reference, Statement
+
+
+@dataclass(frozen=True)
+class Processor:
+    """The processor that code is scheduled for.
+
+    Attributes:
+        lanes: numbers per vector; 1 if the compiler does not support vectors.
+        registers: number of vector registers.
+        fuses: whether a product and a sum are one operation (in fast mode only).
+        slack: how much more a register block may cost than the best one, if it is smaller. Each of its operations is a
+            statement, and C compilers take long over many.
+    """
+
+    lanes: int = 8
+    registers: int = 32
+    fuses: bool = False
+    slack: float = 1.0
+
+
+#: Operations that cost more than an addition.
+EXPENSIVE = {"divide": 4.0, "sqrt": 5.0, "exp": 12.0, "log": 12.0, "tanh": 25.0, "power": 25.0}
+EXPENSIVE.update(dict.fromkeys(LIBRARY, 25.0))
+#: Operations that may be slow on unused lanes, whose numbers are arbitrary, such as zeros.
+SPECIAL = frozenset({"log", "power"})
+LOAD, UNALIGNED, STRIDED, CONVERSION = 0.5, 0.75, 1.0, 1.0
+#: Packing costs a load and a store for each element, or for each vector where the elements are consecutive.
+PACKING = 2.0
+
+
+@dataclass
+class Plan:
+    """How a nest is executed.
+
+    Attributes:
+        cost: in operations.
+        order: the loops of the band, outermost first.
+        vector: the loop that runs in lanes, or None.
+        vectors: how many vectors of it run side by side.
+        rows: another loop, which is jammed, or None.
+        row_count: how many iterations of that loop run side by side.
+        packed: reads that are packed.
+        padded: whether the last vector may go beyond the end of the loop.
+        tiled: whether it is executed in tiles (passes/tiles.py); then `packed` is packed for each block of vectors.
+    """
+
+    cost: float
+    order: list[Loop]
+    vector: Loop | None = None
+    vectors: int = 1
+    rows: Loop | None = None
+    row_count: int = 1
+    packed: list[Reference] = field(default_factory=list)
+    padded: bool = False
+    tiled: bool = False
+
+
+@lru_cache(maxsize=1024)
+def pieces(count: int, lanes: int) -> tuple[tuple[int, int], ...]:
+    """`count` iterations as (lanes, vectors): whole vectors, then halves, down to single iterations."""
+    found = []
+    while count:
+        if count >= lanes:
+            found.append((lanes, count // lanes))
+            count %= lanes
+        lanes //= 2
+    return tuple(found)
+
+
+#: How many statements read the same elements in the same pattern, by `pattern`.
+Sharing = Mapping[object, int]
+
+
+def operation_cost(statement: Statement) -> float:
+    """What the operation of a statement costs."""
+    return EXPENSIVE.get(statement.operation, 1.0)

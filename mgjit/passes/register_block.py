@@ -1,0 +1,80 @@
+"""What an iteration of a sum costs when several vectors and rows of it are computed side by side.
+
+As in R. Whaley, J. Dongarra, "Automatically tuned linear algebra software", SC 1998, with loads, operations and latency
+instead of measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir.program import Loop, Reference, Register, Statement
+from .nest import Nest
+from .plan import LOAD, STRIDED, UNALIGNED, Plan, Processor, operation_cost
+
+#: Operations that could be executed between two dependent additions.
+_LATENCY = 8.0
+
+
+class RegisterBlock:
+    """The cost of an iteration of the innermost loop, with several vectors and rows side by side."""
+
+    def __init__(self, nest: Nest, plan: Plan, inner: Loop, processor: Processor) -> None:
+        members = [s for s, loops in nest.around.items() if self._last(loops, plan) is inner]
+        by_vector = nest.varying(plan.vector) if plan.vector else set()
+        by_row = nest.varying(plan.rows) if plan.rows else set()
+        fused = _fused(members) if processor.fuses else set()
+        self.operations = [(s in by_vector, s in by_row, operation_cost(s)) for s in members if s not in fused]
+        self.sums = 0
+        self.loads: list[tuple[bool, bool, float]] = []
+        for reference in {use.reference for use in nest.uses if use.statement in members}:
+            steps = dict(reference.index.terms)
+            if inner not in steps:
+                self.sums += any(u.writes and u.reference == reference for u in nest.uses)
+                continue
+            access = 0.0 if reference in plan.packed else vector_access(reference, plan, processor)
+            weight = max(1.0, access * processor.lanes / LOAD)
+            self.loads.append((plan.vector in steps, plan.rows in steps, weight))
+        #: The cost of one vector and one row, as it was counted in the cost of the nest.
+        self.counted = sum(map(operation_cost, members)) + LOAD * sum(weight for _, _, weight in self.loads)
+
+    @staticmethod
+    def _last(loops: tuple[Loop, ...], plan: Plan) -> Loop:
+        return [*plan.order, *(loop for loop in loops if loop not in plan.order)][-1]
+
+    def cost(self, vectors: int, rows: int) -> float:
+        """The longest of loads, operations and waiting for sums, in units of operations."""
+
+        def total(parts: Sequence[tuple[bool, bool, float]]) -> float:
+            return sum((vectors if v else 1) * (rows if r else 1) * weight for v, r, weight in parts)
+
+        loads, operations = total(self.loads), total(self.operations)
+        return max(loads, operations, _LATENCY) + 0.2 * loads
+
+
+def _fused(members: Sequence[Statement]) -> set[Statement]:
+    """Products that are used only as a term of a sum."""
+    added = {
+        part.statement
+        for statement in members
+        if statement.update and statement.operation in ("add", "subtract")
+        for part in statement.operands
+        if isinstance(part, Register)
+    }
+    return {statement for statement in added if statement.operation == "multiply"}
+
+
+def vector_access(reference: Reference, plan: Plan, processor: Processor) -> float:
+    """The cost of an access for one iteration of the vector loop."""
+    steps = dict(reference.index.terms)
+    step = 0 if plan.vector is None else steps.pop(plan.vector, 0)
+    if step not in (0, 1):
+        return STRIDED
+    width = processor.lanes if plan.vector is None else min(processor.lanes, plan.vector.count)
+    aligned = not step or not (reference.index.base % width or any(c % width for c in steps.values()))
+    return (LOAD if aligned else UNALIGNED) / processor.lanes
+
+
+def steps_of(count: int, width: int) -> list[tuple[int, int]]:
+    """`count` split into steps, as (width, how many): whole steps and the remainder."""
+    return [(width, count // width)] + ([(count % width, 1)] if count % width else [])
