@@ -27,7 +27,7 @@ from .names import (
     walk,
 )
 
-_OF_THE_FRAME = frozenset({"locals", "globals", "vars", "eval", "exec", "super", "dir", "__class__"})
+OF_THE_FRAME = frozenset({"locals", "globals", "vars", "eval", "exec", "super", "dir", "__class__"})
 #: The lines in front of the statements of a step: its `def` and `global`, which take the places of lines of the module.
 _LINES_OF_HEAD = 3
 
@@ -112,7 +112,7 @@ def find_names(outline: Outline, used_later: Callable[[str], bool] | None) -> No
         shared = assigned & declared & meanwhile
         if shared & _nonlocals(candidate.scope):
             raise Refusal(line, f"it assigns nonlocal variables: {', '.join(sorted(shared))}")
-        visible = (_variables(candidate.scope) | _around(candidate) | (declared & varying)) - shared
+        visible = (variables_of(candidate.scope) | _around(candidate) | (declared & varying)) - shared
     elsewhere = elsewhere | (seen - shared)
     live, bound = (assigned - shared) & (elsewhere | first), _bound(candidate, outline)
     if used_later is not None:  # other cells are unlikely to read what only loops in the step assign
@@ -180,9 +180,9 @@ def _refuse_special(outline: Outline, names: set[str]) -> None:
     frame = {
         node.id
         for node in walk(scope.body)
-        if isinstance(node, ast.Name) and node.id in _OF_THE_FRAME - {"super", "__class__"}
+        if isinstance(node, ast.Name) and node.id in OF_THE_FRAME - {"super", "__class__"}
     }
-    frame |= names & _OF_THE_FRAME
+    frame |= names & OF_THE_FRAME
     if frame:
         raise Refusal(line, f"{', '.join(sorted(frame))} may be used to look at the variables around the loop")
     private = {
@@ -214,7 +214,7 @@ def _nonlocals(scope: ast.AST) -> set[str]:
     return {name for node in walk(getattr(scope, "body", [])) if isinstance(node, ast.Nonlocal) for name in node.names}
 
 
-def _variables(scope: ast.Module | Function) -> set[str]:
+def variables_of(scope: ast.Module | Function) -> set[str]:
     """The local names of a function."""
     found = names_in(scope.body)
     if isinstance(scope, ast.Module):
@@ -298,7 +298,7 @@ def _objects_of_others(candidate: Candidate, names: set[str]) -> set[str]:
         if node is candidate.scope and parent is not None:
             return
         if isinstance(node, FUNCTIONS) and node not in candidate.enclosing:
-            names = names - _variables(node)
+            names = names - variables_of(node)
         is_read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
         if isinstance(node, ast.Name) and is_read and node.id in names and not needs_numbers_only(parent):
             found.add(node.id)
@@ -323,7 +323,7 @@ def _targets(loop: ast.stmt) -> list[ast.expr]:
 
 def _around(candidate: Candidate) -> set[str]:
     """The variables of the functions around that of a loop."""
-    return set().union(*map(_variables, candidate.enclosing))
+    return set().union(*map(variables_of, candidate.enclosing))
 
 
 def _bound(candidate: Candidate, outline: Outline) -> set[str]:

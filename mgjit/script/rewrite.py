@@ -11,7 +11,8 @@
 1. The statements of the step stay where they are, as the `else` of a loop that takes the result of a call that has been
    made, and nothing where none has been made.  So whatever they raise has its own line and frame.
 2. The same statements, at the same lines, are compiled once more as a function: the step.
-3. SECTION is no name, but a constant of the code, put there after it has been compiled.
+3. Expressions that evaluate a model become `((SECTION.called(x) if SECTION.ready else ()) or ((expression,),))[0][0]`.
+4. SECTION is no name, but a constant of the code, put there after it has been compiled.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from .evaluations import Evaluation, evaluations
 from .find import Candidate, candidates, knowledge_of
 from .interface import Outline, Refusal
 from .outline import outlined
@@ -71,6 +73,7 @@ class StepSource:
         numbers_only: for each result, whether the program looks only at the numbers of an object.
         stops: how many reasons there are for which plain Python makes an iteration.
         outer: the number of the section around it, or -1. levels: how many loops of the function are around its loop.
+        is_value: whether it is an expression.
     """
 
     text: str
@@ -84,6 +87,7 @@ class StepSource:
     stops: int = 0
     outer: int = -1
     levels: int = 0
+    is_value: bool = False
 
     def compiled(self, namespace: dict[str, Any]) -> Any:
         """The function, over the variables of its module."""
@@ -175,11 +179,21 @@ def rewrite(
         source.levels = sum(isinstance(one, ast.For) for one in candidate.around)
         steps.append(source)
         notes.append(Note(filename, candidate.loop.lineno, source.first, source.last))
+    found = list[Evaluation]()
+    if lines is None and (planned or known.trains):
+        found = evaluations(
+            tree, known, [s for _, outline in planned for s in outline.block[outline.start : outline.end]]
+        )
+    for evaluation in found:
+        source = _value_source(text, filename, evaluation)
+        steps.append(source)
+        notes.append(Note(filename, source.line, source.first, source.last))
     for candidate in reversed(list({id(one): one for one, _ in planned}.values())):  # inner ones first
         numbers = [number for number, (one, _) in enumerate(planned) if one is candidate]
         for number in numbers:
             _replace(planned[number][1], number)
         _enter(candidate, numbers)
+    _replace_values(tree, found, len(planned))
     return steps, notes
 
 
@@ -245,6 +259,35 @@ def _note_length(loop: ast.For, number: int, level: int) -> None:
         call.args[0] = begun
 
 
+def _replace_values(tree: ast.Module, found: Sequence[Evaluation], first: int) -> None:
+    """Let expressions try their steps; the first of which has this number."""
+    numbers = {id(evaluation.node): first + k for k, evaluation in enumerate(found)}
+
+    class Replaced(ast.NodeTransformer):
+        def visit(self, node: ast.AST) -> ast.AST:
+            return _tried(node, numbers[id(node)], found) if id(node) in numbers else self.generic_visit(node)
+
+    def _tried(node: ast.AST, number: int, found: Sequence[Evaluation]) -> ast.AST:
+        assert isinstance(node, ast.expr)
+        arguments: list[ast.expr] = [ast.Name(name, ast.Load()) for name in found[number - first].arguments]
+        call = ast.Call(_method(number, "called"), arguments, [])
+        attempt = ast.IfExp(_method(number, "ready"), call, ast.Tuple([], ast.Load()))
+        plain = ast.Call(_method(number, "noted"), [node], [])
+        tried: ast.expr = ast.BoolOp(ast.Or(), [attempt, ast.Tuple([ast.Tuple([plain], ast.Load())], ast.Load())])
+        for _ in range(2):
+            tried = ast.Subscript(tried, ast.Constant(0), ast.Load())
+        _locate(tried, node, {id(node)})
+        return tried
+
+    if numbers:
+        Replaced().visit(tree)
+    for number, evaluation in enumerate(found, first):
+        if not isinstance(evaluation.statement, (ast.Return, ast.Raise)) and evaluation.statement in evaluation.block:
+            ended = ast.Expr(ast.Call(_method(number, "left"), [], []))
+            _locate(ended, evaluation.statement, set())
+            evaluation.block.insert(evaluation.block.index(evaluation.statement) + 1, ended)
+
+
 def _locate(node: ast.AST, like: ast.AST, kept: set[int]) -> None:
     """Give a new node, and what is new in it, the place of another one.
 
@@ -283,6 +326,23 @@ def _step_source(text: str, filename: str, outline: Outline) -> StepSource:
     return StepSource(
         "\n".join(body), name, filename, outline.candidate.loop.lineno, first, last,
         outline.candidate.function, tuple(outline.numbers_only), len(outline.stops),
+    )  # fmt: skip
+
+
+def _value_source(text: str, filename: str, evaluation: Evaluation) -> StepSource:
+    """The text of a function that returns an expression."""
+    node = evaluation.node
+    lines = [line.encode() for line in text.split("\n")]
+    first, last = node.lineno, node.end_lineno or node.lineno
+    part = lines[first - 1 : last]
+    part[-1] = part[-1][: node.end_col_offset]
+    part[0] = part[0][node.col_offset :]
+    name = f"value_at_line_{first}"
+    expression = b"\n".join(part).decode()
+    head = f"def {name}({', '.join(evaluation.arguments)}):"
+    body = [*[""] * (first - 2), head, f"    return ({expression},)", ""]
+    return StepSource(
+        "\n".join(body), name, filename, first, first, last, evaluation.function, (True,), is_value=True
     )  # fmt: skip
 
 

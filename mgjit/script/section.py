@@ -8,6 +8,7 @@
    built, and where a call has to be made in Python.
 4. It is given up (`Off`) when the step is refused, is slower than Python, or has to be undone again and again.
 5. Of a loop in a loop, the outer one is tried first if its iterations are short, the inner one otherwise.
+6. Of expressions that evaluate a model, evaluations are timed (`WatchingValue`); otherwise they are treated alike.
 
 Nothing of the rest of mgjit is imported before a step is tried.
 """
@@ -51,8 +52,8 @@ class Section:
     """
 
     __slots__ = (
-        "allowed", "calls", "failures", "first", "has_inner", "iteration", "lengths", "namespace", "outer", "plain",
-        "reason", "slow", "source", "spent", "step", "ticks",
+        "allowed", "calls", "failures", "first", "has_inner", "is_inside", "iteration", "lengths", "namespace", "outer",
+        "plain", "reason", "slow", "source", "spent", "step", "ticks",
     )  # fmt: skip
 
     #: Whether a step is to be tried now.
@@ -61,7 +62,7 @@ class Section:
     def __init__(self, source: StepSource, namespace: dict[str, Any]) -> None:
         self.source, self.namespace = source, namespace
         self.outer: Section | None = None
-        self.has_inner = False
+        self.has_inner = self.is_inside = False
         self.lengths: dict[int, int] = {}
         self.first = self.iteration = self.allowed = self.spent = 0.0
         self.ticks = self.calls = self.slow = self.plain = self.failures = 0
@@ -79,13 +80,21 @@ class Section:
         return iterable
 
     def left(self) -> None:
-        """The loop has ended: until it is entered again, parameters are ordinary objects."""
-        if self.step is not None:
+        """The loop has ended: until it is entered again, parameters are ordinary objects.
+
+        After an expression, they stay as they are while a loop around it makes compiled calls.
+        """
+        self.is_inside = False
+        if self.step is not None and not (self.source.is_value and any(loop.is_inside for loop in _loops)):
             self.step.release()
 
     def called(self, *arguments: Any) -> Sequence[Any]:
         """Try to make a call of the step; returns its results in a tuple, or an empty tuple."""
         return ()
+
+    def noted(self, value: Any) -> Any:
+        """Note that Python has evaluated an expression; returns its value."""
+        return value
 
     def end(self, reason: str) -> None:
         """Never try a step again."""
@@ -151,6 +160,33 @@ class Watching(Section):
         return True
 
 
+class WatchingValue(Section):
+    """An expression whose evaluations are timed."""
+
+    __slots__ = ()
+
+    @property
+    def ready(self) -> bool:
+        """Whether a step is to be tried now."""
+        expected = 2 * self.spent
+        loading = 0.0 if "mgjit.step" in sys.modules else _LOADING
+        is_worth_it = self.ticks and loading + _TRACE * self.iteration < _SHARE * expected and self.spent > _WATCHED
+        if (is_worth_it or (self.ticks and Watching.is_eager)) and self.iteration >= _TINY:
+            self.allowed, self.spent = max(_LOADING, _SHARE * expected), 0.0
+            self.__class__ = Trying  # type: ignore[assignment]
+            return True
+        self.first = perf_counter()
+        return False
+
+    def noted(self, value: Any) -> Any:
+        self.spent += perf_counter() - self.first
+        self.ticks += 1
+        self.iteration = self.spent / self.ticks
+        if self.ticks > _SURE and self.iteration < _TINY:
+            self.end("it takes too little time to gain anything")
+        return value
+
+
 class Trying(Section):
     """A step is tried in each iteration."""
 
@@ -176,11 +212,13 @@ class Trying(Section):
             return self._failed(error)
         if found is NOTHING:
             self._was_plain(step, perf_counter() - started)
+            self.is_inside = False
             return ()
+        self.is_inside = not self.source.is_value
         self.calls += 1
         self.slow += perf_counter() - started > _WORTH * self.iteration
         if self.calls % _SLOW == 0:
-            if self.slow > _SLOW // 2:
+            if self.slow > _SLOW // 2 and self.calls > _SLOW:  # the first ones take longer
                 self.end("compiled calls took longer than Python")
             self.slow = 0
         return (found,)
@@ -211,13 +249,18 @@ class Off(Section):
     __slots__ = ()
 
 
+#: The sections that are parts of loops.
+_loops: list[Section] = []
+
+
 def sections_of(steps: Sequence[StepSource], namespace: dict[str, Any]) -> list[Section]:
     """The sections of a module."""
     made: list[Section] = []
     for source in steps:
-        section = Watching(source, namespace)
+        section: Section = (WatchingValue if source.is_value else Watching)(source, namespace)
         if source.outer >= 0:
             section.outer = made[source.outer]
             section.outer.has_inner = True
         made.append(section)
+        _loops.extend([] if source.is_value else [section])
     return made
