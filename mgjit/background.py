@@ -42,10 +42,11 @@ _INTERPRETER = re.compile(r"(python|pypy)[\d.]*(t|d)?")
 
 
 class Extent:
-    """Stands for memory, of which building needs to know only the size and the layout."""
+    """Stands for memory, of which building needs to know only the size, the layout, and whether it can get one."""
 
-    def __init__(self, size: int, layout: ParameterLayout | None = None) -> None:
-        self._size, self.layout = size, layout
+    def __init__(self, size: int, layout: ParameterLayout | None = None, is_new: bool = False) -> None:
+        self._size, self._is_new = size, is_new
+        self.layout = self._layout = layout
 
     def __len__(self) -> int:
         return self._size
@@ -233,7 +234,10 @@ def _bare(trace: Trace) -> Trace:
         trace,
         new_parameters=[(number, None) for number, _ in trace.new_parameters],
         bound_storages=[(base, Extent(len(storage), storage.layout)) for base, storage in trace.bound_storages],
-        states=[(base, Extent(len(state))) for base, state in trace.states],  # type: ignore[misc]
+        states=[
+            (base, Extent(len(state), state._layout, state._is_new))  # type: ignore[misc]
+            for base, state in trace.states
+        ],
     )
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from array import array
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
@@ -44,7 +43,7 @@ from .world.guard import Guard
 from .world.survey import Survey
 
 if TYPE_CHECKING:
-    from .ir.parameters import ParameterLayout
+    from .ir.parameters import Layouts
     from .lowering import Lowering
 
 
@@ -267,21 +266,19 @@ class Maker:
         """The code for a trace, which is built here and now where it does not exist."""
         return build(trace, inputs, self.options.code, self.qualname)
 
-    def filled(
-        self, traced: TracedCall, layout: ParameterLayout | None
-    ) -> tuple[list[ParameterStorage], list[array[float]]]:
+    def filled(self, traced: TracedCall, layouts: Layouts) -> tuple[list[ParameterStorage], list[Any]]:
         """The storages and states of a trace with the numbers that are there now; only those of kernels are in use."""
         trace = traced.trace
-        move = traced.move(layout)
+        move = traced.move(layouts)
         move.fill()
         new = [move.storage] if trace.new_parameters else []
-        return [*new, *(storage for _, storage in trace.bound_storages)], move.state_buffers
+        return [*new, *(storage for _, storage in trace.bound_storages)], move.state_numbers
 
     def bound(self, code: Code, prepared: Prepared) -> Kernel:
         """A kernel: code, and the memory of this step that it works on."""
         plan, traced, guard, trace = prepared.plan, prepared.traced, prepared.guard, prepared.traced.trace
         guard.expired = traced.heap.valid_once
-        move = without_garbage_collection(lambda: traced.move(code.parameter_layout))
+        move = without_garbage_collection(lambda: traced.move(code.layouts))
         new = [move.storage] if trace.new_parameters else []
         parameters = new + [storage for _, storage in trace.bound_storages]
         heap, copies = traced.heap, None

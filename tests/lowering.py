@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import struct
+from array import array as packed_array
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from mgjit.call.plan import plan_arguments
 from mgjit.codegen.layout import Layout
 from mgjit.engine.precision import FLOAT32, FLOAT64, Precision
 from mgjit.ir.interpreter import Interpreter
+from mgjit.ir.parameters import ParameterLayout
 from mgjit.ir.program import Array, Program
 from mgjit.ir.verify import verify
 from mgjit.passes.cost import Processor
@@ -25,6 +27,7 @@ from mgjit.passes.reach import reach
 from mgjit.passes.roll import roll
 from mgjit.record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.record.trace import InputRegion
+from mgjit.runtime.buffers import memory_of, state_numbers
 from mgjit.trace.tracer import trace_call
 
 #: A processor with vectors of eight numbers, and one without vectors.
@@ -105,7 +108,7 @@ class Example:
             if one.name == until:
                 break
         self.memory = work.memory
-        assert not laid_out or self.memory.layout is not None
+        assert not laid_out or self.memory.layouts
         verify(work.program)
         return work.program
 
@@ -116,7 +119,7 @@ class Example:
         gradients: list[Any] = []
         if new:
             places = [number - new[0][0] for number, _ in new]
-            layout, size = self.memory.layout, places[-1] + 1
+            layout, size = self.memory.layouts.parameters, places[-1] + 1
             if layout is not None:
                 places, size = layout.positions(places), layout.size
             data.append([0.0] * size)
@@ -128,7 +131,11 @@ class Example:
         frame = self.plan.frame()
         assert self.plan.pack(self.arguments, frame)
         inputs = [list(frame.packed), *(list(memoryview(buffer)) for buffer in frame.buffers)]
-        states = [list(state) for _, state in self.trace.states]
+        states = []
+        for region, (_, state) in enumerate(self.trace.states):
+            numbers = state_numbers(len(state), FLOAT64, self._layout_of_state(region))
+            numbers[:] = packed_array("d", state)
+            states.append(list(memory_of(numbers)))
         rounded = self.plan.precision.rounded
         data, gradients, states = ([list(map(rounded, part)) for part in parts] for parts in (data, gradients, states))
         found: dict[int, list[Any]] = {
@@ -139,11 +146,18 @@ class Example:
 
     def places(self, array: Array) -> Sequence[int]:
         """The elements that anybody has; rows of parameters may have room behind them."""
-        layout, new = self.memory.layout, self.trace.new_parameters
+        layout, new = self.memory.layouts.parameters, self.trace.new_parameters
+        if array.space == "state" and (beside := self._layout_of_state(array.region)) is not None:
+            return beside.positions(range(len(self.trace.states[array.region][1])))
         own = [self.memory.regions[kind][0][1] for kind in (PARAMETER, GRADIENT) if self.memory.regions[kind]]
         if layout is None or array not in own:
             return range(array.size)
         return layout.positions([number - new[0][0] for number, _ in new])
+
+    def _layout_of_state(self, region: int) -> ParameterLayout | None:
+        state = self.trace.states[region][1]
+        layout: ParameterLayout | None = self.memory.layouts.states.get(region, state._layout)
+        return layout
 
     def run(self, program: Program) -> dict[Array, Any]:
         """What the reference interpreter leaves in memory."""

@@ -25,6 +25,7 @@ import xxhash
 
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
 from ..errors import CompilerError
+from ..ir.parameters import FEWEST_LAID_OUT
 from ..record.trace import InputRegion, Trace
 from ..toolchain import features
 
@@ -71,7 +72,7 @@ def structure_hash(trace: Trace, inputs: Sequence[InputRegion]) -> str:
         trace.layouts,
         span,
         [(base, len(storage), *_laid_out(storage)) for base, storage in trace.bound_storages],
-        [(start, len(state)) for start, state in trace.states],
+        [(start, len(state), *_kept(state)) for start, state in trace.states],
         trace.locals,
         trace.outputs,
         trace.adjoint_reads,
@@ -87,6 +88,15 @@ def structure_hash(trace: Trace, inputs: Sequence[InputRegion]) -> str:
 def _laid_out(storage: Any) -> list[Any]:
     """The layout that another kernel has given a storage, if it has one."""
     return [] if storage.layout is None else [storage.layout.to_json()]
+
+
+def _kept(state: Any) -> list[Any]:
+    """What decides whether a state can get a layout: that a kernel uses it already, and the layout it has then.
+
+    Few numbers never get one.
+    """
+    is_settled = state._is_new or len(state) < FEWEST_LAID_OUT
+    return [] if is_settled else ["kept", state._layout and state._layout.to_json()]
 
 
 def key_parts(structure: str, compiler: str, flags: Sequence[str], **chosen: str) -> dict[str, str]:

@@ -66,7 +66,8 @@ def memories_of(kernel: Kernel, function: Any) -> list[Memory]:
     if kernel.copies is not None:
         kernel.copies.copy_in()
     found = [Memory(storage.data, _parameter_name(storage, function)) for storage in kernel.parameters]
-    return found + [Memory(buffer, _state_name(kernel, buffer)) for buffer in kernel.state_buffers]
+    states = zip(kernel.state_buffers, kernel.state_places)
+    return found + [Memory(buffer, _state_name(kernel, buffer, places)) for buffer, places in states]
 
 
 def _parameter_name(storage: Any, function: Any) -> Callable[[int], str]:
@@ -80,11 +81,11 @@ def _parameter_name(storage: Any, function: Any) -> Callable[[int], str]:
     return name
 
 
-def _state_name(kernel: Kernel, buffer: Any) -> Callable[[int], str]:
+def _state_name(kernel: Kernel, buffer: Any, places: Sequence[int]) -> Callable[[int], str]:
     def name(index: int) -> str:
         copies = kernel.copies
         if copies is None or copies.numbers is not buffer:
-            return f"element {index} of a State"
+            return f"element {places.index(index)} of a State"
         for part in copies.parts:
             if index in part.offsets:
                 return str(part.place.describe()) + (f"[{index - part.offset}]" if part.size else "")

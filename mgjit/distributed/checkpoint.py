@@ -114,9 +114,9 @@ def _in_words(sizes: list[Any]) -> str:
 
 def _places(kernel: Kernel, place: int, memory: Memory) -> Any:
     """The places of the numbers of a memory, in an order that does not depend on layouts."""
-    if place < len(kernel.parameters) and kernel.parameters[place].layout is not None:
+    if place < len(kernel.parameters):
         return kernel.parameters[place].places(range(kernel.parameters[place].size))
-    return range(len(memory.buffer))
+    return kernel.state_places[place - len(kernel.parameters)]
 
 
 def _natural(kernel: Kernel, place: int, memory: Memory) -> array[float]:

@@ -197,7 +197,9 @@ class DataParallel(Generic[P, R]):
                 "numbers of the type": kernel.plan.precision.name,
                 "so many parameters:": sum(len(storage) for storage in kernel.parameters),
                 "a step of the structure": kernel.separation.structure,
-                "a layout of parameters": repr([storage.layout for storage in kernel.parameters]),
+                "a layout of parameters": repr(
+                    ([storage.layout for storage in kernel.parameters], kernel.code.layouts.states)
+                ),
             }
 
         agreement.compare_facts(ranks, facts, _ABOUT_FACTS)

@@ -24,7 +24,7 @@ class State:
 
     def __init__(self, values: Iterable[Any]) -> None:
         try:
-            self._buffer = array("d", values)
+            self._buffer: Any = array("d", values)  # or LaidOut, see runtime/buffers.py
         except TypeError:
             raise ArgumentError(
                 f"{user_location()}: a State is made of a list of numbers, not of the {described(values)}. "
@@ -83,6 +83,16 @@ class State:
         if not -size <= position < size:
             raise IndexRangeError(f"{user_location()}: index {position} of a State of {size} elements.")
         return position % size
+
+    @property
+    def _layout(self) -> Any:
+        """Where a kernel has put the elements in its memory; None for their natural order."""
+        return getattr(self._buffer, "layout", None)
+
+    @property
+    def _is_new(self) -> bool:
+        """Whether no kernel uses this state yet."""
+        return self._precision is None
 
     def _require(self, precision: Precision) -> None:
         """Raise a PrecisionError if kernels of another precision already use this state."""

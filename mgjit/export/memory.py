@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..engine.state import zeros
+from ..ir.parameters import NATURAL
 from ..making import Maker
 from ..record.trace import Trace
 from ..runtime.buffers import ParameterStorage
@@ -39,7 +41,7 @@ def contents(traced: TracedCall, maker: Maker) -> Contents:
     heap = traced.heap
     if heap.copied:
         Copies(heap.state, heap.copied, array("q", [0]), heap.tables).copy_in()
-    storages, states = maker.filled(traced, None)
+    storages, states = maker.filled(traced, NATURAL)
     return Contents(
         _as_new(trace),
         [natural(storage, storage.data) for storage in storages],
@@ -49,7 +51,12 @@ def contents(traced: TracedCall, maker: Maker) -> Contents:
 
 
 def _as_new(trace: Trace) -> Trace:
-    """The trace as it would be had no kernel moved its parameters; where several have, only without their layouts."""
+    """The trace as it would be had no kernel moved its parameters; where several have, only without their layouts.
+
+    State has no layout either.
+    """
+    states = [(start, zeros(len(state)) if state._layout is not None else state) for start, state in trace.states]
+    trace = replace(trace, states=states)
     if len(trace.bound_storages) == 1 and not trace.new_parameters:
         base, storage = trace.bound_storages[0]
         ends = [(base, None), (base + len(storage) - 1, None)]

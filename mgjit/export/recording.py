@@ -17,7 +17,7 @@ from ..call.plan import ArgumentPlan
 from ..engine.state import zero_array
 from ..making import Maker
 from ..runtime import ffi
-from ..runtime.buffers import aligned_zeros
+from ..runtime.buffers import LaidOut, aligned_zeros, memory_of
 from ..runtime.kernel import Code, check_index, flat_view
 from ..trace.tracer import TracedCall
 from .memory import natural
@@ -56,15 +56,15 @@ def record(maker: Maker, plan: ArgumentPlan, traced: TracedCall, frames: Sequenc
         for check in trace.checks:
             check_index(check, plan, frame)
     code = maker.code(trace, plan.regions(0))
-    storages, buffers = maker.filled(traced, code.parameter_layout)
+    storages, numbers = maker.filled(traced, code.layouts)
     data, gradients = [_copy(s.data, plan) for s in storages], [_copy(s.grad, plan) for s in storages]
-    states = [array(plan.precision.format, buffer) for buffer in buffers]
+    states = [one.copy() if isinstance(one, LaidOut) else one[:] for one in numbers]
     outputs = zero_array(trace.outputs, plan.precision)
     packed = zero_array(plan.packed_size, plan.precision)
     memory: dict[str, Any] = {
         "parameter": data,
         "gradient": gradients,
-        "state": states,
+        "state": list(map(memory_of, states)),
         "input": [packed, *([None] * len(plan.buffers))],
         "output": [outputs],
         "constant": [code.constants],
@@ -81,8 +81,8 @@ def record(maker: Maker, plan: ArgumentPlan, traced: TracedCall, frames: Sequenc
             slots[slot] = flat_view(frame.buffers[node.region], node.format)
         run()
         results.append(outputs[:])
-    found = [natural(storage, numbers) for storage, numbers in zip(storages, data)]
-    return Recording(list(frames), results, found, states)
+    found = [natural(storage, data_) for storage, data_ in zip(storages, data)]
+    return Recording(list(frames), results, found, [one[:] for one in states])
 
 
 def _copy(numbers: Sequence[float], plan: ArgumentPlan) -> Any:

@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from inspect import Signature
@@ -23,7 +22,7 @@ from ..build import build
 from ..call.appended import AppendingResult
 from ..call.plan import ArgumentPlan
 from ..errors import FreezeError, TraceError
-from ..ir.parameters import ParameterLayout
+from ..ir.parameters import Layouts, ParameterLayout
 from ..making import Maker, changed_by
 from ..options import StepOptions
 from ..pending import Prepared
@@ -109,10 +108,11 @@ class FrozenCall(TracedCall):
 
     block: ParameterStorage
 
-    def move(self, layout: ParameterLayout | None) -> Move:
+    def move(self, layouts: Layouts) -> Move:
         """Nothing is moved: the numbers have been copied."""
-        move = Move([], [], 0, [state for _, state in self.trace.states], self.trace.precision)
-        move.storage = laid_out(self.block, layout)
+        states = [state for _, state in self.trace.states]
+        move = Move([], [], 0, states, self.trace.precision, Layouts(None, layouts.states))
+        move.storage = laid_out(self.block, layouts.parameters)
         return move
 
 
@@ -335,20 +335,18 @@ class FrozenMaker(Maker):
         options = replace(self.options.code, cache=self.options.code.cache and not self.is_private)
         return build(trace, inputs, options, self.qualname)
 
-    def filled(
-        self, traced: TracedCall, layout: ParameterLayout | None
-    ) -> tuple[list[ParameterStorage], list[array[float]]]:
+    def filled(self, traced: TracedCall, layouts: Layouts) -> tuple[list[ParameterStorage], list[Any]]:
         assert isinstance(traced, FrozenCall)
         trace = traced.trace
-        move = Move([], [], 0, [state for _, state in trace.states], trace.precision)
+        move = traced.move(layouts)
         move.fill()
-        block = [laid_out(traced.block, layout)] if trace.new_parameters else []
-        return [*block, *(storage for _, storage in trace.bound_storages)], move.state_buffers
+        block = [move.storage] if trace.new_parameters else []
+        return [*block, *(storage for _, storage in trace.bound_storages)], move.state_numbers
 
     def bound(self, code: Code, prepared: Prepared) -> Kernel:
         plan, traced, guard, trace = prepared.plan, prepared.traced, prepared.guard, prepared.traced.trace
         guard.expired = traced.heap.valid_once
-        move = traced.move(code.parameter_layout)
+        move = traced.move(code.layouts)
         new = [move.storage] if trace.new_parameters else []
         parameters = new + [storage for _, storage in trace.bound_storages]
         copies = None

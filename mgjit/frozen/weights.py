@@ -109,7 +109,7 @@ class Weights:
         places = storage.places(range(len(storage)))
         return [data[place] for place in places], [grad[place] for place in places]
 
-    def of_state(self, state: State) -> Sequence[float]:
+    def of_state(self, state: State) -> Any:
         """The numbers of a state."""
         if id(state) not in self._states:
             if not self.is_open:

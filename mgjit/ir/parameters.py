@@ -1,16 +1,20 @@
-"""Where the parameters of one storage lie: in blocks of rows and columns, chosen by passes/layout.py.
+"""Where the parameters of one storage lie, and the state beside them: in blocks of rows and columns, chosen by
+passes/layout.py.
 
 Code that comes from the disk cache brings its layout along, and needs no Program; so this does not import any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from .program import PaddedRows
+
+#: Fewer elements are no block of rows and columns.
+FEWEST_LAID_OUT = 8
 
 
 class ParameterBlock(NamedTuple):
@@ -92,3 +96,41 @@ class ParameterLayout:
                 places = range(block.position(row, 0), block.position(row, block.columns), block.column_stride)
                 table.update(zip(range(start, start + block.columns), places))
         return [table[index] for index in indices]
+
+
+class Layouts(NamedTuple):
+    """What a kernel lays out in its memory that no kernel has laid out before; all else lies in its natural order.
+
+    Attributes:
+        parameters: of the new parameters; None for their natural order.
+        states: of those that do not lie in their natural order, by the number of their region.
+    """
+
+    parameters: ParameterLayout | None = None
+    states: Mapping[int, ParameterLayout] = {}
+
+    def __bool__(self) -> bool:
+        return self.parameters is not None or bool(self.states)
+
+    def natural(self) -> Layouts:
+        """The same blocks, with each element in the place of its number."""
+        parameters = None if self.parameters is None else self.parameters.natural()
+        return Layouts(parameters, {region: layout.natural() for region, layout in self.states.items()})
+
+    def to_json(self) -> list[Any]:
+        """As lists of numbers."""
+        parameters = None if self.parameters is None else self.parameters.to_json()
+        return [parameters, [[region, layout.to_json()] for region, layout in self.states.items()]]
+
+    @classmethod
+    def of_json(cls, stored: Any) -> Layouts:
+        """The layouts written by `to_json`."""
+        parameters, states = stored
+        return cls(
+            None if parameters is None else ParameterLayout.of_json(parameters),
+            {region: ParameterLayout.of_json(layout) for region, layout in states},
+        )
+
+
+#: Everything lies in its natural order.
+NATURAL = Layouts()

@@ -201,7 +201,7 @@ def outline(member: Member) -> str:
     trace = member.trace
     parts = (
         [(base, len(storage), storage.layout) for base, storage in trace.bound_storages],
-        [(base, len(state)) for base, state in trace.states],
+        [(base, len(state), state._layout, state._is_new) for base, state in trace.states],
         [number for number, _ in trace.new_parameters],
         trace.layouts,
         trace.precision.name,

@@ -1,4 +1,4 @@
-"""Choose the place of each new parameter in memory, so that what is computed side by side is stored side by side.
+"""Choose the places of new parameters in memory, and of state, so that what is computed together lies together.
 
 A strict sum keeps its order, so a processor's vectors can only work on several sums at once; they need the
 parameters of neighbouring sums next to each other.  A matrix that a step walks as `w[j][i]`, summing over i,
@@ -9,7 +9,9 @@ is therefore stored with j fastest.
 2. Each chosen block is stored transposed, with its rows padded to whole cache lines; what is between the rows (biases)
    becomes a separate block, and so does the remainder.  A look-up table, whose elements must stay at equal distances,
    lies in one block; those that the same record looks up must have the same distance.
-3. Loops over the parameters in their natural order (`for p in model.parameters()`) are cut at the block boundaries
+3. State that loops visit together with parameters, one element for one parameter (momentum, the moments of Adam), is
+   stored as these parameters are.
+4. Loops over the parameters in their natural order (`for p in model.parameters()`) are cut at the block boundaries
    into nests over rows and columns, which visit the parameters in the same order.
 
 Parameters that already live in the storage of another kernel keep their places.  A trace knows them by their numbers in
@@ -33,6 +35,9 @@ from ..record.trace import Trace
 from .forest import Fold, Item
 from .rewrite import operand_arrays
 
+#: Kinds of leaves that lie alike.
+Kinds = tuple[int, ...]
+OF_PARAMETERS, OF_STATE = (PARAMETER, GRADIENT), (STATE,)
 #: Bytes per cache line; rows of transposed blocks start at multiples of it.
 _LINE = 64
 #: Blocks of fewer rows or columns are not worth transposing.
@@ -110,15 +115,20 @@ def _distances(layout: ParameterLayout, one: LookUps) -> set[int]:
 
 
 def _chosen(found: Iterable[ParameterBlock], program: Program, parameters: Array) -> ParameterLayout | None:
+    chosen = _apart(sorted(found, key=lambda b: (-b.rows * b.columns, b.base)), parameters.size)
+    return _placed(sorted(chosen), parameters.size, _LINE // program.precision.size) if chosen else None
+
+
+def _apart(candidates: Iterable[ParameterBlock], size: int) -> list[ParameterBlock]:
+    """Of some blocks in a memory of this size, those that do not overlap one before."""
     chosen: list[ParameterBlock] = []
-    candidates = sorted(found, key=lambda b: (-b.rows * b.columns, b.base))
     for block in candidates:
         last = block.base + block.rows * block.row_step
-        if last - (block.row_step - block.columns) <= parameters.size and all(
+        if last - (block.row_step - block.columns) <= size and all(
             last <= other.base or other.base + other.rows * other.row_step <= block.base for other in chosen
         ):
             chosen.append(block)
-    return _placed(sorted(chosen), parameters.size, _LINE // program.precision.size) if chosen else None
+    return chosen
 
 
 def _candidates(program: Program, parameters: Array) -> set[ParameterBlock]:
@@ -184,7 +194,96 @@ def _placed(chosen: Sequence[ParameterBlock], size: int, line: int) -> Parameter
     return ParameterLayout(tuple(blocks), place)
 
 
-# ---- 3: loops in natural order --------------------------------------------------------------------------
+# ---- 3: state beside parameters -------------------------------------------------------------------------
+
+
+class Walk(NamedTuple):
+    """Elements of a State that loops visit together with parameters, one for one.
+
+    Attributes:
+        start: the first element, a number among all states.
+        parameter: the number of the parameter that belongs to it.
+        count: how many there are.
+    """
+
+    start: int
+    parameter: int
+    count: int  # type: ignore[assignment]
+
+
+def walks(forest: Sequence[Item], trace: Trace, start: int, size: int) -> list[Walk]:
+    """The elements of states that loops over consecutive parameters of a storage visit with them.
+
+    Args:
+        start, size: the numbers of the parameters.
+    """
+    found: list[Walk] = []
+    for item in forest:
+        first = _first_element(item, trace, start, size, OF_PARAMETERS)
+        if first is None or not isinstance(item, Fold):
+            continue
+        for operand, last in _ends(item, trace):
+            if leaf_kind(operand) == STATE and operand - last == item.count - 1:
+                found.append(Walk(leaf_index(operand), first, item.count))
+    return _joined(found)
+
+
+def _joined(found: Iterable[Walk]) -> list[Walk]:
+    """The walks in order, with those in one that continue each other; of those that overlap, the first."""
+    joined: list[Walk] = []
+    for walk_ in sorted(set(found)):
+        start, parameter, count = joined[-1] if joined else (0, 0, 0)
+        if joined and (walk_.start, walk_.parameter) == (start + count, parameter + count):
+            joined[-1] = Walk(start, parameter, count + walk_.count)
+        elif not joined or walk_.start >= start + count:
+            joined.append(walk_)
+    return joined
+
+
+def walks_settled_state(found: Iterable[Walk], trace: Trace) -> bool:
+    """Whether some of this state cannot get a layout: then parameters are better left in the same order as it."""
+    settled = [range(start, start + len(state)) for start, state in trace.states if not state._is_new]
+    return any(walk_.start in places for walk_ in found for places in settled)
+
+
+def layouts_beside(
+    forest: Sequence[Item], trace: Trace, storages: Iterable[tuple[int, int, ParameterLayout | None]]
+) -> dict[int, ParameterLayout]:
+    """The layouts of new states, in which elements lie as the parameters do that loops visit with them.
+
+    Args:
+        forest: loops in natural order.
+        storages: the first number of each storage of parameters, how many there are, and their layout.
+
+    Returns:
+        The layouts by the number of the state's region; states in which something is looked up stay as they are.
+    """
+    blocks: list[ParameterBlock] = []  # whose base is an element of a state
+    for start, size, layout in storages:
+        if layout is None:
+            continue
+        for place, parameter, count in walks(forest, trace, start, size):
+            moved = ((block, block.base - (parameter - start)) for block in layout.blocks if block.column_stride > 1)
+            blocks += [b._replace(base=place + low) for b, low in moved if low >= 0 and low + _extent(b) <= count]
+    tables = (
+        {leaf_index(a) for code, a in zip(trace.op, trace.a) if code & (NUMBER - 1) >= TAKE} if trace.layouts else ()
+    )
+    found = {}
+    for region, (start, state) in enumerate(trace.states):
+        end = start + len(state)
+        here = [b._replace(base=b.base - start) for b in blocks if start <= b.base and b.base + _extent(b) <= end]
+        chosen = _apart(sorted(here), len(state))
+        if chosen and state._is_new and not any(start <= table < end for table in tables):
+            found[region] = _placed(chosen, len(state), _LINE // trace.precision.size)
+    return found
+
+
+def _extent(block: ParameterBlock) -> int:
+    """The number of elements from the first to the last one of a block, with what is between its rows."""
+    return (block.rows - 1) * block.row_step + block.columns
+
+
+# ---- 4: loops in natural order --------------------------------------------------------------------------
 
 
 def cut_at_gaps(forest: Sequence[Item], trace: Trace) -> list[Item]:
@@ -225,50 +324,42 @@ def _are_together(operands: array[int], starts: Sequence[int]) -> bool:
     return inside and operands == array("i", range(first, last - 1, -1))
 
 
-def cut_at_blocks(forest: Sequence[Item], trace: Trace, layout: ParameterLayout, start: int, size: int) -> list[Item]:
-    """Rewrite loops over consecutive new parameters as nests over rows and columns of the blocks.
+def cut_at_blocks(
+    forest: Sequence[Item], trace: Trace, layout: ParameterLayout, start: int, size: int, kinds: Kinds = OF_PARAMETERS
+) -> list[Item]:
+    """Rewrite loops over consecutive elements of a memory as nests over rows and columns of the blocks.
 
     Args:
-        start, size: the indices of the new parameters.
+        start, size: the indices of the elements.
+        kinds: of their leaves.
     """
     done: list[Item] = []
     for item in forest:
-        first = _first_parameter(item, trace, start, size)
+        first = _first_element(item, trace, start, size, kinds)
         done += _cut(item, first - start, layout) if isinstance(item, Fold) and first is not None else [item]
     return done
 
 
-def _first_parameter(item: Item, trace: Trace, start: int, size: int) -> int | None:
-    """The parameter of the first iteration, if a loop visits consecutive new parameters."""
+def _first_element(item: Item, trace: Trace, start: int, size: int, kinds: Kinds) -> int | None:
+    """The element in the first iteration, if a loop visits consecutive elements of a memory."""
     if not isinstance(item, Fold) or item.counts is not None or not all(isinstance(part, int) for part in item.body):
         return None
     first = None
-    for position in item.body:
-        assert isinstance(position, int)
-        for column in (trace.a, trace.b):
-            operand = column[position]
-            if leaf_kind(operand) not in (PARAMETER, GRADIENT) or not start <= leaf_index(operand) < start + size:
-                continue
-            last = column[position + (item.count - 1) * item.period]
-            if operand - last != item.count - 1 or first not in (None, leaf_index(operand)):
-                return None
-            first = leaf_index(operand)
+    for operand, last in _ends(item, trace):
+        if leaf_kind(operand) not in kinds or not start <= leaf_index(operand) < start + size:
+            continue
+        if operand - last != item.count - 1 or first not in (None, leaf_index(operand)):
+            return None
+        first = leaf_index(operand)
     return first if first is not None and first + item.count <= start + size else None
 
 
-def walks_state(forest: Sequence[Item], trace: Trace, start: int, size: int) -> bool:
-    """Whether a loop over consecutive new parameters also walks state (momentum, Adam), whose order is fixed.
-
-    One number of a state in all iterations, such as a learning rate, is not walked.
-    """
-    return any(
-        leaf_kind(column[position]) == STATE and column[position] != column[position + item.period]
-        for item in forest
-        if isinstance(item, Fold) and _first_parameter(item, trace, start, size) is not None
-        for position in item.body
-        if isinstance(position, int)
-        for column in (trace.a, trace.b)
-    )
+def _ends(fold: Fold, trace: Trace) -> Iterator[tuple[int, int]]:
+    """The operands of the records of a loop in its first and in its last iteration."""
+    for position in fold.body:
+        assert isinstance(position, int)
+        for column in (trace.a, trace.b):
+            yield column[position], column[position + (fold.count - 1) * fold.period]
 
 
 def _cut(fold: Fold, first: int, layout: ParameterLayout) -> list[Item]:

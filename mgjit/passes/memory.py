@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from ..ir.parameters import ParameterLayout
+from ..ir.parameters import NATURAL, Layouts, ParameterLayout
 from ..ir.program import Array
 from ..record.opcodes import GRADIENT, INPUT, LOCAL, LOCAL_GRADIENT, OUTPUT, PARAMETER, STATE, TENSOR, TENSOR_GRADIENT
 from ..record.trace import InputRegion, Trace
@@ -21,26 +21,28 @@ class Memory:
     Args:
         trace: its parameters, states and outputs give the regions.
         inputs: the regions of the arguments, in order.
-        layout: the places of the new parameters, None for their natural order.
+        layouts: the places of the new parameters and state.
     """
 
-    def __init__(self, trace: Trace, inputs: Sequence[InputRegion], layout: ParameterLayout | None = None) -> None:
+    def __init__(self, trace: Trace, inputs: Sequence[InputRegion], layouts: Layouts = NATURAL) -> None:
         parameters = []
         if trace.new_parameters:
             first, last = trace.new_parameters[0][0], trace.new_parameters[-1][0]
             parameters.append((first, last - first + 1))
         parameters += [(base, len(storage)) for base, storage in trace.bound_storages]
-        self.layout = layout
-        self._layouts = [layout] if trace.new_parameters else []
-        self._layouts += [storage.layout for _, storage in trace.bound_storages]
+        self.layouts = layouts
+        of_parameters = [layouts.parameters] if trace.new_parameters else []
+        of_parameters += [storage.layout for _, storage in trace.bound_storages]
+        of_states = [layouts.states.get(region, state._layout) for region, (_, state) in enumerate(trace.states)]
+        self._layouts = {"parameter": of_parameters, "gradient": of_parameters, "state": of_states}
         states = [(start, len(state)) for start, state in trace.states]
         tensors = _arrays("b", "scratch", [(base, size) for base, size, _ in trace.tensors])
         leaves = [one for one, region in zip(tensors, trace.tensors) if region.is_leaf]
         gradients = [(base, Array(f"{array.name}g", "scratch", array.size)) for base, array in leaves]
         self.regions: dict[int, list[tuple[int, Array]]] = {
-            PARAMETER: self._parameter_arrays("p", "parameter", parameters),
-            GRADIENT: self._parameter_arrays("g", "gradient", parameters),
-            STATE: _arrays("s", "state", states),
+            PARAMETER: self._laid_out("p", "parameter", parameters),
+            GRADIENT: self._laid_out("g", "gradient", parameters),
+            STATE: self._laid_out("s", "state", states),
             INPUT: [
                 (region.start, Array(f"x{number}", "input", region.size, number, region.format))
                 for number, region in enumerate(inputs)
@@ -59,9 +61,9 @@ class Memory:
         self._gradients.update((id(data), gradient) for (_, data), (_, gradient) in zip(leaves, gradients))
         self.adjoint_reads: dict[tuple[Array, int], Array] = {}
 
-    def _parameter_arrays(self, name: str, space: str, regions: Sequence[tuple[int, int]]) -> list[tuple[int, Array]]:
+    def _laid_out(self, name: str, space: str, regions: Sequence[tuple[int, int]]) -> list[tuple[int, Array]]:
         arrays = _arrays(name, space, regions)
-        for (_, array), layout in zip(arrays, self._layouts):
+        for (_, array), layout in zip(arrays, self._layouts[space]):
             if layout is not None:
                 array.size, array.padded_rows = layout.size, layout.padded_rows()
         return arrays
@@ -75,8 +77,8 @@ class Memory:
         return (array, start) if high < end else None
 
     def layout_of(self, array: Array) -> ParameterLayout | None:
-        """Where the elements of an array of parameters or gradients lie; None for their natural order."""
-        return self._layouts[array.region] if array.space in ("parameter", "gradient") else None
+        """Where the elements of an array of parameters, gradients or state lie; None for their natural order."""
+        return self._layouts[array.space][array.region] if array.space in self._layouts else None
 
     def gradient(self, array: Array) -> Array | None:
         """The array of the gradients of a parameter array (or of the Values made in the step)."""

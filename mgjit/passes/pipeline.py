@@ -22,7 +22,7 @@ from .. import settings
 from ..errors import DefectWarning, VerificationError, is_defect, user_stacklevel
 from ..garbage import without_garbage_collection
 from ..ir.domain import has_bounds
-from ..ir.parameters import ParameterLayout
+from ..ir.parameters import NATURAL, Layouts, ParameterLayout
 from ..ir.program import Loop, Program, count_statements, walk
 from ..ir.verify import verify
 from ..record.opcodes import PARAMETER
@@ -39,7 +39,16 @@ from .forest import Item
 from .fuse import fuse
 from .growing import Rolled, roll_growing
 from .hoist import hoist
-from .layout import choose_layout, cut_at_blocks, cut_at_gaps, look_ups, walks_state
+from .layout import (
+    OF_STATE,
+    choose_layout,
+    cut_at_blocks,
+    cut_at_gaps,
+    layouts_beside,
+    look_ups,
+    walks,
+    walks_settled_state,
+)
 from .lift import LiftError, lift
 from .memory import Memory
 from .merge import merge
@@ -92,17 +101,30 @@ class Folded:
 
     def __init__(self, trace: Trace, inputs: Sequence[InputRegion], reached: Reach, forest: Sequence[Item]) -> None:
         self.trace, self.inputs, self.reached = trace, inputs, reached
-        self.forest = cut_at_gaps(forest, trace)
-        for base, storage in trace.bound_storages:
-            if storage.layout is not None:
-                self.forest = cut_at_blocks(self.forest, trace, storage.layout, base, len(storage))
+        #: The loops, of those over parameters each over one storage.
+        self.natural_forest = cut_at_gaps(forest, trace)
+        self.forest = self.natural_forest
+        for base, size, layout in self.bound_storages:
+            if layout is not None:
+                self.forest = cut_at_blocks(self.forest, trace, layout, base, size)
+        for start, state in trace.states:
+            if state._layout is not None:
+                self.forest = cut_at_blocks(self.forest, trace, state._layout, start, len(state), OF_STATE)
 
-    def lifted(self, layout: ParameterLayout | None = None, hole: int | None = None) -> tuple[Program, Memory]:
+    def lifted(self, layouts: Layouts = NATURAL, hole: int | None = None) -> tuple[Program, Memory]:
         """A Program, and the memory it works on; see `lift` for holes."""
-        forest, memory = self.forest, Memory(self.trace, self.inputs, layout)
-        if layout is not None:
-            forest = cut_at_blocks(forest, self.trace, layout, *self.new_parameters)
+        forest, memory = self.forest, Memory(self.trace, self.inputs, layouts)
+        if layouts.parameters is not None:
+            forest = cut_at_blocks(forest, self.trace, layouts.parameters, *self.new_parameters)
+        for region, layout in layouts.states.items():
+            start, state = self.trace.states[region]
+            forest = cut_at_blocks(forest, self.trace, layout, start, len(state), OF_STATE)
         return lift(self.trace, forest, memory, self.reached, hole), memory
+
+    @property
+    def bound_storages(self) -> list[tuple[int, int, ParameterLayout | None]]:
+        """For each storage of another kernel its first number, its size and its layout."""
+        return [(base, len(storage), storage.layout) for base, storage in self.trace.bound_storages]
 
     @property
     def new_parameters(self) -> tuple[int, int]:
@@ -152,13 +174,19 @@ class Pass(NamedTuple):
 
 
 def _lay_out(work: Work) -> None:
-    """Lift the trace again, with new parameters in the best layout, and do again what was done until now."""
+    """Lift the trace again, with new parameters and state in the best layout, and do again what was done until now."""
     folded = work.folded
-    if folded is None or not folded.trace.new_parameters:
+    if folded is None:
         return
-    layout = choose_layout(work.program, work.memory.regions[PARAMETER][0][1], look_ups(folded.trace))
-    if layout is not None and not walks_state(folded.forest, folded.trace, *folded.new_parameters):
-        work.program, work.memory = folded.lifted(layout.natural() if work.natural else layout)
+    trace, forest, layout, storages = folded.trace, folded.natural_forest, None, folded.bound_storages
+    if trace.new_parameters:
+        layout = choose_layout(work.program, work.memory.regions[PARAMETER][0][1], look_ups(trace))
+        if layout is not None and walks_settled_state(walks(forest, trace, *folded.new_parameters), trace):
+            layout = None
+        storages.append((*folded.new_parameters, layout))
+    layouts = Layouts(layout, layouts_beside(forest, trace, storages))
+    if layouts:
+        work.program, work.memory = folded.lifted(layouts.natural() if work.natural else layouts)
         for one in work.done:
             one.run(work)
 

@@ -353,10 +353,15 @@ class Recorder:
         kind = leaf_kind(elements[0])
         if kind == TEMPORARY or leaf_kind(elements[-1]) != kind or not _is_regular(elements):
             return False
-        for base, storage in self.bound_storages if kind in (PARAMETER, GRADIENT) else ():
-            if storage.layout is not None:
-                own = [index - base for index in map(leaf_index, elements) if 0 <= index - base < len(storage)]
-                if own and (len(own) < len(elements) or not _is_regular([*map(storage.layout.position, own)])):
+        memories: list[tuple[int, Any, int]] = []
+        if kind in (PARAMETER, GRADIENT):
+            memories = [(base, storage.layout, len(storage)) for base, storage in self.bound_storages]
+        elif kind == STATE:
+            memories = [(base, state._layout, len(state)) for base, state in self.states]
+        for base, layout, size in memories:
+            if layout is not None:
+                own = [index - base for index in map(leaf_index, elements) if 0 <= index - base < size]
+                if own and (len(own) < len(elements) or not _is_regular([*map(layout.position, own)])):
                     return False
         return True
 

@@ -22,11 +22,12 @@ from ..codegen.clock import Clock
 from ..codegen.layout import Layout
 from ..codegen.python import load_python
 from ..engine.state import zero_array
+from ..ir.parameters import Layouts
 from ..making import Noted
 from ..passes.pipeline import Lowered
 from ..record.opcodes import PARAMETER
 from ..runtime import ffi
-from ..runtime.buffers import aligned_zeros, moving
+from ..runtime.buffers import aligned_zeros, memory_of, moving, state_numbers
 from ..runtime.copies import Copies
 from ..runtime.kernel import Kernel, flat_view
 
@@ -73,7 +74,7 @@ class Memory:
         regions: dict[str, list[Any]] = {
             "parameter": [data for data, _ in parameters],
             "gradient": [gradient for _, gradient in parameters],
-            "state": self._states(),
+            "state": self._states(lowered.memory.layouts),
             "input": self._inputs(),
             "output": [zero_array(self._trace.outputs, self.precision)],
             "constant": [lowered.program.constants],
@@ -94,7 +95,7 @@ class Memory:
     def _parameters(self, lowered: Lowered) -> list[tuple[Any, Any]]:
         found = []
         if self._trace.new_parameters:
-            move = self._noted.traced.move(lowered.memory.layout)
+            move = self._noted.traced.move(lowered.memory.layouts)
             with moving:
                 move.fill()
             found.append((move.storage.data, move.storage.grad))
@@ -112,16 +113,16 @@ class Memory:
         copy[:] = numbers
         return copy
 
-    def _states(self) -> list[Any]:
+    def _states(self, layouts: Layouts) -> list[Any]:
         heap, packed = self._noted.traced.heap, self._kernel.frame.packed
         if heap.copied:  # its State belongs to this trace
             Copies(heap.state, heap.copied, array("q", [0]), heap.tables).copy_in(packed)
         found = []
-        for _, state in self._trace.states:
-            buffer = zero_array(len(state), self.precision)
+        for region, (_, state) in enumerate(self._trace.states):
+            numbers = state_numbers(len(state), self.precision, layouts.states.get(region, state._layout))
             for index, number in enumerate(state._buffer):
-                buffer[index] = number
-            found.append(buffer)
+                numbers[index] = number
+            found.append(memory_of(numbers))
         return found
 
     def _inputs(self) -> list[Any]:

@@ -17,8 +17,9 @@ in two threads are to move the same parameters, the second finds them moved, and
 from __future__ import annotations
 
 import functools
+from array import array
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from operator import attrgetter, is_not, setitem
 from typing import TYPE_CHECKING, Any
@@ -27,11 +28,11 @@ from ..engine.precision import FLOAT64, Precision
 from ..engine.state import State, zero_array
 from ..engine.value import Value
 from ..interruption import new_lock
+from ..ir.parameters import NATURAL, Layouts, ParameterLayout
 from ..lookup import derived_unnoticed
 from .live import Parameter
 
 if TYPE_CHECKING:
-    from ..ir.parameters import ParameterLayout
     from ..record.trace import Trace
 
 _data_of, _grad_of = attrgetter("_data"), attrgetter("_grad")
@@ -87,6 +88,55 @@ class ParameterStorage:
         if not self._numbers:
             self._numbers = dict(zip(self.layout.positions(range(self.size)), range(self.size)))
         return self._numbers[place]
+
+
+class LaidOut:
+    """The numbers of a State, in their natural order, that lie in memory in the order of a layout.
+
+    Attributes:
+        memory: what a kernel works on.
+        layout: the place of each number.
+        typecode: of the memory.
+    """
+
+    __slots__ = ("layout", "memory", "places", "typecode")
+
+    def __init__(self, memory: array[float], size: int, layout: ParameterLayout) -> None:
+        self.memory, self.layout, self.typecode = memory, layout, memory.typecode
+        self.places = layout.positions(range(size))
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return array(self.typecode, map(self.memory.__getitem__, self.places[index]))
+        return self.memory[self.places[index]]
+
+    def __setitem__(self, index: Any, numbers: Any) -> None:
+        if isinstance(index, slice):
+            deque(map(self.memory.__setitem__, self.places[index], numbers), maxlen=0)
+        else:
+            self.memory[self.places[index]] = numbers
+
+    def __iter__(self) -> Iterator[float]:
+        return map(self.memory.__getitem__, self.places)
+
+    def copy(self) -> LaidOut:
+        """The same numbers in other memory."""
+        return LaidOut(self.memory[:], len(self), self.layout)
+
+
+def state_numbers(size: int, precision: Precision, layout: ParameterLayout | None) -> Any:
+    """Zeros for a State, in an array of their own: in this layout, or in their natural order."""
+    if layout is None:
+        return zero_array(size, precision)
+    return LaidOut(zero_array(layout.size, precision), size, layout)
+
+
+def memory_of(numbers: Any) -> array[float]:
+    """The memory in which the numbers of a State lie."""
+    return numbers.memory if isinstance(numbers, LaidOut) else numbers
 
 
 def _data(self: Any) -> float:
@@ -152,7 +202,7 @@ class Move:
         numbers: the number of each of them in the storage.
         size: how many numbers there are.
         states: all states that the kernel uses, moved or not.
-        layout: where the parameters lie in the storage; None for their natural order.
+        layouts: where the parameters lie in the storage, and state that no kernel uses yet.
     """
 
     def __init__(
@@ -162,9 +212,9 @@ class Move:
         size: int,
         states: Sequence[State] = (),
         precision: Precision = FLOAT64,
-        layout: ParameterLayout | None = None,
+        layouts: Layouts = NATURAL,
     ) -> None:
-        self.storage = ParameterStorage(size, precision, layout)
+        self.storage = ParameterStorage(size, precision, layouts.parameters)
         types = list(map(type, values))  # read once: another thread may be moving them now, which `fill` notices
         kinds: set[Any] = set(types)
         found: list[tuple[Any, int]] = list(zip(values, self.storage.places(numbers)))
@@ -177,21 +227,25 @@ class Move:
         self._classes = [bound[kind] for kind in types if kind is not Parameter]
         self._moves = [move for thing, place in self._objects for move in thing.moves(self.storage, place)]
         self._states = states
-        self._old_buffers = [state._buffer for state in states]
-        #: For each state, its buffer in the kernel's precision.
-        self.state_buffers = [
-            buffer if buffer.typecode == precision.format else zero_array(len(buffer), precision)
-            for buffer in self._old_buffers
+        self._old_numbers = [state._buffer for state in states]
+        #: For each state, its numbers in the kernel's precision and layout.
+        self.state_numbers = [
+            old
+            if old.typecode == precision.format and region not in layouts.states
+            else state_numbers(len(old), precision, layouts.states.get(region))
+            for region, old in enumerate(self._old_numbers)
         ]
+        #: For each state, the memory in which they lie.
+        self.state_buffers = list(map(memory_of, self.state_numbers))
 
     @classmethod
-    def of_trace(cls, trace: Trace, layout: ParameterLayout | None) -> Move:
+    def of_trace(cls, trace: Trace, layouts: Layouts) -> Move:
         """What the first run of a traced kernel has to move: the parameters that no kernel owns yet, and the state."""
         start = trace.new_parameters[0][0] if trace.new_parameters else 0
         numbers = [number - start for number, _ in trace.new_parameters]
         size = numbers[-1] + 1 if numbers else 0
         values, states = [value for _, value in trace.new_parameters], [state for _, state in trace.states]
-        return cls(values, numbers, size, states, trace.precision, layout if numbers else None)
+        return cls(values, numbers, size, states, trace.precision, layouts)
 
     def fill(self) -> None:
         """Copy the numbers into the new memory.
@@ -199,8 +253,8 @@ class Move:
         Raises:
             Moved: another kernel has moved some of them in the meantime.
         """
-        buffers = [state._buffer for state in self._states]
-        if any(value._is_bound for value in self._values) or any(map(is_not, buffers, self._old_buffers)):
+        present = [state._buffer for state in self._states]
+        if any(value._is_bound for value in self._values) or any(map(is_not, present, self._old_numbers)):
             raise Moved
         if any(thing.has_moved() for thing, _ in self._objects):
             raise Moved
@@ -209,7 +263,7 @@ class Move:
             deque(map(setitem, repeat(numbers), self._places, map(read, self._values)), maxlen=0)
         for thing, place in self._objects:
             thing.copy(self.storage, place)
-        for old, new in zip(self._old_buffers, self.state_buffers):
+        for old, new in zip(self._old_numbers, self.state_numbers):
             if old is not new:
                 for index, number in enumerate(old):
                     new[index] = number
@@ -228,7 +282,7 @@ class Move:
             [
                 *repeat(self.storage, len(self._values)),
                 *self._places,
-                *self.state_buffers,
+                *self.state_numbers,
                 *repeat(self._precision, len(self._states)),
                 *self._classes,
             ],

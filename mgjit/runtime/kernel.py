@@ -32,13 +32,13 @@ from ..draws.plan import DrawPlan
 from ..engine.state import zero_array
 from ..errors import IndexRangeError
 from ..interruption import with_cleanup
-from ..ir.parameters import ParameterLayout
+from ..ir.parameters import NATURAL, Layouts
 from ..record import opcodes as ops
 from ..record.integers import IntegerLimit
 from ..record.trace import IndexCheck
 from ..world.guard import Guard
 from . import ffi
-from .buffers import Move, ParameterStorage, aligned_zeros, moving
+from .buffers import LaidOut, Move, ParameterStorage, aligned_zeros, moving
 from .copies import Copies
 from .predecessor import Predecessor
 from .undo import undoing
@@ -75,15 +75,15 @@ class Code:
     library: ffi.Library | None
     source: str
     facts: dict[str, Any] = field(default_factory=dict)
-    parameter_layout: ParameterLayout | None = None
+    layouts: Layouts = NATURAL
     separate: bool = False
 
     @classmethod
     def of_lowered(cls, lowered: Lowered, layout: Layout, source: str) -> Code:
         """Code for a freshly generated source, which is not loaded yet."""
-        program, parameters = lowered.program, lowered.memory.layout
+        program, layouts = lowered.program, lowered.memory.layouts
         return cls(
-            layout.slots, layout.scratch_size, program.constants, layout.tables, None, source, {}, parameters,
+            layout.slots, layout.scratch_size, program.constants, layout.tables, None, source, {}, layouts,
             program.separate,
         )  # fmt: skip
 
@@ -95,7 +95,7 @@ class Code:
             "constants": base64.b64encode(self.constants.tobytes()).decode("ascii"),
             "tables": base64.b64encode(self.tables.tobytes()).decode("ascii"),
             "facts": self.facts,
-            "parameter_layout": None if self.parameter_layout is None else self.parameter_layout.to_json(),
+            "layouts": self.layouts.to_json(),
             "separate": self.separate,
         }
 
@@ -107,10 +107,9 @@ class Code:
         constants.frombytes(base64.b64decode(metadata["constants"]))
         tables = array("i")
         tables.frombytes(base64.b64decode(metadata["tables"]))
-        stored = metadata["parameter_layout"]
-        layout = None if stored is None else ParameterLayout.of_json(stored)
+        layouts = Layouts.of_json(metadata["layouts"])
         return cls(
-            slots, metadata["scratch_size"], constants, tables, library, source, metadata["facts"], layout,
+            slots, metadata["scratch_size"], constants, tables, library, source, metadata["facts"], layouts,
             metadata["separate"],
         )  # fmt: skip
 
@@ -180,6 +179,10 @@ class Kernel:
         #: Whether the forward phase, if they are, assigns parameters or numbers of the user's objects.
         self.forward_assigns = False
         self.state_buffers = move.state_buffers
+        #: Where the numbers of each state lie in its memory, in their natural order.
+        self.state_places: list[Sequence[int]] = [
+            numbers.places if isinstance(numbers, LaidOut) else range(len(numbers)) for numbers in move.state_numbers
+        ]
         self._install(code)
 
     @property
@@ -188,14 +191,14 @@ class Kernel:
         return self._drawn[0] if self._drawn else ()
 
     def replace(self, code: Code, compared: bool) -> bool:
-        """Go on with other code for the same trace; returns False where it needs another layout of the parameters.
+        """Go on with other code for the same trace; returns False where it needs another layout of the memory.
 
         This changes nothing in the memory that the program sees, and is done between two calls.
 
         Args:
             compared: whether the next call is made by both, and compared (runtime/predecessor.py).
         """
-        if code.parameter_layout != self.code.parameter_layout:
+        if code.layouts != self.code.layouts:
             return False
         before = Predecessor(self.code, self.run["step"], self.buffers, self.put_buffer, self.parameters)
         self.predecessor = before if compared else None

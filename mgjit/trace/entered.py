@@ -107,7 +107,8 @@ class Entered:
         if not size:
             return
         self.state = State(())
-        self.state._buffer = zero_array(size, self._recorder.precision)  # the kernel's from the beginning
+        self.state._precision = self._recorder.precision
+        self.state._buffer = zero_array(size, self.state._precision)  # the kernel's from the beginning
         leaf = self._recorder.state(self.state)
         offset = 0
         for place, contents, size in places:

@@ -32,7 +32,7 @@ from ..engine.value import Value
 from ..errors import PrecisionError, user_location
 from ..garbage import without_garbage_collection
 from ..interruption import new_lock, with_cleanup
-from ..ir.parameters import ParameterLayout
+from ..ir.parameters import Layouts
 from ..record import opcodes as ops
 from ..record.instrument import recorded
 from ..record.integers import IntegerLimit, integer_limit
@@ -68,9 +68,9 @@ class TracedCall:
     objects: ObjectSlots | None
     known: frozenset[int]  # the identities of the objects with numbers that the step reaches
 
-    def move(self, layout: ParameterLayout | None) -> Move:
-        """What the first run of a kernel moves into its memory, with new parameters in a layout."""
-        return Move.of_trace(self.trace, layout)
+    def move(self, layouts: Layouts) -> Move:
+        """What the first run of a kernel moves into its memory, with new parameters and state in these layouts."""
+        return Move.of_trace(self.trace, layouts)
 
 
 def require_traced_precision(name: str, precision: Precision) -> None:

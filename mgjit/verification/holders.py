@@ -238,6 +238,22 @@ class Buffer(Holder):
             return dict(enumerate(memoryview(contents).cast(view.format)))  # type: ignore[call-overload]
 
 
+class LaidOutNumbers(Holder):
+    """The numbers of a State that a kernel has laid out; what lies between them in memory is nobody's."""
+
+    __slots__ = ()
+
+    def read(self) -> Any:
+        return self.thing[:].tobytes()
+
+    def write(self, contents: Any) -> None:
+        if self.read() != contents:
+            self.thing[:] = memoryview(contents).cast(self.thing.typecode)
+
+    def entries(self, contents: Any) -> Mapping[Any, Any]:
+        return dict(enumerate(memoryview(contents).cast(self.thing.typecode)))
+
+
 class Storage(Holder):
     """The memory of parameters.
 

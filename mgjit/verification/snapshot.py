@@ -41,6 +41,7 @@ from .holders import (
     Generator,
     Hidden,
     Holder,
+    LaidOutNumbers,
     Members,
     Names,
     Path,
@@ -191,7 +192,10 @@ class Snapshot:
         return iter(())
 
     def _state(self, thing: Any, path: Path) -> Found:
-        return self._buffer(thing._buffer, path)
+        if thing._layout is None:
+            return self._buffer(thing._buffer, path)
+        self.holders.append(LaidOutNumbers(thing._buffer, path))
+        return iter(())
 
     def _tensor(self, thing: Any, path: Path) -> Found:
         self.holders.append(TensorMemory(thing._memory, path, self._with_gradients))

@@ -15,7 +15,7 @@ import pytest
 import mgjit
 from mgjit.cache import key
 from mgjit.engine.precision import FLOAT64
-from mgjit.ir.parameters import ParameterBlock, ParameterLayout
+from mgjit.ir.parameters import Layouts, ParameterBlock, ParameterLayout
 from mgjit.runtime.buffers import Move
 from mgjit.toolchain import features
 from tests.lowering import Example
@@ -94,7 +94,7 @@ def test_03_the_layout_of_parameters_that_another_kernel_has_moved() -> None:
 
     def example(layout: ParameterLayout | None) -> str:
         values = [mgjit.Value(float(k)) for k in range(6)]
-        move = Move(values, range(6), 6, (), FLOAT64, layout)
+        move = Move(values, range(6), 6, (), FLOAT64, Layouts(layout))
         move.fill()
         move.commit()
         return structure(Example(lambda x: sum(v * x for v in values), 1.0))

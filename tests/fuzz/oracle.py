@@ -316,7 +316,7 @@ class Interpreted:
         inputs += [InputRegion(node.place, node.size, node.format) for node in self.plan.buffers]
         lowered = self.lowering(trace, inputs)
         self.memory = lowered.memory
-        move = Move.of_trace(trace, self.memory.layout)
+        move = Move.of_trace(trace, self.memory.layouts)
         move.fill()
         move.commit()
         storages = [move.storage] if trace.new_parameters else []

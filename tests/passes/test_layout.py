@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 import mgjit
 from mgjit import nn
+from mgjit.engine.precision import FLOAT64
 from mgjit.ir.parameters import ParameterLayout
 from mgjit.passes.forest import Fold, Item
-from mgjit.passes.layout import choose_layout, cut_at_blocks, cut_at_gaps, walks_state
+from mgjit.passes.layout import choose_layout, cut_at_blocks, cut_at_gaps
 from mgjit.passes.pipeline import lower
 from mgjit.passes.roll import roll
 from mgjit.record.opcodes import PARAMETER
@@ -78,13 +81,71 @@ def test_03_loops_in_natural_order_are_cut_and_nothing_else() -> None:
     assert _records(cut) == _records(forest) == list(range(len(made.trace)))
 
 
-def test_04_state_beside_the_parameters_keeps_the_order() -> None:
-    """A momentum update walks state whose order is fixed: nothing is laid out."""
-    for momentum in (False, True):
-        made = trained([10, 8, 4], momentum)
-        start, size = made.trace.new_parameters[0][0], len(made.trace.new_parameters)
-        assert walks_state(roll(made.trace, made.reach.marks), made.trace, start, size) is momentum
-        assert (lower(made.trace, made.regions).memory.layout is None) is momentum
+def moments(sizes: list[int], apart: int, lengths: Sequence[int]) -> Example:
+    """A traced step with two moments of each parameter, in states of these lengths, the second one `apart` behind."""
+    model = nn.MLP(sizes[0], sizes[1:], seed=3)
+    states = [mgjit.zeros(length) for length in lengths]
+
+    def step(x: list[float], rate: float) -> object:
+        loss = sum((o * o for o in model(x)), 0.0)
+        model.zero_grad()
+        loss.backward()
+        for k, p in enumerate(model.parameters()):
+            states[0][k] = 0.9 * states[0][k] + p.grad
+            states[-1][apart + k] = 0.5 * states[-1][apart + k] + p.grad * p.grad
+            p.data -= rate * states[0][k] / (states[-1][apart + k] + 1.0)
+        return loss
+
+    return Example(step, numbers(sizes[0]), 0.1)
+
+
+def test_04_state_lies_as_the_parameters_do_that_it_is_visited_with() -> None:
+    """In a state of its own, or behind another one in the same; with padding, or not."""
+    alone, two = trained([10, 8, 4], True), moments([10, 8, 4], 0, [124, 124])
+    behind, longer = moments([10, 8, 4], 124, [248]), moments([10, 8, 4], 5, [124, 140])
+    shapes = []
+    for made in (alone, two, behind, longer):
+        lowered = lower(made.trace, made.regions)
+        made.memory = lowered.memory
+        layouts = made.memory.layouts
+        assert layouts.parameters is not None
+        shape = [block[1:4] for block in layouts.parameters.blocks]
+        shapes.append([[block[1:4] for block in layout.blocks] for layout in layouts.states.values()])
+        made.check(lowered.program)
+    assert shapes[0] == [shape]
+    assert shapes[1] == [shape, shape]
+    assert shapes[2] == [[*shape, *shape]]
+    assert shapes[3] == [shape, [(1, 5, 5), *shape, (1, 11, 11)]]
+
+
+def test_04_state_whose_order_is_settled_keeps_that_of_the_parameters() -> None:
+    """Another kernel uses it, or it is copied from a list."""
+    made = trained([10, 8, 4], True)
+    made.trace.states[0][1]._precision = FLOAT64
+    lowered = lower(made.trace, made.regions)
+    assert not lowered.memory.layouts
+    made.memory = lowered.memory
+    made.check(lowered.program)
+
+
+def test_04_state_in_which_something_is_looked_up_keeps_its_order() -> None:
+    """The elements of a table are at equal distances."""
+    model = nn.MLP(10, [8, 4], seed=3)
+    state = mgjit.zeros(len(model.parameters()))
+
+    def step(x: list[float], chosen: int, rate: float) -> object:
+        loss = sum((o * o for o in model(x)), 0.0) + mgjit.take([state[j] for j in range(100)], chosen)
+        model.zero_grad()
+        loss.backward()
+        for k, p in enumerate(model.parameters()):
+            state[k] = 0.9 * state[k] + p.grad
+            p.data -= rate * state[k]
+        return loss
+
+    made = Example(step, numbers(10), 3, 0.1)
+    layouts = lower(made.trace, made.regions).memory.layouts
+    assert layouts.parameters is not None
+    assert not layouts.states
 
 
 @pytest.mark.parametrize("sizes", [[9, 8, 4], [6, 13, 2], [3, 3, 2]], ids=str)
@@ -100,7 +161,8 @@ def test_06_one_number_of_a_state_leaves_the_layout_free() -> None:
     """A learning rate in a state, or in an attribute that is copied, is the same in all iterations."""
     made = trained([10, 8, 4], rate_in_state=True)
     lowered = lower(made.trace, made.regions)
-    assert lowered.memory.layout == lower(trained([10, 8, 4]).trace, made.regions).memory.layout is not None
+    alone = lower(trained([10, 8, 4]).trace, made.regions).memory.layouts
+    assert lowered.memory.layouts.parameters == alone.parameters is not None
     made.memory = lowered.memory
     made.check(lowered.program)
 

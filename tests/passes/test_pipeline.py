@@ -176,7 +176,7 @@ def test_02_processors(example: Callable[[], Example], processor: Processor, gra
     lowered = lower(made.trace, made.regions, processor, grads)
     made.memory, made.grads = lowered.memory, grads
     made.check(lowered.program)
-    moved = lowered.memory.layout is not None
+    moved = lowered.memory.layouts.parameters is not None
     again = example().lower(laid_out=moved, processor=processor, grads=grads)
     assert print_program(again) == print_program(lowered.program)
 

@@ -14,7 +14,7 @@ import pytest
 import mgjit
 from mgjit import Value
 from mgjit.engine.precision import FLOAT32, FLOAT64
-from mgjit.ir.parameters import ParameterBlock, ParameterLayout
+from mgjit.ir.parameters import Layouts, ParameterBlock, ParameterLayout
 from mgjit.runtime.buffers import (
     Move,
     Moved,
@@ -103,7 +103,7 @@ def test_06_numbers_and_places() -> None:
     assert list(storage.places(range(6))) == [0, 8, 16, 1, 9, 17]
     assert list(map(storage.number, storage.places(range(6)))) == list(range(6))
     values = [Value(float(k)) for k in range(6)]
-    move = Move(values, range(6), 6, (), FLOAT64, layout)
+    move = Move(values, range(6), 6, (), FLOAT64, Layouts(layout))
     move.fill()
     move.commit()
     assert [value.data for value in values] == [move.storage.data[place] for place in storage.places(range(6))]

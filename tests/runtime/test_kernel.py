@@ -68,7 +68,7 @@ def test_03_code_survives_its_metadata() -> None:
     code = kernel_of(step).code
     stored = json.loads(json.dumps(code.metadata()))
     again = Code.of_metadata(stored, None, code.source)  # type: ignore[arg-type]
-    for name in ("slots", "scratch_size", "constants", "tables", "parameter_layout", "source"):
+    for name in ("slots", "scratch_size", "constants", "tables", "layouts", "source"):
         assert getattr(again, name) == getattr(code, name), name
 
 
