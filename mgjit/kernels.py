@@ -236,10 +236,21 @@ class Kernels:
 
     def distrust(self, kernel: Kernel, reason: str, parameters: Sequence[Any]) -> None:
         """Run the step as plain Python with arguments of this structure, always: its kernel has computed wrongly."""
+        self.maker.proofs.remove(kernel.code)
         self.forget(kernel)
         self._separate = None
         self.stats.mismatches.append(reason)
         self.plain.distrust(kernel.plan.key, reason, parameters)
+
+    def mismatch(self, kernel: Kernel) -> str:
+        """How better code for a kernel differs from the code before, if a call has been made by both by now."""
+        has_run = kernel.predecessor is not None and kernel.predecessor.has_run
+        mismatch = kernel.mismatch()
+        if mismatch:
+            self.stats.mismatches.append(mismatch)
+        elif has_run:
+            self.maker.proofs.note(kernel.code, like_before=True)
+        return mismatch
 
     def _is_slot(self, value: Value) -> bool:
         """Whether an argument Value may be copied in and out: not when the step may reach it by another way."""

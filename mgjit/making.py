@@ -38,6 +38,7 @@ from .trace.knowledge import Again, Knowledge
 from .trace.memory import Heap
 from .trace.sites import Sites
 from .trace.tracer import TracedCall, between_traces, trace_call
+from .verification.proofs import Proofs
 from .verification.trial import plain_seconds
 from .world.guard import Guard
 from .world.survey import Survey
@@ -94,6 +95,7 @@ class Maker:
     ) -> None:
         self.function, self._signature, self.options = function, signature, options
         self.qualname, self.stats = qualname, stats
+        self.proofs = Proofs(function, qualname, options)
         self.knowledge = Knowledge()
         self.kin = Kin()
         self._is_settled = False  # whether traces are made as after the first compiled call (trace/knowledge.py)
@@ -293,6 +295,8 @@ class Maker:
             storage.note_user(self._token)
         kernel.moved = [p.owner if isinstance(p, Parameter) else p for _, p in trace.new_parameters]
         kernel.trial = self.options.trial(trace, prepared.plain_seconds())
+        if kernel.trial is not None and self.proofs.has(code):
+            kernel.trial.passed()
         self.note_kin(prepared, move.storage, code)
         if self.options.code.separate:
             kernel.separation = separation_of(trace, code.facts.get("structure", ""))

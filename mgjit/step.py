@@ -180,9 +180,8 @@ class CompiledStep(Looking[P, R]):
 
     def _note_mismatch(self, kernel: Kernel) -> None:
         """Warn if better code for a kernel is wrong, which goes on with the code that it had."""
-        mismatch = kernel.mismatch()
+        mismatch = self._kernels.mismatch(kernel)
         if mismatch:
-            self.stats.mismatches.append(mismatch)
             warn_of_mismatch(f"the optimised code of {self.__name__}", mismatch, "runs as before")
 
     def _compare(self, kernel: Kernel, args: Any, kwargs: Any) -> Any:
@@ -199,6 +198,8 @@ class CompiledStep(Looking[P, R]):
         if verdict.mismatch:
             self._kernels.distrust(kernel, verdict.mismatch, verdict.parameters)
             warn_of_mismatch(f"the kernel of {self.__name__}", verdict.mismatch, "runs as plain Python from now on")
+        elif verdict.was_compared:
+            self._kernels.maker.proofs.note(kernel.code)
         if verdict.error is not None:
             raise verdict.error
         return verdict.result

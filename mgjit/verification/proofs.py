@@ -1,0 +1,116 @@
+"""Comparisons with plain Python that have passed in an earlier process, kept in the disk cache.
+
+The second call of a kernel is made twice because its trace may have taken something wrongly for a constant, or its code
+may be wrong.  When a trace of the same structure, with the same constants, of a step with the same bytecode, has passed
+with the same code before, that is known, and takes a plain call less.  A later call, chosen at random, is compared as
+ever; so is the second one with `verify="always"`.
+
+A proof is an entry of the cache without a library, so that it is listed, counted and swept like any other.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections.abc import Callable
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+import xxhash
+
+from .. import settings
+from .._version import __version__
+from ..cache.about import NAME as ABOUT
+from ..cache.entry import Entry
+from ..cache.key import entry_key, generator_version, machine
+from ..cache.store import Store, open_store
+
+if TYPE_CHECKING:
+    from ..options import StepOptions
+    from ..runtime.kernel import Code
+
+#: What tells the code of a kernel from other code for the same trace.
+_OF_CODE = ("backend", "compiler", "flags", "family")
+
+
+class Proofs:
+    """What is known of the kernels of one step.
+
+    Args:
+        function: the step, undecorated. name: as the cache lists it.
+        options: of the step.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str, options: StepOptions) -> None:
+        self._name, self._options = name, options
+        self._function = _digest(getattr(function, "__code__", None))
+        self._passed: set[str] = set()  # the traces, by structure, whose kernels are known to have passed
+
+    def has(self, code: Code) -> bool:
+        """Whether such a kernel has passed."""
+        store = self._store(code)
+        if store is None or store.get(entry_key(self._parts(code)), again=True) is None:
+            return False
+        self._passed.add(code.facts["structure"])
+        return True
+
+    def note(self, code: Code, like_before: bool = False) -> None:
+        """A kernel has passed.
+
+        Args:
+            like_before: it has passed with the code before, and this code computes the same.
+        """
+        store = self._store(code)
+        if store is not None and (not like_before or code.facts["structure"] in self._passed):
+            self._passed.add(code.facts["structure"])
+            parts = self._parts(code)
+            about = {
+                "step": f"{self._name} (compared with plain Python)",
+                "created": int(time.time()),
+                "mgjit": __version__,
+                "python": parts["python"],
+                "key": parts,
+            }
+            store.put(entry_key(parts), Entry({ABOUT: about}, "", b""))
+
+    def remove(self, code: Code) -> None:
+        """A kernel that may have passed has failed."""
+        store = self._store(code)
+        if store is not None:
+            self._passed.discard(code.facts["structure"])
+            store.remove(entry_key(self._parts(code)))
+
+    def _store(self, code: Code) -> Store | None:
+        """Where proofs of this code are; None where there can be none."""
+        is_named = bool(self._function and code.facts.get("structure"))
+        if not is_named or not self._options.code.cache or settings.verify(self._options.verify) != "auto":
+            return None
+        return open_store()
+
+    def _parts(self, code: Code) -> dict[str, str]:
+        return {
+            "compared": code.facts["structure"],
+            "step": self._function,
+            **{name: str(code.facts.get(name, "")) for name in _OF_CODE},
+            "python": f"{platform.python_implementation()} {sys.version_info[0]}.{sys.version_info[1]}",
+            "machine": machine(),
+            "generator": generator_version(),
+        }
+
+
+def _digest(code: CodeType | None) -> str:
+    """A hash of the bytecode of a function and of those in it, wherever they are in their file; empty for none."""
+    if code is None:
+        return ""
+    digest = xxhash.xxh3_128(code.co_code)
+    digest.update(repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_flags)).encode())
+    for constant in code.co_consts:
+        text = _digest(constant) if isinstance(constant, CodeType) else _shown(constant)
+        digest.update(text.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def _shown(constant: Any) -> str:
+    """A constant of bytecode as a text that is the same in each process: sets are not in the same order."""
+    return f"{sorted(map(repr, constant))}" if isinstance(constant, frozenset) else repr(constant)
