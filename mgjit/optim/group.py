@@ -27,7 +27,7 @@ class Group:
     Attributes:
         lr: the learning rate: another one between two calls of a compiled step is no reason to trace again.
         initial_lr: what `lr` was before the first schedule began; None without one.
-        options: the others, which are constants of a compiled step; a change traces it again.
+        options: names and contents of the others, which are constants of a compiled step: a change traces it again.
         state: by name, a list of tensors, or a `State` with a number for each parameter.
         counts: a tensor, or a `State`.
 
@@ -38,8 +38,9 @@ class Group:
     def __init__(self, params: Sequence[Any], options: dict[str, Any], names: Sequence[str], counts: int) -> None:
         self.params = list(params)
         self.has_tensors = _has_tensors(self.params)
-        self.options = dict(options)
-        self.lr = float(self.options.pop("lr"))
+        self.lr = float(options["lr"])
+        # A tuple, because a number in a dict may be one that the step changes, for all that its code shows.
+        self.options = tuple((name, content) for name, content in options.items() if name != "lr")
         self.initial_lr: float | None = None
         self.state: dict[str, Any] = {name: self.zeros() for name in names}
         self.counts: Any = (
@@ -57,28 +58,27 @@ class Group:
     def __getitem__(self, name: str) -> Any:
         if name in ("lr", "params"):
             return self.lr if name == "lr" else self.params
-        return self.options[name]
+        return dict(self.options)[name]
 
     def __setitem__(self, name: str, content: Any) -> None:
-        # The assignment shows the survey of a compiled step that `lr` is a number that changes (world/roles.py).  An
-        # assignment to an element would say the same of whatever has a name that is used beside it, here and in rules.
+        # This assignment shows the survey of a compiled step that `lr` is a number that changes (world/roles.py).
         if name == "lr":
             self.lr = float(content)
         else:
-            self.options.update({name: content})
+            self.options = tuple({**dict(self.options), name: content}.items())
 
     def __contains__(self, name: object) -> bool:
-        return name in ("lr", "params") or name in self.options
+        return name in tuple(self)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(("params", "lr", *self.options))
+        return iter(("params", "lr", *dict(self.options)))
 
     def keys(self) -> list[str]:
         """The names of all options, and `params`."""
         return list(self)
 
     def __repr__(self) -> str:
-        options = "".join(f", {name}={content}" for name, content in self.options.items())
+        options = "".join(f", {name}={content}" for name, content in self.options)
         return f"Group(<{len(self.params)} parameters>, lr={self.lr}{options})"
 
 

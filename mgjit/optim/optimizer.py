@@ -157,7 +157,9 @@ class Optimizer:
             for k in range(len(group.params)):
                 state[first + k] = {name: _copied(each[k]) for name, each in group.state.items()}
             counts = [float(count) for count in group.counts]
-            groups.append({"lr": group.lr, **group.options, "counts": counts, "params": list(range(first, len(state)))})
+            groups.append(
+                {"lr": group.lr, **dict(group.options), "counts": counts, "params": list(range(first, len(state)))}
+            )
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
@@ -208,7 +210,8 @@ def _copied(content: Any) -> Any:
 def _take_over(group: Group, options: Mapping[str, Any], names: list[str], counts: Any, rows: list[Any]) -> None:
     """Let a group have other options and another state, in the same memory where there is any."""
     for name, content in options.items():
-        group[name] = content
+        if group[name] != content:
+            group[name] = content
     if list(group.state) != names:
         group.state = {name: group.zeros() for name in names}
     for k, row in enumerate(rows):

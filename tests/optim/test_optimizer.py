@@ -110,6 +110,26 @@ def test_a_learning_rate_can_be_an_argument_of_the_step() -> None:
     assert compiled == (plain[0], 1)
 
 
+def test_options_are_constants_also_of_a_step_that_assigns_elements_of_something_called_options() -> None:
+    def trained(decorate: Any) -> list[Any]:
+        x, seen = T.ones(2, requires_grad=True), [0.0]
+        optimizer = optim.AdamW([x], lr=0.1)
+
+        @decorate
+        def step(y: float) -> None:
+            optimizer.zero_grad()
+            (x * x * y).sum().backward()
+            optimizer.step()
+            options = seen
+            options[0] = options[0] + y
+
+        for k in range(3):
+            step(float(k))
+        return [x.tolist(), seen, getattr(getattr(step, "stats", None), "plain_calls", 0)]
+
+    assert trained(mgjit.compile(background=False, backend="python")) == trained(lambda f: f)
+
+
 def test_what_requires_no_gradient_stays_as_it_is() -> None:
     frozen, free = T.ones(2), T.ones(2, requires_grad=True)
     optimizer = optim.AdamW([frozen, free], lr=0.1)
