@@ -18,6 +18,8 @@ from .activations import (
     Softplus,
     Tanh,
 )
+from .attention import MultiheadAttention
+from .convolution import AvgPool1d, AvgPool2d, Conv1d, Conv2d, MaxPool1d, MaxPool2d
 from .linear import Dropout, Embedding, Flatten, Linear
 from .losses import (
     BCELoss,
@@ -31,37 +33,57 @@ from .losses import (
     SmoothL1Loss,
 )
 from .module import Module, ModuleList, Sequential
+from .normalisation import BatchNorm1d, BatchNorm2d, LayerNorm, RMSNorm
 from .parameter import Buffer, Parameter
+from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .scalar import MLP, Layer, Neuron
+from .storage import load, save
 
 __all__ = [
     "ELU",
     "GELU",
+    "GRU",
+    "LSTM",
     "MLP",
+    "RNN",
+    "AvgPool1d",
+    "AvgPool2d",
     "BCELoss",
     "BCEWithLogitsLoss",
+    "BatchNorm1d",
+    "BatchNorm2d",
     "Buffer",
+    "Conv1d",
+    "Conv2d",
     "CrossEntropyLoss",
     "Dropout",
     "Embedding",
     "Flatten",
+    "GRUCell",
     "Hardtanh",
     "HingeLoss",
     "HuberLoss",
     "Identity",
     "L1Loss",
+    "LSTMCell",
     "Layer",
+    "LayerNorm",
     "LeakyReLU",
     "Linear",
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
+    "MaxPool1d",
+    "MaxPool2d",
     "Mish",
     "Module",
     "ModuleList",
+    "MultiheadAttention",
     "NLLLoss",
     "Neuron",
     "Parameter",
+    "RMSNorm",
+    "RNNCell",
     "ReLU",
     "ReLU6",
     "Sequential",
@@ -73,4 +95,6 @@ __all__ = [
     "Tanh",
     "functional",
     "init",
+    "load",
+    "save",
 ]  # fmt: skip

@@ -37,6 +37,11 @@ def probability(name: str, given: Any) -> float:
     return float(given)
 
 
+def named(layer: Any) -> str:
+    """A layer in one line, for messages."""
+    return f"{type(layer).__name__}({layer.extra_repr()})"
+
+
 def last_extent(x: Any, extent: int, layer: Any) -> Tensor:
     """A tensor whose last axis has as many elements as a layer takes.
 
@@ -45,7 +50,7 @@ def last_extent(x: Any, extent: int, layer: Any) -> Tensor:
     """
     found = require(x, type(layer).__name__)
     if not found.ndim or found.shape[-1] != extent:
-        raise ShapeError(f"{user_location()}: {layer!r} of shape {found.shape}: the last extent must be {extent}.")
+        raise ShapeError(f"{user_location()}: {named(layer)} of shape {found.shape}: the last extent must be {extent}.")
     return found
 
 

@@ -146,8 +146,8 @@ class Embedding(Module):
         """indices: int64 of any shape. Returns (*shape, embedding_dim)."""
         if isinstance(indices, Tensor) and indices.dtype.is_floating:
             raise ArgumentError(
-                f"{user_location()}: {self!r} takes indices of type int64, not a tensor of {indices.dtype} of shape "
-                f"{indices.shape}."
+                f"{user_location()}: {checks.named(self)} takes indices of type int64, not a tensor of "
+                f"{indices.dtype} of shape {indices.shape}."
             )
         return embedding(indices, self.weight, self.padding_idx)
 

@@ -202,7 +202,7 @@ class Module:
         name = type(self).__name__
         if not lines:
             return f"{name}({self.extra_repr()})"
-        return "\n  ".join([f"{name}({self.extra_repr()}", *lines]) + "\n)"
+        return "\n  ".join([f"{name}(", *filter(None, [self.extra_repr()]), *lines]) + "\n)"
 
 
 def _found(parts: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:

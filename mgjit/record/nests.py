@@ -40,6 +40,8 @@ class TensorRecording:
         self._recorder, self._types = recorder, types
         self._kind: Any = None
         self._outside: dict[int, tuple[Memory, int]] = {}
+        #: By the leaf of a memory of whole numbers, what has written it.
+        self._writers: dict[int, list[Nest]] = {}
 
     @property
     def kind(self) -> type[Tensor]:
@@ -175,6 +177,8 @@ class TensorRecording:
             raise PlainCall(f"{user_location()}: the step assigns to elements of a tensor among its arguments")
         if nest.is_empty():
             return
+        if not nest.target.memory.dtype.is_floating:
+            self._writers.setdefault(nest.target.memory.leaf, []).append(nest)
         scalars: list[int] = []
         operands = []
         for operand in nest.operands:
@@ -256,18 +260,40 @@ class TensorRecording:
             elif not 0 <= indices < extent:
                 raise IndexRangeError(f"{user_location()}: take: index {indices} is not in range({extent}).")
             return
-        leaf, location = self.leaf_of(indices._memory), user_location()
-        if ops.leaf_kind(leaf) != ops.INPUT:
+        location = user_location()
+        places = self._inputs(indices._memory, _elements(*indices._view))
+        if places is None:
             raise TraceError(
                 f"{location}: take by indices that are computed in the step, whose range is not known. Pass them as "
                 "an argument, or choose with mgjit.tensor.where or one_hot."
             )
-        view = indices._view
-        places = [ops.leaf_index(leaf) + view.offset]
-        for count, stride in zip(view.shape, view.strides):
-            places = [place + k * stride for place in places for k in range(count)]
         known = {(check.input_index, check.count) for check in recorder.checks}
         recorder.checks += [IndexCheck(place, extent, location) for place in places if (place, extent) not in known]
+
+    def _inputs(self, memory: Memory, elements: Sequence[int]) -> list[int] | None:
+        """The inputs that are, or have been copied to, some elements of a memory; None if they are anything else."""
+        leaf = self.leaf_of(memory)
+        if ops.leaf_kind(leaf) == ops.INPUT:
+            return [ops.leaf_index(leaf) + element for element in elements]
+        origins: dict[int, int] = {}
+        for nest in self._writers.get(leaf, ()):
+            source, target = nest.operands[0], nest.target
+            if nest.body is not _copy() or source.memory is None or source.memory.dtype.is_floating:
+                return None
+            inputs = self._inputs(source.memory, _elements(source.offset, nest.outer, source.strides))
+            if inputs is None:
+                return None
+            origins.update(zip(_elements(target.offset, nest.outer, target.strides), inputs))
+        found = [origins.get(element) for element in elements]
+        return None if None in found else found  # type: ignore[return-value]
+
+
+def _elements(offset: int, shape: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """The places of the elements of a view."""
+    places = [offset]
+    for count, stride in zip(shape, strides):
+        places = [place + k * stride for place in places for k in range(count)]
+    return places
 
 
 def _copy() -> Any:

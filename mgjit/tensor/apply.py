@@ -109,7 +109,13 @@ def access(name: str, operand: Any, strides: tuple[int, ...] | None, shape: Shap
         view, memory = operand._view, operand._memory
         if memory.trace is not None and memory.trace is not recording():
             leaked()
-        flows = differentiates and memory.dtype.is_floating and not operand._detached and memory.differentiates
+        flows = (
+            differentiates
+            and gradients_are_on()
+            and memory.dtype.is_floating
+            and not operand._detached
+            and memory.differentiates
+        )
         return Access(memory, view.offset, broadcast_strides(view, shape) if strides is None else strides, flows)
     if isinstance(operand, Value):
         raise ArgumentError(
@@ -131,10 +137,15 @@ def elementwise(name: str, body: Body, operands: Sequence[Any], dtype: DType | N
 
     shape = broadcast(name, *(one.shape for one in operands if isinstance(one, Tensor)))
     dtype = result_type(name, operands) if dtype is None else dtype
+    return elementwise_nest(
+        name, body, [access(name, one, None, shape, dtype.is_floating) for one in operands], shape, dtype
+    )
+
+
+def elementwise_nest(name: str, body: Body, operands: Sequence[Access], shape: Shape, dtype: DType) -> Tensor:
+    """An operation on each of the elements that operands are read at."""
     made = fresh(shape, dtype)
-    differentiates = gradients_are_on() and dtype.is_floating
-    accesses = tuple(access(name, one, None, shape, differentiates) for one in operands)
-    perform(Nest(name, body, shape, (), accesses, Access(made._memory, 0, made._view.strides)))
+    perform(Nest(name, body, shape, (), tuple(operands), Access(made._memory, 0, made._view.strides)))
     return made
 
 
@@ -182,7 +193,7 @@ def reduction(
         operands: tensors, each with its strides for all loops.
     """
     made = fresh(outer, dtype)
-    differentiates = gradients_are_on() and dtype.is_floating
+    differentiates = dtype.is_floating
     accesses = tuple(access(name, one, strides, outer + inner, differentiates) for one, strides in operands)
     perform(Nest(name, body, outer, inner, accesses, Access(made._memory, 0, made._view.strides)))
     return made

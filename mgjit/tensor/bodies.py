@@ -3,8 +3,8 @@
 A `Body` is a short list of scalar operations, those of record/opcodes.py.  It is written as a Python function, which
 runs once, with stand-ins for the scalars:
 
-    _body(lambda x, y: x + y)                                     elementwise
-    _body(lambda total, x, y: total + x * y, initial=(0.0,))      a reduction: `total` is carried along
+    define(lambda x, y: x + y)                                     elementwise
+    define(lambda total, x, y: total + x * y, initial=(0.0,))      a reduction: `total` is carried along
 
 Everything else follows from it: the loops in Python (the oracle), the C of eager calls (loops.py), what a compiled step
 consists of (passes/nests.py), and the gradients of all three (passes/derivatives.py).
@@ -144,7 +144,7 @@ def sigmoid(x: _Scalar) -> _Scalar:
     return _select(x > 0.0, 1.0, e) / (1.0 + e)
 
 
-def _body(definition: Callable[..., Any], initial: tuple[float, ...] = (), result: int = 0) -> Body:
+def define(definition: Callable[..., Any], initial: tuple[float, ...] = (), result: int = 0) -> Body:
     """The steps that a definition consists of.
 
     Args:
@@ -168,6 +168,12 @@ def _one(operation: str, operands: int) -> Body:
     return Body(operands, (Step(operation, tuple(map(Element, range(operands)))),))
 
 
+def greatest(count: int) -> Body:
+    """Of so many operands: max(max(-inf, x[0]), x[1]), ..."""
+    steps = [Step("maximum", (Result(k - 1) if k else -math.inf, Element(k))) for k in range(count)]
+    return Body(count, tuple(steps))
+
+
 COPY = _one("copy", 1)
 #: Elementwise operations by name; those of the first lines are operations of the IR.
 ELEMENTWISE: dict[str, Body] = {
@@ -176,34 +182,34 @@ ELEMENTWISE: dict[str, Body] = {
     **{name: _one(name, 1) for name in ("negate", "absolute", "exp", "log", "tanh", "sqrt", "relu")},
     **{name: _one(name, LIBRARY[name].arity) for name in LIBRARY if is_available(name)},
     "where": _one("select", 3),
-    "square": _body(lambda x: x * x),
-    "reciprocal": _body(lambda x: 1.0 / x),
-    "sigmoid": _body(sigmoid),
-    "silu": _body(lambda x: x * sigmoid(x)),
-    "softplus": _body(lambda x: _select(x > 0.0, x, 0.0) + (1.0 + _exp(_select(x > 0.0, -x, x))).apply("log")),
-    "gelu": _body(lambda x: 0.5 * x * (1.0 + (math.sqrt(2.0 / math.pi) * (x + 0.044715 * (x * x * x))).apply("tanh"))),
-    "leaky_relu": _body(lambda x, slope: _select(x < 0.0, slope * x, x)),
-    "logical_not": _body(lambda x: x.apply("equal", 0.0)),
-    "logical_and": _body(lambda x, y: x.apply("not_equal", 0.0) * y.apply("not_equal", 0.0)),
-    "logical_or": _body(lambda x, y: x.apply("not_equal", 0.0).apply("maximum", y.apply("not_equal", 0.0))),
-    "as_bool": _body(lambda x: x.apply("not_equal", 0.0)),
+    "square": define(lambda x: x * x),
+    "reciprocal": define(lambda x: 1.0 / x),
+    "sigmoid": define(sigmoid),
+    "silu": define(lambda x: x * sigmoid(x)),
+    "softplus": define(lambda x: _select(x > 0.0, x, 0.0) + (1.0 + _exp(_select(x > 0.0, -x, x))).apply("log")),
+    "gelu": define(lambda x: 0.5 * x * (1.0 + (math.sqrt(2.0 / math.pi) * (x + 0.044715 * (x * x * x))).apply("tanh"))),
+    "leaky_relu": define(lambda x, slope: _select(x < 0.0, slope * x, x)),
+    "logical_not": define(lambda x: x.apply("equal", 0.0)),
+    "logical_and": define(lambda x, y: x.apply("not_equal", 0.0) * y.apply("not_equal", 0.0)),
+    "logical_or": define(lambda x, y: x.apply("not_equal", 0.0).apply("maximum", y.apply("not_equal", 0.0))),
+    "as_bool": define(lambda x: x.apply("not_equal", 0.0)),
 }
 #: Reductions by name.
 REDUCTIONS: dict[str, Body] = {
-    "sum": _body(lambda total, x: total + x, (0.0,)),
-    "dot": _body(lambda total, x, y: total + x * y, (0.0,)),
-    "prod": _body(lambda product, x: product * x, (1.0,)),
-    "max": _body(lambda best, x: best.apply("maximum", x), (-math.inf,)),
-    "min": _body(lambda best, x: best.apply("minimum", x), (math.inf,)),
-    "any": _body(lambda found, x: found.apply("maximum", x.apply("not_equal", 0.0)), (0.0,)),
-    "all": _body(lambda found, x: found.apply("minimum", x.apply("not_equal", 0.0)), (1.0,)),
+    "sum": define(lambda total, x: total + x, (0.0,)),
+    "dot": define(lambda total, x, y: total + x * y, (0.0,)),
+    "prod": define(lambda product, x: product * x, (1.0,)),
+    "max": define(lambda best, x: best.apply("maximum", x), (-math.inf,)),
+    "min": define(lambda best, x: best.apply("minimum", x), (math.inf,)),
+    "any": define(lambda found, x: found.apply("maximum", x.apply("not_equal", 0.0)), (0.0,)),
+    "all": define(lambda found, x: found.apply("minimum", x.apply("not_equal", 0.0)), (1.0,)),
     # The first of several best ones; carried are the best, its number, and the number of the next element.
-    "argmax": _body(
+    "argmax": define(
         lambda best, where, k, x: (_select(best < x, x, best), _select(best < x, k, where), k + 1.0),
         (-math.inf, 0.0, 0.0),
         result=1,
     ),
-    "argmin": _body(
+    "argmin": define(
         lambda best, where, k, x: (_select(x < best, x, best), _select(x < best, k, where), k + 1.0),
         (math.inf, 0.0, 0.0),
         result=1,

@@ -9,7 +9,6 @@ from ..errors import ArgumentError, ArgumentValueError, IndexRangeError, ShapeEr
 from .apply import access, copy_into, fresh, perform, recording
 from .bodies import Body, Element, Step
 from .dtypes import common, int64
-from .modes import gradients_are_on
 from .nests import Access, Chosen, Nest
 from .shapes import View, axis_from, row_major, size_of
 from .tensor import Tensor, require
@@ -39,7 +38,7 @@ def concat(tensors: Sequence[Tensor], *, axis: int = 0) -> Tensor:
     place = 0
     for one in parts:
         view = View(place * made.strides[k], one.shape, made.strides)
-        copy_into(made._memory, view, one, "concat", gradients_are_on() and made.dtype.is_floating)
+        copy_into(made._memory, view, one, "concat", made.dtype.is_floating)
         place += one.shape[k]
     return made
 
@@ -98,7 +97,7 @@ def pad(x: Tensor, widths: Any, value: float = 0.0) -> Tensor:
             if size_of(shape):
                 copy_into(made._memory, View(offset, shape, strides), value, "pad")
     offset = sum(pair[0] * s for pair, s in zip(widths, strides))
-    copy_into(made._memory, View(offset, x.shape, strides), x, "pad", gradients_are_on() and x.dtype.is_floating)
+    copy_into(made._memory, View(offset, x.shape, strides), x, "pad", x.dtype.is_floating)
     return made
 
 
@@ -129,7 +128,7 @@ def take(x: Tensor, indices: Any, *, axis: int = 0) -> Tensor:
     made = fresh(shape, x.dtype)
     strides = x.strides
     own = (*strides[:k], *(0,) * len(inner), *strides[k + 1 :])
-    reading = access("take", x, own, shape, gradients_are_on() and x.dtype.is_floating)
+    reading = access("take", x, own, shape, x.dtype.is_floating)
     rest = (0,) * k, (0,) * (x.ndim - k - 1)
     index_strides = (*rest[0], *indices.strides, *rest[1]) if isinstance(indices, Tensor) else (0,) * len(shape)
     choosing = access("take", indices, index_strides, shape, False)
@@ -160,7 +159,7 @@ def take_along_axis(x: Tensor, indices: Tensor, *, axis: int = -1) -> Tensor:
     _require_in_range(indices, x.shape[k])
     made = fresh(shape, x.dtype)
     own = (*x.strides[:k], 0, *x.strides[k + 1 :])
-    reading = access("take_along_axis", x, own, shape, gradients_are_on() and x.dtype.is_floating)
+    reading = access("take_along_axis", x, own, shape, x.dtype.is_floating)
     choosing = access("take_along_axis", indices, indices.strides, shape, False)
     operands = reading._replace(chosen=Chosen(1, x.strides[k], x.shape[k])), choosing
     perform(Nest("take_along_axis", _TAKE, shape, (), operands, Access(made._memory, 0, row_major(shape))))

@@ -15,14 +15,7 @@ from mgjit import tensor as T
 from mgjit.errors import ArgumentError, ShapeError
 from mgjit.nn import functional as F
 
-
-@pytest.fixture(autouse=True)
-def python_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The definition, which needs no compiler."""
-    from mgjit.tensor import eager
-
-    monkeypatch.setattr(eager, "_functions", {})
-    monkeypatch.setattr(eager, "_compile", lambda form, quickly: None)
+pytestmark = pytest.mark.usefixtures("python_loops")
 
 
 def step(function: Any) -> Any:
