@@ -13,16 +13,18 @@ it with -w: a warning about it would be a defect of mgjit, which users could do 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
 from ..engine.library import FUNCTIONS as LIBRARY
 from ..engine.precision import FLOAT64, Precision
-from ..ir.program import Block, Choice, Load, Loop, Operand, Program, Reference, Register, Statement
+from ..ir.program import Array, Block, Choice, Load, Loop, Node, Operand, Program, Reference, Register, Statement
 from ..passes.substitute import Substitution
 from .clock import Clock
 from .entries import entries, exported, sum_entries
 from .layout import Layout
+from .parts import parts_of
 from .scalar import BINARY, LONG_INTEGERS, ScalarEmitter
 from .vectors import Vectors
 
@@ -113,6 +115,9 @@ TYPES = {
 #: What operations are called in C, where that is not their name.
 _CALLS = {"sqrt": "SQUARE_ROOT", "absolute": "ABSOLUTE", "power": "POWER"}
 
+#: The elements of vectors of so many lanes, or more, are moved by a loop where they do not follow each other.
+_LONG_VECTOR = 8
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 #: Functions that use more pointers than this have them as local variables instead of parameters.
 _MOST_PARAMETERS = 40
 
@@ -140,10 +145,10 @@ def emit_c(
     phases = [(name, nodes) for name, nodes in program.phases if nodes or program.separate]
     for name, nodes in phases:
         emitter = _CEmitter(program, layout, blocks, vectors)
-        if clock is None:
-            emitter.nodes(nodes)
-        else:
+        if clock is not None:
             clock.emit(name, nodes, emitter, blocks.sources)
+        else:
+            emitter.parts(nodes)
         parts += blocks.take()
         parts.append(emitter.function(name))
     unsigned = [_UNSIGNED] if any(slot.format in ("L", "Q") for slot in layout.slots) else []
@@ -171,6 +176,8 @@ class _Blocks:
     def __init__(self) -> None:
         self.count = 0
         self.sources: list[str] = []
+        #: The functions of parts (codegen/parts.py), by parameters and lines.
+        self.parts: dict[tuple[str, str], str] = {}
         #: The functions of the C library (engine/library.py) that some function calls.
         self.called: set[str] = set()
 
@@ -213,6 +220,40 @@ class _CEmitter(ScalarEmitter):
         if self.uses_scratch:
             found.append(("real *const scratch", f"(real *)m[{self.layout.slot_number('scratch')}]"))
         return found
+
+    def parts(self, nodes: Sequence[Node]) -> None:
+        """Emit the nodes of a phase, in several functions if they are many; parts of equal text share one."""
+        cut = parts_of(nodes)
+        if len(cut) < 2:
+            self.nodes(nodes)
+            return
+        self.calls_blocks = True
+        for part in cut:
+            inner = _CEmitter(self.program, self.layout, self.blocks, self.vectors)
+            inner.nodes(part)
+            self.line(inner.called())
+
+    def called(self) -> str:
+        """The call of a function with the emitted lines."""
+        pointers = self.pointers()
+        if self.calls_blocks:
+            pointers.append(("void *const *m", "m"))
+        name = f"part{len(self.blocks.parts)}"
+        if len(pointers) > _MOST_PARAMETERS:
+            self.blocks.parts[name, ""] = name
+            self.blocks.sources.append(self.function(name))
+            return f"{name}(m);"
+        names = {array.name: f"q{number}" for number, array in enumerate(self.used)}
+
+        def neutral(text: str) -> str:
+            return _NAME.sub(lambda found: names.get(found[0], found[0]), text)
+
+        parameters = neutral(", ".join(declaration for declaration, _ in pointers)) or "void"
+        key = parameters, neutral("\n".join(self.lines))
+        if key not in self.blocks.parts:
+            self.blocks.parts[key] = name
+            self.blocks.sources.append(f"static NOINLINE void {name}({parameters})\n{{\n{key[1]}\n}}\n")
+        return f"{self.blocks.parts[key]}({', '.join(source for _, source in pointers)});"
 
     def function(self, name: str, parameters: str = "") -> str:
         """The emitted lines as a function of the pointer block."""
@@ -279,6 +320,10 @@ class _CEmitter(ScalarEmitter):
         if step == 1:
             self.assign(self._vector_place(target, lane), value)
             return
+        if self._is_long(target.array, lane):
+            first = self.reference(_in_lane(target, lane, 0))
+            self.line(f"{self.vectors.call('scatter', [f'&{first}', str(step), value], lane.count)};")
+            return
         name = self.fresh("w")
         self.define_vector(name, value, lane)
         for k in range(lane.count):
@@ -312,7 +357,11 @@ class _CEmitter(ScalarEmitter):
 
     def vector_load(self, reference: Reference, lane: Loop) -> str:
         array = reference.array
-        if dict(reference.index.terms)[lane] != 1:
+        step = dict(reference.index.terms)[lane]
+        if step != 1 and self._is_long(array, lane):
+            first = self.reference(_in_lane(reference, lane, 0))
+            return self.vectors.call("gather", [f"&{first}", str(step)], lane.count)
+        if step != 1:
             elements = [self.operand(Load(_in_lane(reference, lane, k))) for k in range(lane.count)]
             return f"({self.vectors.type(lane.count)}){{{', '.join(elements)}}}"
         if self.type_of(array) == "real":
@@ -324,6 +373,10 @@ class _CEmitter(ScalarEmitter):
         if array.format in "bBhH?":  # through int: gcc converts small integers to floats one by one
             text = f"__builtin_convertvector({text}, {self.vectors.memory_type(lane.count, 'int')})"
         return f"__builtin_convertvector({text}, {self.vectors.type(lane.count)})"
+
+    def _is_long(self, array: Array, lane: Loop) -> bool:
+        """Whether the elements of a vector in distant places are moved by a loop."""
+        return lane.count >= _LONG_VECTOR and self.type_of(array) == "real"
 
     def _vector_place(self, target: Reference, lane: Loop) -> str:
         memory = self.vectors.memory_type(lane.count)

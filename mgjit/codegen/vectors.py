@@ -30,8 +30,22 @@ static inline UNUSED real{n} choose_{n}(mask{n} m, real{n} a, real{n} b)
 }}
 """
 
+#: Vectors of elements that lie `stride` apart.  Loops, which a compiler leaves as they are: without them, such vectors
+#: are most of the text of a source, and of the time of a compiler.
+_MOVES = {
+    "gather": (
+        "static inline real{n} gather_{n}(const real *x, long stride) "
+        "{{ real{n} y; for (int k = 0; k < {n}; k++) y[k] = x[k * stride]; return y; }}"
+    ),
+    "scatter": (
+        "static inline void scatter_{n}(real *x, long stride, real{n} y) "
+        "{{ for (int k = 0; k < {n}; k++) x[k * stride] = y[k]; }}"
+    ),
+}
+
 #: Text of each function, by operation; `n` is the number of lanes.
 _OPERATIONS = {
+    **_MOVES,
     "relu": "static inline real{n} relu_{n}(real{n} x) {{ return (real{n})((mask{n})x & ~(x < (real{n}){{0}})); }}",
     "maximum": "static inline real{n} maximum_{n}(real{n} x, real{n} y) {{ return choose_{n}(y > x, y, x); }}",
     "minimum": "static inline real{n} minimum_{n}(real{n} x, real{n} y) {{ return choose_{n}(y < x, y, x); }}",

@@ -1,0 +1,303 @@
+"""The first result of steps over tensors, cold and warm: where the time goes, and how much code there is.
+
+    python bench/tensor_first.py                                  all steps
+    python bench/tensor_first.py mlp gru --mode fast --repeat 3   some of them, medians of three rounds
+    python bench/tensor_first.py --widths                         trace and lowering at widths 64 and 4,096
+
+1. Each measurement is a process of its own, which imports mgjit, makes the model, and calls its step once.  The import
+   is not in it.  Cold is with an empty disk cache, warm is the next process.
+2. The models are written over mgjit.tensor, with Adam, in float32; their data is random.
+3. Of the lowering, the same process then tells the stages, in a cold process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+#: A step, and the arguments of a call.
+Made = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+class Adam:
+    """As of PyTorch, with its default numbers.
+
+    Args:
+        parameters: tensors with gradients.
+    """
+
+    def __init__(self, parameters: Sequence[Any]) -> None:
+        from mgjit import tensor as T
+
+        self.parameters = list(parameters)
+        self.means = [T.zeros_like(p) for p in self.parameters]
+        self.squares = [T.zeros_like(p) for p in self.parameters]
+
+    def zero_grad(self) -> None:
+        """Gradients of zero."""
+        for p in self.parameters:
+            p.zero_grad()
+
+    def step(self, rate: float, count: float) -> None:
+        """Change the parameters."""
+        import mgjit
+        from mgjit import tensor as T
+
+        with mgjit.no_grad():
+            first, second = 1.0 - 0.9**count, 1.0 - 0.999**count
+            for p, m, v in zip(self.parameters, self.means, self.squares):
+                m[...] = 0.9 * m + 0.1 * p.grad
+                v[...] = 0.999 * v + 0.001 * (p.grad * p.grad)
+                p[...] = p - (rate / first) * m / (T.sqrt(v / second) + 1e-8)
+
+
+def _draw() -> random.Random:
+    return random.Random(1)
+
+
+def _uniform(shape: tuple[int, ...], inputs: int, draw: random.Random) -> Any:
+    from mgjit import tensor as T
+
+    bound = 1.0 / math.sqrt(inputs)
+    values = T.uniform(shape, -bound, bound, generator=draw)
+    return T.asarray(values, dtype="float32", requires_grad=True)
+
+
+def _compiled(mode: str, step: Callable[..., Any]) -> Any:
+    import mgjit
+
+    return mgjit.compile(step, dtype="float32", mode=mode, background=False)
+
+
+def _loss(logits: Any, labels: Any, classes: int) -> Any:
+    from mgjit import tensor as T
+
+    return -(T.log_softmax(logits) * T.one_hot(labels, classes, dtype="float32")).sum() / float(logits.shape[0])
+
+
+def mlp(mode: str, widths: Sequence[int] = (784, 1024, 1024, 10), batch: int = 128) -> Made:
+    """Linear layers with relu in between."""
+    from mgjit import tensor as T
+
+    draw = _draw()
+    layers = [(_uniform((n, m), n, draw), _uniform((m,), n, draw)) for n, m in zip(widths, widths[1:])]
+    adam = Adam([p for layer in layers for p in layer])
+
+    def step(x: Any, labels: Any, rate: float, count: float) -> Any:
+        for k, (w, b) in enumerate(layers):
+            x = x @ w + b
+            if k < len(layers) - 1:
+                x = T.relu(x)
+        loss = _loss(x, labels, widths[-1])
+        adam.zero_grad()
+        loss.backward()
+        adam.step(rate, count)
+        return loss
+
+    x = T.asarray(T.uniform((batch, widths[0]), 0.0, 1.0, generator=draw), dtype="float32")
+    labels = T.asarray([draw.randrange(widths[-1]) for _ in range(batch)])
+    return _compiled(mode, step), (x, labels, 0.001, 1.0)
+
+
+def lenet(mode: str, channels: tuple[int, int] = (20, 50), batch: int = 128) -> Made:
+    """Two convolutions 3 x 3 with relu and maximum of 2 x 2, and two linear layers."""
+    from mgjit import tensor as T
+
+    draw = _draw()
+    first, second = channels
+    sizes = [((first, 1, 3, 3), 9), ((first,), 9), ((second, first, 3, 3), 9 * first), ((second,), 9 * first),
+             ((second * 25, 500), second * 25), ((500,), second * 25), ((500, 10), 500), ((10,), 500)]  # fmt: skip
+    parameters = k1, c1, k2, c2, w1, b1, w2, b2 = [_uniform(shape, inputs, draw) for shape, inputs in sizes]
+    adam = Adam(parameters)
+
+    def convolved(x: Any, kernels: Any, bias: Any) -> Any:
+        windows = x.unfold(2, 3, 1).unfold(3, 3, 1)
+        x = T.einsum("nchwij,ocij->nohw", windows, kernels) + bias.reshape((-1, 1, 1))
+        return T.relu(x).unfold(2, 2, 2).unfold(3, 2, 2).max(axis=(4, 5))
+
+    def step(x: Any, labels: Any, rate: float, count: float) -> Any:
+        x = convolved(convolved(x, k1, c1), k2, c2).reshape((batch, -1))
+        loss = _loss(T.relu(x @ w1 + b1) @ w2 + b2, labels, 10)
+        adam.zero_grad()
+        loss.backward()
+        adam.step(rate, count)
+        return loss
+
+    x = T.asarray(T.uniform((batch, 1, 28, 28), 0.0, 1.0, generator=draw), dtype="float32")
+    labels = T.asarray([draw.randrange(10) for _ in range(batch)])
+    return _compiled(mode, step), (x, labels, 0.001, 1.0)
+
+
+def gru(mode: str, letters: int = 8, width: int = 64, batch: int = 32) -> Made:
+    """A language model over letters: an embedding, gates, and the next letter at each position."""
+    from mgjit import tensor as T
+
+    draw, classes = _draw(), 27
+    table = _uniform((classes, width), 1, draw)
+    gates = [
+        (_uniform((width, width), width, draw), _uniform((width, width), width, draw), _uniform((width,), width, draw))
+        for _ in range(3)
+    ]
+    out, bias = _uniform((width, classes), width, draw), _uniform((classes,), width, draw)
+    adam = Adam([table, *(p for gate in gates for p in gate), out, bias])
+
+    def step(names: Any, targets: Any, rate: float, count: float) -> Any:
+        (wr, ur, br), (wz, uz, bz), (wn, un, bn) = gates
+        h = T.zeros((batch, width), dtype="float32")
+        total = 0.0
+        for t in range(letters):
+            x = T.take(table, names[:, t])
+            r = T.sigmoid(x @ wr + h @ ur + br)
+            z = T.sigmoid(x @ wz + h @ uz + bz)
+            n = T.tanh(x @ wn + r * (h @ un) + bn)
+            h = (1.0 - z) * n + z * h
+            total = total + _loss(h @ out + bias, targets[:, t], classes)
+        loss = total / float(letters)
+        adam.zero_grad()
+        loss.backward()
+        adam.step(rate, count)
+        return loss
+
+    names, targets = (
+        T.asarray([[draw.randrange(classes) for _ in range(letters)] for _ in range(batch)]) for _ in range(2)
+    )
+    return _compiled(mode, step), (names, targets, 0.001, 1.0)
+
+
+MODELS: dict[str, Callable[[str], Made]] = {
+    "mlp": mlp,
+    "lenet": lenet,
+    "gru": gru,
+    "image": lambda mode: mlp(mode, (784, 50, 10), 1),
+    "images": lambda mode: mlp(mode, (784, 50, 10), 32),
+    "policy": lambda mode: mlp(mode, (4, 64, 64, 2), 32),
+    "mlp512": lambda mode: mlp(mode, (784, 512, 512, 10), 128),
+}
+TITLES = {
+    "mlp": "784-1024-1024-10, batch 128",
+    "lenet": "LeNet 20 and 50 channels, batch 128",
+    "gru": "GRU of 64, 32 names of 8 letters",
+    "image": "784-50-10, batch 1",
+    "images": "784-50-10, batch 32",
+    "policy": "4-64-64-2, batch 32",
+    "mlp512": "784-512-512-10, batch 128",
+}
+
+
+# ---- in the child ------------------------------------------------------------------------------------------
+
+
+def child(name: str, mode: str) -> dict[str, Any]:
+    """The first result of a step."""
+    import mgjit.tensor  # noqa: F401
+    from mgjit.stats import Stats
+
+    facts: dict[str, Any] = {}
+    note_code = Stats.note_code
+
+    def noting(stats: Stats, found: dict[str, Any]) -> None:
+        if not facts:
+            facts.update(found)
+        note_code(stats, found)
+
+    Stats.note_code = noting  # type: ignore[method-assign]
+    step, arguments = MODELS[name](mode)
+    started, used = time.perf_counter(), _processor()
+    result = float(step(*arguments))
+    first, processor = time.perf_counter() - started, _processor() - used
+    return {**facts, "first": first, "processor": processor, "result": result.hex(), "trace": step.stats.trace_seconds}
+
+
+def _processor() -> float:
+    return sum(os.times()[:4])
+
+
+def widths() -> dict[str, Any]:
+    """Trace and lowering at two widths, in turn."""
+    import mgjit.tensor  # noqa: F401
+
+    found: dict[str, list[tuple[float, float]]] = {"64": [], "4096": []}
+    for _ in range(6):
+        for width in (64, 4096):
+            step, arguments = mlp("strict", (784, width, width, 10), 128)
+            lowered = step.lower(*arguments)
+            found[str(width)].append((lowered.trace_seconds, sum(lowered.lowered.seconds.values())))
+    return found
+
+
+# ---- in the parent -----------------------------------------------------------------------------------------
+
+
+def run(arguments: Sequence[str], directory: str) -> dict[str, Any]:
+    """What a child prints."""
+    environment = {**os.environ, "MGJIT_CACHE_DIR": directory}
+    command = [sys.executable, str(Path(__file__)), *arguments]
+    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def measure(name: str, mode: str, repeat: int) -> None:
+    """Print the rows of a model."""
+    rounds = []
+    for _ in range(repeat):
+        directory = tempfile.mkdtemp()
+        try:
+            rounds.append([run(["--child", name, "--mode", mode], directory) for _ in range(2)])
+        finally:
+            shutil.rmtree(directory)
+
+    def median(which: int, key: str) -> float:
+        return statistics.median(one[which][key] or 0.0 for one in rounds)
+
+    cold, _ = rounds[0]
+    same = len({one["result"] for pair in rounds for one in pair}) == 1
+    print(f"{TITLES[name]} ({mode})")
+    print(
+        f"  first result cold {median(0, 'first'):6.2f} s, warm {median(1, 'first'):5.2f} s"
+        f" (processor {median(0, 'processor'):.2f}, {median(1, 'processor'):.2f})"
+    )
+    stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in (cold["stages"] or {}).items())
+    print(f"  trace {median(0, 'trace'):.2f}, passes {median(0, 'lower_seconds'):.2f} ({stages}), {cold['compiler']} "
+          f"{median(0, 'compile_seconds'):.2f} s ({cold['flags']})")  # fmt: skip
+    print(f"  {cold['records']} records, {cold['loops']} loops, {cold['statements']} statements, {cold['lines']} lines"
+          f" of C, {cold['bytes']} bytes{'' if same else '; RESULTS DIFFER'}", flush=True)  # fmt: skip
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=list(MODELS), help=" ".join(MODELS))
+    parser.add_argument("--mode", default="strict", choices=("strict", "fast"))
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--widths", action="store_true")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.child:
+        print(json.dumps(child(asked.child, asked.mode)))
+    elif asked.widths:
+        found = widths()
+        for part, title in enumerate(("trace", "lowering")):
+            narrow, wide = (statistics.median(one[part] for one in found[width]) for width in ("64", "4096"))
+            print(f"{title}: width 64 {narrow:.3f} s, width 4,096 {wide:.3f} s, {wide / narrow:.2f} x")
+    else:
+        for name in asked.models:
+            measure(name, asked.mode, asked.repeat)
+
+
+if __name__ == "__main__":
+    main()
