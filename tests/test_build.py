@@ -483,14 +483,9 @@ def test_41_what_is_asked_of_the_optimiser(family: str, statements: int) -> None
     compiler = compilers._of_family(family)
     if compiler is None:
         pytest.skip(f"{family} is not installed")
-<<<<<<< HEAD
-    levels = {"gcc": ["-O3", "-O2", "-O1 -fgcse", "-O1", "-O0"], "clang": ["-O2", "-O2", "-O2", "-O1", "-O0"]}[family]
-    chosen = optimisation_for(compiler, build.Options(), statements)
-=======
     of_gcc = ["-O3", "-O2", "-O1 -fgcse -fno-tree-bit-ccp", "-O1", "-O0"]
     levels = {"gcc": of_gcc, "clang": ["-O2", "-O2", "-O2", "-O1", "-O0"]}[family]
-    chosen = build.optimisation_for(compiler, build.Options(), statements)
->>>>>>> 7f487f0 (codegen: long phases are several functions, which equal nests share; distant elements of vectors are moved by loops)
+    chosen = optimisation_for(compiler, build.Options(), statements)
     assert chosen == f"{levels[[1, 201, 1_001, 20_001, 100_001].index(statements)]} {build.toolchain.native()}"
     assert build.toolchain.compile_shared(compiler, "int one(void) { return 1; }", optimisation=chosen).binary
     assert optimisation_for(compiler, build.Options(optimisation="-O0"), statements) == "-O0"
