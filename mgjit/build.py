@@ -304,6 +304,7 @@ def emitted(
             options.quick,
             name,
             watch,
+            scheduled=options.scheduled,
         ),
         lambda program, layout: emit_c(program, layout, options.mode, functions, clock),
     )

@@ -57,16 +57,16 @@ def key_parts_of(structure: str, compiler: compilers.Compiler, options: Options,
         flags,
         mode=options.mode,
         gradients="kept" if options.grads else "where read",
-        vectors=_vectors(compiler, optimisation, trace) if options.mode == "strict" else "",
+        vectors=_vectors(compiler, optimisation, trace) if options.mode == "strict" and not options.scheduled else "",
         cache_key=options.cache_key,
         phases="separate" if options.separate else "one step",
-        tier="quick" if options.quick else "best",
+        tier="scheduled quickly" if options.scheduled else "quick" if options.quick else "best",
     )
 
 
 def has_key(compiler: compilers.Compiler, options: Options, trace: Trace) -> bool:
     """Whether the key of an entry can be told without comparing functions; if not, there can hardly be an entry."""
-    frequent = _frequent(trace) if options.mode == "strict" else []
+    frequent = _frequent(trace) if options.mode == "strict" and not options.scheduled else []
     return not frequent or bool(_verification().are_known(compiler, optimisation_for(compiler, options, 0), frequent))
 
 
@@ -77,6 +77,8 @@ def vector_functions(trace: Trace, compiler: compilers.Compiler, options: Option
 
     if options.mode == "fast":
         return frozenset(EXACT)
+    if options.scheduled:
+        return frozenset()  # they take longer to compare than the first calls to run
     optimisation = optimisation_for(compiler, options, 0)
     return frozenset(name for name in _frequent(trace) if verification.verified(compiler, optimisation, name))
 
@@ -127,6 +129,10 @@ def optimisation_for(compiler: compilers.Compiler, options: Options, statements:
         return options.optimisation
     if statements > _MANY_STATEMENTS:
         return f"{'-O1' if statements <= _VERY_MANY_STATEMENTS else '-O0'} {toolchain.native()}"
+    if options.scheduled:
+        return (
+            f"-O1 -fno-tree-bit-ccp {toolchain.native()}" if compiler.family == "gcc" else f"-O1 {toolchain.native()}"
+        )
     level = "-O2"
     if compiler.family == "gcc" and statements <= _FEW_STATEMENTS:
         level = "-O3"  # unrolls and vectorises the remaining short loops, in twice the compile time of -O2

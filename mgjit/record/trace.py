@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -198,6 +199,13 @@ class Trace:
     def in_blocks(self) -> int:
         """How many records are in blocks."""
         return sum(block.end - block.start for block in self.blocks)
+
+    def work_in_nests(self) -> int:
+        """About how many scalar operations the nests are, with those of a backward pass."""
+        return sum(
+            (3 if nest.flows else 1) * len(nest.body.steps) * math.prod((*nest.outer, *nest.inner))
+            for nest in self.nests
+        )
 
     def gaps(self) -> list[tuple[int, int]]:
         """The records that belong to no block: the first of each stretch, and the position after the last."""

@@ -50,6 +50,8 @@ _MOST_SECONDS = 1.0
 #: A plain call takes at most twice as long as its trace (much less for other people's classes), and at most so many
 #: seconds for each recorded operation.  The lower of the two is the better estimate.
 _OF_TRACE, _OF_RECORD = 2.0, 2.5e-6
+#: Seconds of a scalar operation of a tensor.
+_IN_NESTS = 2e-9
 #: The interpreters that the tests run on; on later ones there are more trials.
 TESTED = (3, 13)
 _MORE_TRIALS = 12
@@ -305,14 +307,16 @@ def compare(
     return verdict
 
 
-def plain_seconds(trace_seconds: float, records: int, in_blocks: int = 0) -> float:
+def plain_seconds(trace_seconds: float, records: int, in_blocks: int = 0, in_nests: int = 0) -> float:
     """An estimate of how long a plain call takes.
 
     Args:
         trace_seconds: how long its trace took. records: how many it has.
         in_blocks: how many of them are in blocks, whose traces take next to no time.
+        in_nests: how many scalar operations its operations on tensors are.
     """
-    return min(_OF_TRACE * trace_seconds, _OF_RECORD * (records - in_blocks)) + _OF_RECORD * in_blocks
+    others = min(_OF_TRACE * trace_seconds, _OF_RECORD * (records - in_blocks))
+    return others + _OF_RECORD * in_blocks + _IN_NESTS * in_nests
 
 
 def reason_without_trial(verify: str, precision: Precision, mode: str, lock: bool, seconds: float) -> str:
