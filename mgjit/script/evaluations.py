@@ -22,7 +22,8 @@ from .interface import OF_THE_FRAME, variables_of
 from .names import FUNCTIONS, SCOPES, Function, blocks_of, called_name, exposed, names_in, parameters_of, walk
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_SHORT = frozenset(dir(builtins)) - {"sum", "map"}
+#: Calls that compute nothing worth a step.
+_SHORT = (frozenset(dir(builtins)) - {"sum", "map"}) | {"parameters", "params", "named_parameters", "weights", "values"}
 
 
 @dataclass

@@ -97,7 +97,8 @@ def find_names(outline: Outline, used_later: Callable[[str], bool] | None) -> No
     in_functions = _read_by_functions(candidate.scope)
     seen = assigned & (in_functions | declared)  # by others than the loop
     meanwhile = _read_meanwhile(candidate, statements) if seen else set[str]()
-    varying = names_in([*_targets(candidate.loop), *candidate.loop.body]).writes
+    loops = (candidate.loop, *candidate.around)
+    varying = set[str]().union(*(names_in([*_targets(loop), *loop.body]).writes for loop in loops))
     if is_module:
         if used_later is not None:
             elsewhere = elsewhere | assigned

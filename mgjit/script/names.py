@@ -112,6 +112,7 @@ class Names:
         inner, targets = Names(), names_in(generator.target for generator in node.generators)
         for child in [*node.generators, *ast.iter_child_nodes(node)]:  # in the order of evaluation
             inner.add(child, node)
+        inner.objects -= _looked_through(node)
         self._take(inner, targets.writes)
         self.writes |= inner.writes - targets.writes  # by `:=`
 
@@ -128,6 +129,20 @@ def parameters_of(node: Function | ast.Lambda) -> set[str]:
     """The names of the parameters of a function."""
     every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
     return {one.arg for one in every if one is not None}
+
+
+def _looked_through(node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> set[str]:
+    """The sequences of a comprehension whose elements are used for numbers alone: `s.data for s in scores`."""
+    pairs = [(generator.target, generator.iter) for generator in node.generators]
+    for target, iterable in pairs.copy():
+        if isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name) and isinstance(target, ast.Tuple):
+            sequences = {"zip": iterable.args, "enumerate": [ast.Constant(0), *iterable.args]}.get(iterable.func.id, [])
+            pairs += zip(target.elts, sequences)
+    found = {(target.id, one.id) for target, one in pairs if isinstance(target, ast.Name) and isinstance(one, ast.Name)}
+    values = [part for part in ast.iter_child_nodes(node) if not isinstance(part, ast.comprehension)]
+    uses = names_in([*values, *(test for generator in node.generators for test in generator.ifs)])
+    read = [part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)]
+    return {name for target, name in found if target not in uses.objects and read.count(name) == 1}
 
 
 def _is_conditional(node: ast.AST, child: ast.AST) -> bool:
