@@ -112,8 +112,11 @@ def fast_call(
 
 
 def is_worth_it(kernel: Kernel) -> bool:
-    """Whether there have been enough calls to make generating a function worthwhile."""
-    return kernel.timed_calls >= _TIMED_CALLS
+    """Whether there have been enough calls to make generating a function worthwhile.
+
+    Not while all calls have been undone, so that the numbers are still in the user's objects.
+    """
+    return kernel.timed_calls >= _TIMED_CALLS and kernel.move is None
 
 
 def is_short(kernel: Kernel, turn: Turn) -> bool:

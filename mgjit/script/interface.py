@@ -56,6 +56,7 @@ class Outline:
         read_only_as_numbers: whether the other code may see the object of a result, or only numbers of it.
         shared: names of the module that the step assigns where functions read them.
         attributes: the arguments that stand for attributes of an object, with all places where they are read.
+        without_last: whether plain Python makes the last iteration, whose objects are used after the loop.
     """
 
     candidate: Candidate
@@ -70,6 +71,7 @@ class Outline:
     numbers_only: list[bool] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)
     attributes: dict[str, list[ast.Attribute]] = field(default_factory=dict)
+    without_last: bool = False
 
 
 def find_names(outline: Outline, used_later: Callable[[str], bool] | None) -> None:
@@ -131,8 +133,9 @@ def find_names(outline: Outline, used_later: Callable[[str], bool] | None) -> No
             outline.arguments.remove(name)
             outline.attributes.update(found)
     is_notebook = is_module and used_later is not None
-    as_objects = _read_afterwards(outline, as_objects=True) | _objects_of_others(candidate, seen)
-    outline.numbers_only = [is_notebook or name not in as_objects for name in outline.results]
+    as_objects = set() if is_notebook else _read_afterwards(outline, as_objects=True)
+    as_objects |= set() if is_notebook else _objects_of_others(candidate, seen)
+    outline.numbers_only = [name not in as_objects for name in outline.results]
 
 
 def _attributes_of(name: str, statements: Sequence[ast.stmt], tree: ast.Module) -> dict[str, list[ast.Attribute]]:
@@ -229,24 +232,33 @@ def _read_afterwards(outline: Outline, as_objects: bool = False) -> set[str]:
     Args:
         as_objects: whether only those count that are used for more than numbers.
     """
-    candidate = outline.candidate
-    read: Callable[[list[ast.stmt], set[str]], set[str]] = lambda block, assigned: exposed(  # noqa: E731 - often used
-        block, assigned, as_objects
-    )
-    found = read(outline.moved, set()) | read(outline.block[outline.end :], set())
-    own = {id(one) for one in outline.block[outline.start : outline.end]}
-    pending = [candidate.scope.body]
+    found = exposed([*outline.moved, *outline.block[outline.end :]], set(), as_objects)
+    return found | read_after(outline.block[outline.start : outline.end], outline.candidate.scope, as_objects)
+
+
+def read_after(statements: Sequence[ast.stmt], scope: ast.Module | Function, as_objects: bool) -> set[str]:
+    """The names that may be read after the block of some statements, or the next time before them.
+
+    Args:
+        as_objects: as for `exposed`.
+    """
+    found, own = set[str](), {id(one) for one in statements}
+    pending = [scope.body]
     while pending:  # from the outside to the block: what follows, and loops from their beginning
         block = pending.pop()
         for k, statement in enumerate(block):
             if id(statement) in own:
                 break
             if any(id(node) in own for node in walk([statement])):
-                found |= read(block[k + 1 :], set())
+                found |= exposed(block[k + 1 :], set(), as_objects)
                 if isinstance(statement, LOOPS):
-                    found |= read(statement.body, names_in(_targets(statement)).writes) | read(statement.orelse, set())
-                    if isinstance(statement, ast.While):
-                        found |= read([ast.Expr(statement.test)], set())
+                    again = [ast.Expr(statement.test)] if isinstance(statement, ast.While) else []
+                    targets = names_in(_targets(statement)).writes
+                    found |= exposed(statement.body, targets, as_objects)
+                    found |= exposed([*again, *statement.orelse], set(), as_objects)
+                elif hasattr(statement, "handlers"):  # any of these may come next
+                    for part in blocks_of(statement):
+                        found |= exposed(part, set(), as_objects) if part is not statement.body else set()
                 pending += blocks_of(statement)
     return found
 

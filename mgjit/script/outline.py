@@ -19,6 +19,7 @@ from .find import CHANGING, Candidate, Knowledge
 from .interface import Outline, Refusal, find_names
 from .moved import LEAVING, leaves, may_move, scalars_of
 from .names import called_name, names_in, root_name, walk, words
+from .objects import leave_objects
 
 _BARRIERS = (
     ast.Import,
@@ -80,6 +81,9 @@ def _of_block(
     outlines = _parts(block, candidate, known, is_asked_for)
     for outline in outlines:
         find_names(outline, used_later)
+        if not all(outline.numbers_only) and leave_objects(outline, lambda one, k: _stop(one, known, k)):
+            find_names(outline, used_later)
+            outline.numbers_only = [True] * len(outline.results)
     return outlines
 
 

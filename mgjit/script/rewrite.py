@@ -193,6 +193,11 @@ def rewrite(
         for number in numbers:
             _replace(planned[number][1], number)
         _enter(candidate, numbers)
+        for number in numbers:
+            if planned[number][1].without_last and isinstance(candidate.loop, ast.For):
+                lasting = ast.Call(_method(number, "lasting"), [candidate.loop.iter], [])
+                _locate(lasting, candidate.loop.iter, {id(candidate.loop.iter)})
+                candidate.loop.iter = lasting
     _replace_values(tree, found, len(planned))
     return steps, notes
 
@@ -217,12 +222,16 @@ def _method(number: int, name: str) -> ast.expr:
 def _replace(outline: Outline, number: int) -> None:
     """Let a block try the step in place of its statements."""
     block, first = outline.block, outline.statements[0]
-    start, end = block.index(first), block.index(outline.statements[-1]) + 1
+    own = [one for one in outline.statements if not _stop_name(one, outline)]
+    start, end = block.index(first), block.index(own[-1]) + 1
     plain = block[start:end]
     arguments: list[ast.expr] = [ast.Name(name, ast.Load()) for name in outline.arguments]
     arguments += [copy.deepcopy(places[0]) for places in outline.attributes.values()]
     call = ast.Call(_method(number, "called"), arguments, [])
-    attempt = ast.IfExp(_method(number, "ready"), call, ast.Tuple([], ast.Load()))
+    ready = _method(number, "ready")
+    if outline.without_last:
+        ready = ast.BoolOp(ast.And(), [ready, _method(number, "goes_on")])
+    attempt = ast.IfExp(ready, call, ast.Tuple([], ast.Load()))
     if outline.results:
         target: ast.expr = ast.Tuple([ast.Name(name, ast.Store()) for name in outline.results], ast.Store())
         tried: ast.stmt = ast.For(target, attempt, [*outline.moved, ast.Break()], plain, None)

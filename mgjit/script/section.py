@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +53,8 @@ class Section:
     """
 
     __slots__ = (
-        "allowed", "calls", "failures", "first", "has_inner", "is_inside", "iteration", "lengths", "namespace", "outer",
-        "plain", "reason", "slow", "source", "spent", "step", "ticks",
+        "allowed", "calls", "failures", "first", "goes_on", "has_inner", "is_inside", "iteration", "lengths",
+        "namespace", "outer", "plain", "reason", "slow", "source", "spent", "step", "ticks",
     )  # fmt: skip
 
     #: Whether a step is to be tried now.
@@ -62,7 +63,7 @@ class Section:
     def __init__(self, source: StepSource, namespace: dict[str, Any]) -> None:
         self.source, self.namespace = source, namespace
         self.outer: Section | None = None
-        self.has_inner = self.is_inside = False
+        self.has_inner = self.is_inside = self.goes_on = False
         self.lengths: dict[int, int] = {}
         self.first = self.iteration = self.allowed = self.spent = 0.0
         self.ticks = self.calls = self.slow = self.plain = self.failures = 0
@@ -78,6 +79,22 @@ class Section:
         except TypeError:
             self.lengths[level] = -1
         return iterable
+
+    def lasting(self, iterable: Any) -> Iterable[Any]:
+        """The elements of what the loop iterates over; during the last one, it does not go on."""
+        if type(iterable) not in (range, list, tuple):
+            self.end(f"what comes after the loop uses a node with its graph, and a {type(iterable).__name__} may end")
+            return iterable  # type: ignore[no-any-return]
+        return self._lasting(iterable)
+
+    def _lasting(self, iterable: Sequence[Any]) -> Iterator[Any]:
+        before = self.goes_on
+        try:
+            for number, item in enumerate(iterable, 1):
+                self.goes_on = number < len(iterable) and threading.active_count() == 1
+                yield item
+        finally:
+            self.goes_on = before
 
     def left(self) -> None:
         """The loop has ended: until it is entered again, parameters are ordinary objects.

@@ -80,7 +80,8 @@ def test_breaks_and_appends_after_the_step_stay_in_python() -> None:
 
 
 def test_the_object_of_a_result_is_noticed() -> None:
-    assert only("for x in data:\n    loss = f(x)\n    loss.backward()\ndraw(loss)\n").numbers_only == [False]
+    found = only("for x in zip(data):\n    loss = f(x)\n    loss.backward()\ndraw(loss)\n")
+    assert found.numbers_only == [False]
 
 
 def test_names_of_functions_are_not_those_of_the_module() -> None:
