@@ -257,8 +257,8 @@ def read_after(statements: Sequence[ast.stmt], scope: ast.Module | Function, as_
                     found |= exposed(statement.body, targets, as_objects)
                     found |= exposed([*again, *statement.orelse], set(), as_objects)
                 elif hasattr(statement, "handlers"):  # any of these may come next
-                    for part in blocks_of(statement):
-                        found |= exposed(part, set(), as_objects) if part is not statement.body else set()
+                    for part in blocks_of(statement)[1:]:
+                        found |= exposed(part, set(), as_objects)
                 pending += blocks_of(statement)
     return found
 

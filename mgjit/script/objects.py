@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from .interface import Outline, read_after
 from .moved import leaves
-from .names import SCOPES, exposed, names_in, walk
+from .names import SCOPES, called_name, exposed, names_in, walk
 
 
 def leave_objects(outline: Outline, stop: Callable[[ast.stmt, int], ast.stmt | None]) -> bool:
@@ -65,8 +65,7 @@ def _can_go_on(outline: Outline) -> bool:
         return False
     if isinstance(loop, ast.While):
         return isinstance(loop.test, ast.Constant) and bool(loop.test.value)
-    is_call = isinstance(loop.iter, ast.Call)
-    return not is_call or (isinstance(loop.iter.func, ast.Name) and loop.iter.func.id == "range")
+    return not isinstance(loop.iter, ast.Call) or called_name(loop.iter) == "range"
 
 
 def _breaks(block: list[ast.stmt]) -> int:
