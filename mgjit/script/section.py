@@ -19,7 +19,7 @@ import gc
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 from .rewrite import StepSource
@@ -43,6 +43,22 @@ _WORTH = 0.75
 _SLOW, _PLAIN, _UNDONE = 50, 64, 4
 #: Lengths of these are read without running code of the program.
 _SIZED = (range, list, tuple, dict, str, set, frozenset, bytes)
+
+
+_STARTED = perf_counter(), process_time()
+
+
+def _pays(loading: float, iteration: float, expected: float) -> bool:
+    """Whether a try costs so little that it is worth it.
+
+    Args:
+        loading: the processor seconds that loading mgjit takes.
+        iteration, expected: the seconds of an iteration, and of all; on a busy machine, others use a part of them.
+    """
+    if loading + _TRACE * iteration > _SHARE * expected:
+        return False
+    share = (process_time() - _STARTED[1]) / (perf_counter() - _STARTED[0])
+    return loading + _TRACE * iteration * share <= _SHARE * expected * share
 
 
 class Section:
@@ -164,7 +180,7 @@ class Watching(Section):
             if self.ticks > _SURE:
                 self.end("its iterations are too short to gain anything")
             return False
-        if _LOADING + _TRACE * self.iteration > _SHARE * expected and not self.is_eager:
+        if not (self.is_eager or _pays(_LOADING, self.iteration, expected)):
             return False
         self.allowed = max(_LOADING, _SHARE * expected)
         self.__class__ = Trying  # type: ignore[assignment]
@@ -187,7 +203,7 @@ class WatchingValue(Section):
         """Whether a step is to be tried now."""
         expected = 2 * self.spent
         loading = 0.0 if "mgjit.step" in sys.modules else _LOADING
-        is_worth_it = self.ticks and loading + _TRACE * self.iteration < _SHARE * expected and self.spent > _WATCHED
+        is_worth_it = self.ticks and self.spent > _WATCHED and _pays(loading, self.iteration, expected)
         if (is_worth_it or (self.ticks and Watching.is_eager)) and self.iteration >= _TINY:
             self.allowed, self.spent = max(_LOADING, _SHARE * expected), 0.0
             self.__class__ = Trying  # type: ignore[assignment]
