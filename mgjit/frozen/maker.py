@@ -21,6 +21,7 @@ from typing import Any
 from ..build import build
 from ..call.appended import AppendingResult
 from ..call.plan import ArgumentPlan
+from ..draws.plan import DrawPlan
 from ..errors import FreezeError, TraceError
 from ..ir.parameters import Layouts, ParameterLayout
 from ..making import Maker, changed_by
@@ -125,12 +126,14 @@ class About:
         assigned: what it assigns, in words.
         constants: why weights are constants of the code; empty if they are not.
         dropped: how many records of the trace were not part of the forward pass.
+        draws: what random numbers each call draws, in words.
     """
 
     weights: int
     assigned: tuple[str, ...]
     constants: str
     dropped: int
+    draws: str
 
     def __str__(self) -> str:
         lines = [
@@ -138,6 +141,8 @@ class About:
             f"frozen: {self.dropped} records belong to training, and are left out",
             f"frozen: shares with the program what it assigns: {', '.join(self.assigned) or 'nothing'}",
         ]
+        if self.draws:
+            lines.append(f"frozen: {self.draws} (a model with dropout draws unless model.eval() was called before)")
         if self.constants:
             lines.append(f"frozen: weights are constants of the code, which is not kept in the cache: {self.constants}")
         return "\n".join(lines)
@@ -218,7 +223,7 @@ class FrozenMaker(Maker):
         trace, heap, block = self._with_own_memory(forward, traced.heap, [slots, *given])
         if self._structure is None:
             self._structure = guard
-        self._note(trace, heap, forward, block)
+        self._note(trace, heap, forward, block, traced.draws)
         call = FrozenCall(**{**vars(traced), "trace": trace, "heap": heap}, block=block)
         return call, FrozenGuard(self._structure, self._stale)
 
@@ -308,7 +313,7 @@ class FrozenMaker(Maker):
             self._stale = []
         self._read = (self._read | read) - live
 
-    def _note(self, trace: Trace, heap: HeapPlan, forward: Forward, block: ParameterStorage) -> None:
+    def _note(self, trace: Trace, heap: HeapPlan, forward: Forward, block: ParameterStorage, draws: DrawPlan) -> None:
         """Note what is told about the trace, and whether its code may be kept."""
         survey = self._survey
         self._survey = None
@@ -327,7 +332,13 @@ class FrozenMaker(Maker):
         shared = [memory for base, memory in memories.items() if base in forward.tensors]
         tensors = [f"a tensor of {len(memory)} numbers" for memory in shared]
         weights = len(block) + sum(map(len, memories.values())) - sum(map(len, shared))
-        self.about = About(weights, (*parts, *states, *tensors), self._constants, forward.dropped)
+        self.about = About(
+            weights,
+            (*parts, *states, *tensors),
+            self._constants,
+            forward.dropped,
+            draws.describe() if draws.size else "",
+        )
 
     # ---- 4: code --------------------------------------------------------------------------------------------------
 

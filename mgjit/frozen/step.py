@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from inspect import BoundArguments, Parameter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..call.plan import is_numpy_array
@@ -50,7 +51,7 @@ class FrozenStep(CompiledStep[P, R]):
 
     def __init__(self, function: Callable[P, R], options: StepOptions) -> None:
         code = replace(options.code, separate=False, grads=True)
-        self._tensors: dict[str, DType] = {}  # the types of those among the example arguments, by parameter
+        self._tensors: dict[tuple[str, Any], DType] = {}  # the types of those among the example arguments
         super().__init__(function, replace(options, code=code, lock=True, verify="never", background=False))
 
     def _new_kernels(self) -> Kernels:
@@ -60,8 +61,8 @@ class FrozenStep(CompiledStep[P, R]):
     def freeze(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Make the first kernel, and keep the numbers as they are now."""
         with suppress(TypeError):  # which is reported by what comes next
-            given = self._signature.bind(*args, **kwargs).arguments
-            self._tensors = {name: one.dtype for name, one in given.items() if isinstance(one, Tensor)}
+            given = self._signature.bind(*args, **kwargs)
+            self._tensors = {key: one.dtype for key, one in _flat(given) if isinstance(one, Tensor)}
         self._with_kernel("freeze", lambda: self._turn.run(self._kernels.fitting, self._bound(args, kwargs)))
         self._maker.close()
 
@@ -84,10 +85,18 @@ class FrozenStep(CompiledStep[P, R]):
             given = self._signature.bind(*args, **kwargs)
         except TypeError:
             return args, kwargs
-        for name, dtype in self._tensors.items():
-            argument = given.arguments.get(name)
-            if isinstance(argument, (list, tuple)) or is_numpy_array(argument):
-                given.arguments[name] = asarray(argument, dtype=dtype)
+        for (name, part), argument in _flat(given):
+            dtype = self._tensors.get((name, part))
+            if dtype is None or not (isinstance(argument, (list, tuple)) or is_numpy_array(argument)):
+                continue
+            made = asarray(argument, dtype=dtype)
+            if part is None:
+                given.arguments[name] = made
+            elif isinstance(part, int):
+                rest = given.arguments[name]
+                given.arguments[name] = (*rest[:part], made, *rest[part + 1 :])
+            else:
+                given.arguments[name][part] = made
         return given.args, given.kwargs
 
     def _call_plain(self, reason: PlainCall, call: Callable[[], Any]) -> Any:
@@ -153,6 +162,20 @@ class FrozenStep(CompiledStep[P, R]):
             f"<frozen step {self.__qualname__}, {about.weights} numbers as they were when it was frozen, "
             f"{len(self._kernels)} kernels>"
         )
+
+
+def _flat(given: BoundArguments) -> list[tuple[tuple[str, Any], Any]]:
+    """The arguments with their keys: the parameter, and which one it is of `*rest` or `**named`, or None."""
+    found: list[tuple[tuple[str, Any], Any]] = []
+    for name, argument in given.arguments.items():
+        kind = given.signature.parameters[name].kind
+        if kind is Parameter.VAR_POSITIONAL:
+            found += [((name, k), one) for k, one in enumerate(argument)]
+        elif kind is Parameter.VAR_KEYWORD:
+            found += [((name, key), one) for key, one in argument.items()]
+        else:
+            found.append(((name, None), argument))
+    return found
 
 
 class _PatientKernels(Kernels):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import mgjit
+from mgjit import nn
 from mgjit import tensor as T
 from mgjit.errors import FreezeError
 from tests.export.compiling import checked
@@ -216,3 +217,39 @@ def test_08_gradients_that_add_up_are_exported(tmp_path: Path) -> None:
     train.export(tmp_path, "net", calls=[(batch(3), LABELS, 0.1)] * 3)
     assert "double gradients0[20]" in (tmp_path / "net.h").read_text()
     assert "all bits as recorded" in checked(tmp_path, "net")
+
+
+def network() -> Any:
+    random.seed(6)
+    return nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Dropout(0.5), nn.Linear(6, 3))
+
+
+def test_09_modules(tmp_path: Path) -> None:
+    """A model of layers in evaluation mode: later training does not reach it, and it is exported with its weights."""
+    model, x = network().eval(), batch(3)
+    expected = bits(model(x))
+    predict = mgjit.freeze(model, x)
+    assert "draws" not in predict.explain()
+    with mgjit.no_grad():
+        for p in model.parameters():
+            p[...] = p * 0.5
+    model.train()
+    assert bits(predict(x.tolist())) == expected
+    with pytest.raises(FreezeError, match="training was False, is True"):
+        predict(batch(2))
+    model.eval()
+    assert bits(predict(batch(2, 5))) != bits(model(batch(2, 5)))
+    predict.export(tmp_path, "net", calls=[(x,)])
+    assert "all bits as recorded" in checked(tmp_path, "net")
+
+
+def test_10_dropout_in_training_mode() -> None:
+    """It is frozen as it is: each call draws as plain Python would, and `explain()` says so."""
+    model, x = network(), batch(3)
+    predict = mgjit.freeze(model, x)
+    assert "frozen: draws 18 random numbers a call: random 18 x (a model with dropout" in predict.explain()
+    drawn = []
+    for function in (model, predict):
+        random.seed(1)
+        drawn.append([bits(function(x)) for _ in range(3)])
+    assert drawn[0] == drawn[1]
