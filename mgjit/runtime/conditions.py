@@ -120,9 +120,18 @@ class ConditionWriter:
         if node.place in self._allowed:
             self._index(node.place, local, node.integer)
         elif node.integer:
-            limit = min(node.limit, _QUICK_INTEGERS)
-            self.conditions += [f"{local} >= {-limit}", f"{local} <= {limit}"]  # a chain is slower
+            ends = self.integers(node)
+            self.conditions += [f"{local} >= {ends[0]}", f"{local} <= {ends[-1]}"]  # a chain is slower
         self.numbers.append(local)
+
+    def is_index(self, place: int) -> bool:
+        """Whether an input is an index, or one is computed from it."""
+        return place in self._allowed
+
+    def integers(self, node: NumberNode) -> range:
+        """The ints that an argument may be, for a quick call."""
+        limit = min(node.limit, _QUICK_INTEGERS)
+        return self._allowed.get(node.place, range(-limit, limit + 1))
 
     def _index(self, index: int, place: str, integer: bool) -> None:
         allowed = self._allowed[index]

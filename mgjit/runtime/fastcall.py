@@ -40,6 +40,7 @@ from .ffi import PYPY, PointerBlock
 from .kernel import Kernel
 from .turn import Turn
 from .undo import Undo
+from .vectorcall import expect, quick_call
 
 #: A kernel that takes no longer than this may keep the GIL, since waking another thread would take as long.
 _SHORT_SECONDS = 20e-6
@@ -91,10 +92,13 @@ def fast_call(
     if len(writer.conditions) > _MOST_CONDITIONS:
         return None
     namespace = getattr(function, "__globals__", {})
-    writer.conditions += guard.conditions(writer.name_of, writer.variable_of, namespace, writer.parameters)
+    of_guard = guard.conditions(writer.name_of, writer.variable_of, namespace, writer.parameters)
+    writer.conditions += of_guard
     writer.conditions.append(f"not {writer.name_of(tracing)}")
     short = is_short(kernel, turn) and not writer.puts
-    if not short:
+    if short:
+        expect(writer, of_guard, counter)
+    else:
         turn.expect_long_calls()
     block = kernel.call_block(turn.gate, counter, own_output=short and not PYPY)
     enter = library.caller("mgjit_short_call" if short else "mgjit_call", holds_gil=_takes_little_time(kernel))
@@ -108,7 +112,14 @@ def fast_call(
     name = getattr(function, "__name__", type(function).__name__)
     made = _in_namespace(name, source, namespace, writer.names, writer.cells)
     made.block = block  # type: ignore[attr-defined]  # known to the function by its address only
-    return made
+
+    def of_condition(condition: str) -> Callable[..., Any]:
+        text = f"def {_NAME}():\n    return (\n        {condition}\n    )"
+        return _in_namespace(name, text, namespace, writer.names, writer.cells)
+
+    if not short or enter is None:
+        return made
+    return quick_call(writer, of_guard, made, of_condition, namespace, enter, block, tracing) or made
 
 
 def is_worth_it(kernel: Kernel) -> bool:

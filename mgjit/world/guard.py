@@ -187,8 +187,8 @@ class Guard:
                 self._rarely.parts(thing, functools.partial(_others, thing, known), path)
             elif kind is list and all(map(_is_told_by_identity, set(map(type, copied)))):
                 self._rarely.row(thing, path)
-            elif shape is shape_of(tuple) or (not copied and shape.restore is None):
-                continue
+            elif shape is shape_of(tuple) or kind is BuiltinFunctionType or (not copied and shape.restore is None):
+                continue  # what it refers to can never be something else
             else:
                 facts = self._often if len(copied) < _FEW_OBJECTS and self._has_room() else self._rarely
                 facts.parts(thing, functools.partial(_parts, shape.copy, thing), path)

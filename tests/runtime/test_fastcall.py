@@ -15,7 +15,7 @@ import pytest
 import mgjit
 from mgjit import Value
 from mgjit.errors import ArgumentValueError, IndexRangeError, PhaseError
-from mgjit.runtime import fastcall, ffi
+from mgjit.runtime import fastcall, ffi, vectorcall
 from mgjit.toolchain import compilers
 from tests.refusals import bits
 
@@ -40,10 +40,18 @@ class Sample:
     b: Any
 
 
-@pytest.fixture(params=["short", "long"])
+@pytest.fixture(params=["short", "long", "quick"])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """With the GIL and no lock, or the other way round."""
-    monkeypatch.setattr(fastcall, "_SHORT_SECONDS", math.inf if request.param == "short" else -1.0)
+    """With the GIL and no lock, or the other way round; or without a function of Python, where there is another way."""
+    monkeypatch.setattr(fastcall, "_SHORT_SECONDS", -1.0 if request.param == "long" else math.inf)
+    extension = vectorcall.extension
+    if request.param == "quick":
+        extension.obtain()
+        if extension.make is None:
+            pytest.skip("calls of this interpreter are made by ctypes or cffi")
+    else:
+        monkeypatch.setattr(extension, "make", None)
+        monkeypatch.setattr(extension, "is_possible", False)
     return request.param  # type: ignore[no-any-return]
 
 
@@ -74,7 +82,8 @@ class Counted:
 
     @property
     def is_fast(self) -> bool:
-        return self.step.__call__.__code__.co_filename == fastcall._FILE  # type: ignore[attr-defined]
+        call: Any = self.step.__call__
+        return getattr(call, "__wrapped__", call).__code__.co_filename == fastcall._FILE  # type: ignore[no-any-return]
 
 
 ARGUMENTS = [

@@ -1,0 +1,222 @@
+"""Calls of short kernels by a small C extension, where CPython's headers are there: no frame of Python, no ctypes.
+
+1. A step that has made many quick calls asks for the extension.  It is looked up in the disk cache, by source and
+   SOABI; else a thread compiles it, once for all processes.  Until it is there, and wherever it cannot be, everything
+   stays as it is.
+2. `quick_call` makes a callable of it for one kernel.  Arguments are numbers, short lists of floats, and constants;
+   what is compared by identity is compared in C, and all other conditions are one Python function.
+3. What this callable does not take, it passes on to the generated function of fastcall.py, which it stands for.
+
+It is not used on PyPy, whose calls are quick, nor in builds of CPython without the GIL, where a call could not keep
+others from running.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import sysconfig
+import threading
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from .. import settings
+from ..cache.about import NAME as ABOUT
+from ..cache.about import about
+from ..cache.entry import Entry
+from ..cache.key import entry_key, machine
+from ..cache.store import open_store
+from ..call.inputs import NumberNode, NumbersNode
+from ..call.known import KnownNode, StaticNode, ValueNode
+from ..call.results import OutputResult
+from ..engine.precision import FLOAT64
+from ..errors import MgjitError
+from ..toolchain import build, compilers
+from . import ffi
+from .conditions import ConditionWriter
+from .vectorcall_source import SOURCE
+
+#: After so many calls of a step, the extension is asked for.
+MANY_CALLS = 20_000
+#: The most inputs of a call, as in the source.
+_MOST = 32
+
+_IDENTITY = re.compile(r"(\w+) is (\w+)")
+_ENTRY = re.compile(r"(\w+)\['(\w+)'\] is (\w+)")
+_COUNTDOWN = re.compile(r"\(\((\w+) := \1 - 1\) >= 0 or (\w+)\(\)\)")
+
+
+class Extension:
+    """The extension of this process.
+
+    Attributes:
+        make: makes a quick call of its parts; None as long as there is none.
+        is_possible: whether there is, or may be one.
+    """
+
+    def __init__(self) -> None:
+        self._include = include = sysconfig.get_paths().get("include", "")
+        has_headers = os.path.isfile(os.path.join(include, "Python.h")) and len(include.split()) == 1
+        free = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+        self.make: Callable[[tuple[Any, ...]], Callable[..., Any]] | None = None
+        self.is_possible = not ffi.PYPY and has_headers and not free
+        self._parts = {
+            "structure": "quick call",
+            "source": SOURCE,
+            "include": include,
+            "abi": str(sysconfig.get_config_var("SOABI")),
+            "machine": machine(),
+        }
+        self.thread: threading.Thread | None = None
+
+    def is_ready(self) -> bool:
+        """Whether it is there; if not, it is looked for, or built in a thread."""
+        if self.make is None and self.is_possible and self.thread is None:
+            self.thread = threading.Thread(target=self.obtain, name="mgjit quick calls", daemon=True)
+            self.thread.start()
+        return self.make is not None
+
+    def obtain(self) -> None:
+        """Load the extension, or build and load it."""
+        if self.make is not None or not self.is_possible:
+            return
+        try:
+            library = self._library()
+        except (MgjitError, OSError) as reason:
+            settings.LOGGER.info("calls go through ctypes: %s", reason)
+            library = None
+        self.is_possible = library is not None
+        if library is not None:
+            make = ctypes.PyDLL(library.path, handle=library._handle._handle)["mgjit_quick_call"]
+            make.argtypes, make.restype = (ctypes.py_object,), ctypes.py_object
+            self._kept = library
+            self.make = make
+
+    def _library(self) -> ffi.Library | None:
+        store, key = open_store(), entry_key(self._parts)
+        if store.get(key) is None:
+            with store.building(key):
+                if store.get(key, again=True) is None:
+                    compiler = compilers.find()
+                    if compiler is None:
+                        return None
+                    built = build.compile_shared(compiler, SOURCE, optimisation=f"-O2 -I{self._include}")
+                    store.put(key, Entry({ABOUT: about("quick calls", self._parts, built)}, SOURCE, built.binary))
+        return store.load(key, ffi.load)
+
+
+extension = Extension()
+
+
+def expect(writer: ConditionWriter, of_guard: Sequence[str], calls: Sequence[int]) -> None:
+    """Let the function that is about to be written ask for the extension, if it could be a quick call instead.
+
+    Args:
+        of_guard: the conditions of the guard.
+        calls: one number, that of the calls of the step.
+    """
+    countdown = next(filter(None, map(_COUNTDOWN.fullmatch, of_guard)), None)
+    if countdown is None or not extension.is_possible or extension.make is not None or _arguments(writer) is None:
+        return
+    seem_same, kernel = writer.names[countdown[2]], writer.kernel
+
+    def ask() -> bool:
+        if not seem_same():
+            return False
+        if calls[0] < MANY_CALLS or not extension.is_possible or not extension.is_ready():
+            return True
+        kernel.fast_calls.clear()  # the general path makes another one
+        return False
+
+    writer.names[countdown[2]] = ask
+
+
+def quick_call(
+    writer: ConditionWriter,
+    of_guard: Sequence[str],
+    general: Callable[..., Any],
+    compiled: Callable[[str], Callable[..., Any]],
+    namespace: dict[str, Any],
+    enter: Any,
+    block: ffi.PointerBlock,
+    tracing: Collection[int],
+) -> Callable[..., Any] | None:
+    """A callable for a kernel; None where its calls are of another kind.
+
+    Args:
+        writer: which has written the conditions of the arguments.
+        of_guard: the conditions of the guard.
+        general: the generated function.
+        compiled: makes a function of a condition.
+        namespace: the global variables of these conditions.
+        enter: the entry point of the kernel.
+        block: its pointers.
+        tracing: must be empty.
+    """
+    kernel = writer.kernel
+    arguments = _arguments(writer)
+    if arguments is None or extension.make is None or type(tracing) is not dict:
+        return None
+    facts: list[Any] = []
+    left, look, rest = None, None, []
+    for condition in of_guard:
+        countdown = _COUNTDOWN.fullmatch(condition)
+        fact = _fact(condition, writer, namespace)
+        if countdown is not None:
+            left, look = writer.cells[countdown[1]], writer.names[countdown[2]]
+        elif fact is not None:
+            facts += fact
+        else:
+            rest.append(condition)
+    asked = compiled("\n        and ".join(rest)) if rest else None
+    make = kernel.result.make if isinstance(kernel.result, OutputResult) else None
+    address = ctypes.cast(enter, ctypes.c_void_p).value
+    parts = general, tuple(facts), tracing, asked, left, look, make, (enter, block)
+    return extension.make((*parts, address, float(block.location()), tuple(arguments)))
+
+
+def _fact(condition: str, writer: ConditionWriter, namespace: dict[str, Any]) -> tuple[Any, Any, Any] | None:
+    """A condition as (dict, key, content) or (cell, None, content), if it is one."""
+    found = _IDENTITY.fullmatch(condition)
+    if found is not None and found[2] in writer.names:
+        meant = writer.names[found[2]]
+        if found[1] in writer.cells:
+            return writer.cells[found[1]], None, meant
+        if found[1] in namespace and found[1] not in writer.parameters and type(namespace) is dict:
+            return namespace, found[1], meant
+    found = _ENTRY.fullmatch(condition)
+    if found is not None and found[3] in writer.names and type(writer.names.get(found[1])) is dict:
+        return writer.names[found[1]], found[2], writer.names[found[3]]
+    return None
+
+
+def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | None:
+    """Kind, least and largest number (or length), and object of each argument; None if one is of another kind."""
+    plan, kernel = writer.kernel.plan, writer.kernel
+    is_usual = isinstance(kernel.result, OutputResult) and plan.precision is FLOAT64 and plan.packed_size <= _MOST
+    if not is_usual or plan.buffers or kernel.draws is not None or kernel.changed or len(plan.nodes) > _MOST:
+        return None
+    found: list[tuple[str, int, int, Any]] = []
+    for node in plan.nodes:
+        if isinstance(node, NumberNode) and node.integer:
+            ends = writer.integers(node)
+            found.append(("i", ends[0], ends[-1], None))
+        elif isinstance(node, NumberNode) and not writer.is_index(node.place):
+            found.append(("f", 0, 0, None))
+        elif isinstance(node, NumbersNode) and len(node.shape) == 1 and not node.integer and _has_kind(node, writer):
+            found.append(("l" if node.kinds[0] is list else "t", node.shape[0], 0, None))
+        elif isinstance(node, StaticNode):
+            found.append(("o", 0, 0, node.argument))
+        elif isinstance(node, KnownNode):
+            found.append(("o", 0, 0, node.container))
+        elif isinstance(node, ValueNode) and node.slot is None:
+            found.append(("o", 0, 0, node.value))
+        else:
+            return None
+    return found
+
+
+def _has_kind(node: NumbersNode, writer: ConditionWriter) -> bool:
+    is_list = node.kinds[0] in (list, tuple)
+    return is_list and not any(writer.is_index(node.place + k) for k in range(node.shape[0]))

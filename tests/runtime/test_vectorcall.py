@@ -1,0 +1,192 @@
+"""runtime/vectorcall.py: quick calls do what the generated functions do that they stand for."""
+
+from __future__ import annotations
+
+import gc
+import math
+import sys
+import threading
+import weakref
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit import Value
+from mgjit.errors import ArgumentValueError, IndexRangeError
+from mgjit.runtime import fastcall, vectorcall
+from mgjit.toolchain import compilers
+
+SCALE: Any = 2.0
+
+
+@pytest.fixture(autouse=True)
+def extension(monkeypatch: pytest.MonkeyPatch) -> vectorcall.Extension:
+    """One that is there, and calls that are short."""
+    found = vectorcall.extension
+    if compilers.find() is not None:
+        found.obtain()
+    if found.make is None:
+        pytest.skip("calls of this interpreter are made by ctypes or cffi")
+    monkeypatch.setattr(fastcall, "_SHORT_SECONDS", math.inf)
+    return found
+
+
+def compiled(function: Any, *arguments: Any, **options: Any) -> Any:
+    """A step with a quick call."""
+    step = mgjit.compile(function, background=False, verify="never", **options)
+    for _ in range(4):
+        step(*arguments)
+    assert type(step.__call__).__name__ == "QuickCall"
+    return step
+
+
+def test_01_many_calls_ask_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread gets the extension; from then on calls are quick, with the same numbers, and all of them are counted."""
+    monkeypatch.setattr(vectorcall, "extension", vectorcall.Extension())
+    monkeypatch.setattr(vectorcall, "MANY_CALLS", 50)
+    w = Value(0.0)
+
+    def add(x: Any, y: Any) -> Any:
+        w.data += x * y
+        return w.data
+
+    step = mgjit.compile(add, background=False, verify="never")
+    expected = 0.0
+    for number in range(1000):
+        expected += 0.25 * number
+        assert step(0.25, float(number)) == expected
+        if vectorcall.extension.thread is not None:
+            vectorcall.extension.thread.join()
+    assert type(step.__call__).__name__ == "QuickCall"
+    assert step.stats.calls == 1000
+
+
+def test_02_where_it_is_impossible_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without headers, or with a compiler that fails."""
+    monkeypatch.setattr(vectorcall, "MANY_CALLS", 10)
+    for fails in (False, True):
+        other = vectorcall.Extension()
+        other.is_possible = fails
+        if fails:
+            other._include, other._parts = "/nowhere", {**other._parts, "include": "/nowhere"}
+        monkeypatch.setattr(vectorcall, "extension", other)
+        step = mgjit.compile(lambda x: x * SCALE, background=False, verify="never")
+        for _ in range(300):
+            assert step(1.5) == 3.0
+            if other.thread is not None:
+                other.thread.join()
+        assert hasattr(step.__call__, "__code__")
+        assert (other.thread is not None) == fails
+        assert not other.is_possible
+
+
+def test_03_what_it_does_not_take() -> None:
+    """Other types, names, numbers of arguments, ranges: the results and errors of the general path."""
+    table = [0.5 * k for k in range(4)]
+    step = compiled(lambda x, k, xs: x * table[k] + xs[1], 2.0, 1, [1.0, 2.0])
+    assert step(2.0, 3, [0.0, 4.0]) == 7.0
+    for result in (step(x=2.0, k=3, xs=[0.0, 4.0]), step(2, 3, [0, 4.0]), step(2.0, 3, (0.0, 4.0))):
+        assert result == 7.0
+    for wrong in (4, -1, 2**70):
+        with pytest.raises((IndexRangeError, ArgumentValueError)):
+            step(2.0, wrong, [0.0, 4.0])
+    with pytest.raises(TypeError):
+        step(2.0, 1)
+    with pytest.raises(TypeError):
+        step("2.0", 1, [1.0, 2.0])
+    assert step(2.0, 3, [0.0, 4.0]) == 7.0
+
+
+def test_04_what_a_step_captures() -> None:
+    """Globals, variables, attributes and lists that change are noticed as always."""
+    factor, model = 2.0, type("Model", (), {})()
+    model.bias, model.rows = 1.0, [1.0, 2.0]
+
+    def step_of(x: Any) -> Any:
+        return x * factor * SCALE + model.bias + model.rows[1]
+
+    step = compiled(step_of, 1.0)
+    assert step(1.0) == 7.0
+    factor = 3.0
+    assert step(1.0) == 9.0
+    globals()["SCALE"] = 1.0
+    assert step(1.0) == 6.0
+    globals()["SCALE"] = 2.0
+    model.bias = 0.0
+    assert step(1.0) == 8.0
+    model.rows[1] = -2.0
+    assert step(1.0) == 4.0
+
+
+def test_05_results() -> None:
+    """Floats, ints, bools, Values, nans of either sign."""
+    w = Value(3.0)
+    assert type(compiled(lambda x: w * x, 2.0)(2.0)).__name__ == "Result"
+    assert compiled(lambda x: w * x, 2.0)(2.0).data == 6.0
+    assert type(compiled(lambda k: k + 1, 2)(2)) is int
+    assert type(compiled(lambda x: x > 1.0, 2.0)(2.0)) is bool
+    same = compiled(lambda x: x, 2.0)
+    assert math.copysign(1.0, same(-0.0)) == -1.0
+    assert same(-math.inf) == -math.inf
+    assert math.isnan(same(math.nan))
+    assert math.isnan(same(-math.nan))
+
+
+def test_06_references() -> None:
+    """Calls keep nothing, and a step that nobody has any more is collected."""
+    x, xs = 0.123456789, [0.5, 0.25]
+    step = compiled(lambda x, xs: x * xs[0], x, xs)
+    before = sys.getrefcount(x), sys.getrefcount(xs), sys.getrefcount(step.__call__)
+    for _ in range(1000):
+        step(x, xs)
+        step(1, xs)
+    assert (sys.getrefcount(x), sys.getrefcount(xs), sys.getrefcount(step.__call__)) == before
+    found = weakref.ref(step)
+    del step
+    gc.collect()
+    assert found() is None
+
+
+def test_07_threads() -> None:
+    """Calls from several threads at once are all made, one after the other."""
+    w = Value(0.0)
+
+    def add(x: Any) -> Any:
+        w.data += x
+        return w.data
+
+    step = compiled(add, 0.0)
+    threads = [threading.Thread(target=lambda: [step(1.0) for _ in range(2000)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert w.data == 8000.0
+    assert step.stats.calls == 8004
+
+
+def test_08_exceptions_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked now and then may be interrupted: nothing has happened then."""
+    w = Value(1.0)
+
+    def double() -> Any:
+        w.data *= 2.0
+        return w.data
+
+    step = compiled(double)
+
+    def interrupted() -> bool:
+        raise KeyboardInterrupt
+
+    kernel = step._chosen
+    monkeypatch.setattr(kernel.guard, "_seem_same", interrupted)
+    kernel.fast_calls.clear()
+    step._forget_call()
+    step._choose_call(kernel)
+    assert type(step.__call__).__name__ == "QuickCall"
+    kernel.guard._left.cell_contents = 2
+    assert [step(), step()] == [32.0, 64.0]
+    with pytest.raises(KeyboardInterrupt):
+        step()
+    assert w.data == 64.0
