@@ -262,12 +262,11 @@ class Maker:
 
     def built(self, prepared: Prepared, inputs: Sequence[InputRegion]) -> Kernel:
         """The kernel of a trace, whose code is built here and now where it does not exist."""
-        code = build(prepared.traced.trace, inputs, self.options.code, self.qualname, self.kin)
-        return self.bound(code, prepared)
+        return self.bound(self.code(prepared.traced.trace, inputs, self.kin), prepared)
 
-    def code(self, trace: Trace, inputs: Sequence[InputRegion]) -> Code:
-        """The code for a trace, which is built here and now where it does not exist."""
-        return build(trace, inputs, self.options.code, self.qualname)
+    def code(self, trace: Trace, inputs: Sequence[InputRegion], kin: Kin | None = None) -> Code:
+        """The code for a trace, which is built here and now where it does not exist; with kin, perhaps a family's."""
+        return build(trace, inputs, self.options.code, self.qualname, kin)
 
     def filled(self, traced: TracedCall, layouts: Layouts) -> tuple[list[ParameterStorage], list[Any]]:
         """The storages and states of a trace with the numbers that are there now; only those of kernels are in use."""

@@ -23,6 +23,7 @@ from ..call.appended import AppendingResult
 from ..call.plan import ArgumentPlan
 from ..draws.plan import DrawPlan
 from ..errors import FreezeError, TraceError
+from ..families import Kin
 from ..ir.parameters import Layouts, ParameterLayout
 from ..making import Maker, changed_by
 from ..options import StepOptions
@@ -342,9 +343,9 @@ class FrozenMaker(Maker):
 
     # ---- 4: code --------------------------------------------------------------------------------------------------
 
-    def code(self, trace: Trace, inputs: Sequence[InputRegion]) -> Code:
+    def code(self, trace: Trace, inputs: Sequence[InputRegion], kin: Kin | None = None) -> Code:
         options = replace(self.options.code, cache=self.options.code.cache and not self.is_private)
-        return build(trace, inputs, options, self.qualname)
+        return build(trace, inputs, options, self.qualname, None if self.is_private else kin)
 
     def filled(self, traced: TracedCall, layouts: Layouts) -> tuple[list[ParameterStorage], list[Any]]:
         assert isinstance(traced, FrozenCall)

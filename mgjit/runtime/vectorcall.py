@@ -31,7 +31,6 @@ from ..call.inputs import NumberNode, NumbersNode
 from ..call.known import KnownNode, StaticNode, ValueNode
 from ..call.results import OutputResult
 from ..engine.precision import FLOAT64
-from ..errors import MgjitError
 from ..toolchain import build, compilers
 from . import ffi
 from .conditions import ConditionWriter
@@ -83,7 +82,7 @@ class Extension:
             return
         try:
             library = self._library()
-        except (MgjitError, OSError) as reason:
+        except Exception as reason:  # whatever it is, calls go on as before
             settings.LOGGER.info("calls go through ctypes: %s", reason)
             library = None
         self.is_possible = library is not None
