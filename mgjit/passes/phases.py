@@ -61,17 +61,29 @@ def _is_constant(statement: Statement) -> bool:
 
 
 def _hoist_outputs(program: Program) -> None:
-    """Move to the forward phase what is computed late but does not depend on anything that a later phase wrote."""
+    """Move to the forward phase what outputs need and does not depend on anything that a later phase wrote."""
     if not program.backward:
         return
     written = {array for s in statements(program.backward) for array in arrays_written(s)}
-    kept: list[Node] = []
+    early: list[Node] = []
     for node in program.update:
-        reads = {array for s in statements([node]) for array in arrays_read(s)}
-        writes = {array for s in statements([node]) for array in arrays_written(s)}
+        reads, writes = _accessed(node)
         if not reads & written and all(array.space in ("output", "scratch") for array in writes):
-            program.forward.append(node)
+            early.append(node)
         else:
-            kept.append(node)
             written |= writes
-    program.update = kept
+    moved: set[Node] = set()
+    needed: set[Array] = set()
+    for node in reversed(early):
+        reads, writes = _accessed(node)
+        if writes & needed or any(array.space == "output" for array in writes):
+            moved.add(node)
+            needed |= reads
+    program.forward += [node for node in program.update if node in moved]
+    program.update = [node for node in program.update if node not in moved]
+
+
+def _accessed(node: Node) -> tuple[set[Array], set[Array]]:
+    """The arrays that a node reads, and those that it writes."""
+    inside = list(statements([node]))
+    return {array for s in inside for array in arrays_read(s)}, {array for s in inside for array in arrays_written(s)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.program import Loop, Reference, Register, Statement
+from ..ir.program import Constant, Loop, Reference, Register, Statement
 from .nest import Nest
 from .plan import LOAD, STRIDED, UNALIGNED, Plan, Processor, operation_cost
 
@@ -23,7 +23,7 @@ class RegisterBlock:
         members = [s for s, loops in nest.around.items() if self._last(loops, plan) is inner]
         by_vector = nest.varying(plan.vector) if plan.vector else set()
         by_row = nest.varying(plan.rows) if plan.rows else set()
-        fused = _fused(members) if processor.fuses else set()
+        fused = _fused(members) | {s for s in members if _adds_zero(s)} if processor.fuses else set()
         self.operations = [(s in by_vector, s in by_row, operation_cost(s)) for s in members if s not in fused]
         self.sums = 0
         self.loads: list[tuple[bool, bool, float]] = []
@@ -62,6 +62,11 @@ def _fused(members: Sequence[Statement]) -> set[Statement]:
         if isinstance(part, Register)
     }
     return {statement for statement in added if statement.operation == "multiply"}
+
+
+def _adds_zero(statement: Statement) -> bool:
+    """Whether it keeps a number, but for the sign of zero, which fast mode ignores."""
+    return statement.operation == "add" and not statement.update and Constant(0.0) in statement.operands
 
 
 def vector_access(reference: Reference, plan: Plan, processor: Processor) -> float:

@@ -12,8 +12,8 @@
 1. The loops of the vectors and of the rows are split into blocks and remainders.  What the sums read along the vectors
    is packed for each block: then it lies side by side, fits a cache, and is read once for all rows.
 2. In a tile, sums are kept in an array of its own, with room for whole vectors: a remainder needs no shorter ones.
-3. The body is taken apart where a loop begins or ends.  Loops are executed for all rows and vectors side by side;
-   what is between them in loops over rows and vectors, which is less code.  Registers that cross become array elements.
+3. The body is taken apart where a loop begins or ends.  Sums are executed for all rows and vectors side by side; what
+   is between them in loops over rows and vectors, which is less code.  Registers that cross become array elements.
 
 Only independent iterations change places, and no sum changes its order.
 
@@ -52,6 +52,8 @@ from .substitute import Substitution, copy_nodes
 
 #: Panels that are transposed are filled in stretches of so many elements, about a cache line.
 _STRETCH = 16
+#: As many statements in front of the first sum are executed side by side.
+_FEW = 2
 
 
 class Tiles:
@@ -224,7 +226,9 @@ class _Tile:
             sections = list(_sections(self.body))
         done: list[Node] = []
         for section in sections:
-            if isinstance(section[0], Loop) and self._adds_up(section[0]):
+            # How a sum begins is short, and better done in registers.
+            begins = not done and len(section) <= _FEW and len(sections) > 1
+            if begins or (isinstance(section[0], Loop) and self._adds_up(section[0])):
                 done += self._side_by_side(section)
             else:
                 done += _rolled(section, self.row, self.column, self.lanes)
