@@ -19,8 +19,10 @@ PRINTED = {
     "export_c": "all bits as recorded|no C compiler",
     "frozen": "letters in",
     "microgpt": "step    1  loss",
+    "images": "epoch 0  loss .* of 360",
     "mnist": "epoch 0  loss .* of 360",
     "moons": "moons.svg: the boundary",
+    "names": "step    8  loss [0-3]",
     "own_class": "step +8  mean loss",
     "ragged": "records became",
     "report": "scores = model",
@@ -28,6 +30,8 @@ PRINTED = {
     "xor": "0 xor 1 = 1",
 }
 WRITTEN = {"ensemble": "sweep.svg", "moons": "moons.svg", "report": "step.html"}
+#: Further models that a script can train.
+MODELS = [("images", "lenet"), ("names", "rnn"), ("names", "lstm"), ("names", "transformer")]
 #: Those that do not count steps in `STEPS`, and are short anyway.
 UNCOUNTED = {"adam", "xor"}
 
@@ -35,16 +39,21 @@ UNCOUNTED = {"adam", "xor"}
 @pytest.mark.once
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_01_a_script_runs(name: str, tmp_path: Path) -> None:
-    steps = {"mnist": "1"}.get(name, "8")
-    environment = {**os.environ, "STEPS": steps, "PYTHONPATH": str(EXAMPLES.parent)}
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / f"{name}.py")],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert re.search(PRINTED[name], done.stdout), done.stdout
+    assert re.search(PRINTED[name], _printed(name, tmp_path))
     if name in WRITTEN:
         assert (tmp_path / WRITTEN[name]).stat().st_size > 1000
+
+
+def _printed(name: str, folder: Path, *arguments: str) -> str:
+    """What a script prints in its short form."""
+    steps = {"images": "1", "mnist": "1"}.get(name, "8")
+    environment = {**os.environ, "STEPS": steps, "PYTHONPATH": str(EXAMPLES.parent)}
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments],
+        cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -79,6 +88,12 @@ def test_04_a_notebook_runs(name: str, tmp_path: Path) -> None:
     data = {kind for output in last for kind in output.get("data", {})}
     assert {"moons": "image/svg+xml", "report": "text/html"}.get(name, "") in data or name == "microgpt"
     assert not any(output.output_type == "error" for cell in notebook.cells for output in cell.get("outputs", []))
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(("name", "model"), MODELS)
+def test_05_each_model_of_a_script_is_trained(name: str, model: str, tmp_path: Path) -> None:
+    assert re.search(PRINTED[name], _printed(name, tmp_path, "--model", model))
 
 
 def _notebooks():  # type: ignore[no-untyped-def]  # the module needs a kernel, which PyPy has not
