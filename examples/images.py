@@ -1,7 +1,7 @@
 """Images with layers and Adam: a multi-layer perceptron with LayerNorm, or LeNet with two convolutions.
 
 The 1,797 digits of 8 x 8 pixels that come with the package, or MNIST from a folder of IDX files. With the 10,000 test
-images of MNIST in the folder, of which 8,000 are for training, the perceptron reads 96 % of the others, LeNet 98 %.
+images of MNIST in the folder, of which 8,000 are for training, each of them reads 97 % of the other 2,000.
 
 Run: python examples/images.py [--model mlp|lenet] [folder]
 """

@@ -31,7 +31,10 @@ PRINTED = {
 }
 WRITTEN = {"ensemble": "sweep.svg", "moons": "moons.svg", "report": "step.html"}
 #: Further models that a script can train.
-MODELS = [("images", "lenet"), ("names", "rnn"), ("names", "lstm"), ("names", "transformer")]
+MODELS = [
+    ("images", "lenet"), ("names", "lstm"), ("names", "transformer"),
+    pytest.param("names", "rnn", marks=pytest.mark.slow),
+]  # fmt: skip
 #: Those that do not count steps in `STEPS`, and are short anyway.
 UNCOUNTED = {"adam", "xor"}
 
