@@ -33,6 +33,7 @@ from .runtime.copies import Copies
 from .runtime.kernel import Code, Kernel
 from .runtime.live import Parameter
 from .stats import Stats
+from .tensor.memory import Memory
 from .trace.hints import power_hints
 from .trace.knowledge import Again, Knowledge
 from .trace.memory import Heap
@@ -179,7 +180,9 @@ class Maker:
             survey = Survey(self.function, given)
             heap = self.heap(survey, location)
             call = trace_call(run, plan, slots, heap, survey, location)
-            return call, Guard(survey, call.heap.looked_after)
+            guard = Guard(survey, call.heap.looked_after)
+            guard.watch_leaves([memory for _, memory in call.trace.bound_storages if isinstance(memory, Memory)])
+            return call, guard
 
         def between() -> tuple[TracedCall, Guard]:
             return between_traces(lambda: without_garbage_collection(traced))

@@ -10,7 +10,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..engine import state as scalars
-from ..errors import ArgumentError, ArgumentValueError, GradientError, PrecisionError, described, user_location
+from ..errors import (
+    ArgumentError,
+    ArgumentValueError,
+    GradientError,
+    PrecisionError,
+    TraceError,
+    described,
+    user_location,
+)
+from ..record.leaks import is_traced_number
 from ..tensor import creation
 from ..tensor.tensor import Tensor
 
@@ -64,6 +73,11 @@ class Group:
         # This assignment shows the survey of a compiled step that `lr` is a number that changes (world/roles.py).
         if name == "lr":
             self.lr = float(content)
+        elif is_traced_number(content):
+            raise TraceError(
+                f"{user_location()}: {name} of an optimiser is a constant of a compiled step, of numbers of the step "
+                "only lr can be assigned. Assign it between calls, or leave the step undecorated."
+            )
         else:
             self.options = tuple({**dict(self.options), name: content}.items())
 

@@ -13,6 +13,7 @@ a gradient written through one view is seen through all.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.buffers import ParameterStorage, aligned_zeros
@@ -53,6 +54,8 @@ class Memory(ParameterStorage):
     data: Any
     trace: Any
     made_by: list[Nest] | None
+    #: How often any memory has become a leaf, or has ceased to be one.
+    switched = 0
 
     def __init__(self, size: int, dtype: DType, data: Any = None) -> None:
         # Not that of the base class, which would make a gradient for everything.
@@ -96,10 +99,31 @@ class Memory(ParameterStorage):
             self._gradients.gradient_of = self
         return self._gradients
 
+    def become_leaf(self, wanted: bool) -> None:
+        """Require gradients, or no longer."""
+        if wanted != self.is_leaf:
+            self.is_leaf = wanted
+            Memory.switched += 1
+
     @property
     def differentiates(self) -> bool:
         """Whether gradients flow to it."""
         return self.is_leaf or self.made_by is None or bool(self.made_by)
+
+
+class LeavesAsBefore:
+    """Whether these memories require gradients where they did."""
+
+    def __init__(self, memories: Sequence[Memory]) -> None:
+        self._memories = [(memory, memory.is_leaf) for memory in memories]
+        self._switched = Memory.switched
+
+    def __call__(self) -> bool:
+        if self._switched != Memory.switched:
+            if any(memory.is_leaf is not was for memory, was in self._memories):
+                return False
+            self._switched = Memory.switched
+        return True
 
 
 def zeros(size: int, dtype: DType) -> Any:

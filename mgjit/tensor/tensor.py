@@ -97,7 +97,7 @@ class Tensor(Operators, Conversions):
             raise GradientError(f"{user_location()}: requires_grad of a computed tensor; use detach() or copy().")
         if memory.trace is not None and wanted:
             memory.trace.make_leaf(memory)
-        memory.is_leaf = bool(wanted)
+        memory.become_leaf(bool(wanted))
 
     @property
     def is_leaf(self) -> bool:

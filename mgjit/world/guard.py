@@ -19,7 +19,7 @@ import threading
 import warnings
 import zlib
 from abc import ABCMeta, get_cache_token
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
 from operator import itemgetter
 from time import perf_counter
@@ -32,6 +32,7 @@ from ..nn.module import Module
 from ..nn.scalar import Neuron
 from ..record.progress import tracing_threads
 from ..runtime.live import deletions, raw_attributes
+from ..tensor.memory import LeavesAsBefore, Memory
 from .before import Group
 from .code import import_names, read, searched
 from .facts import Column, Facts, describe_difference, is_equal
@@ -92,6 +93,11 @@ class Guard:
     def watch(self, places: Iterable[tuple[Place, Any]]) -> None:
         """Watch these as well, given with what lies there."""
         self._places += places
+
+    def watch_leaves(self, memories: Sequence[Memory]) -> None:
+        """Watch whether tensors in these memories require gradients."""
+        if memories:
+            self._often.answer(LeavesAsBefore(memories), "requires_grad of a tensor")
 
     def ask(self, difference: Callable[[], str]) -> None:
         """Also ask this, which looks at something in each call of its own accord, for a difference in words."""

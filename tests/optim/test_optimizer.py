@@ -10,7 +10,7 @@ import pytest
 import mgjit
 from mgjit import optim
 from mgjit import tensor as T
-from mgjit.errors import ArgumentError, ArgumentValueError, GradientError, PrecisionError
+from mgjit.errors import ArgumentError, ArgumentValueError, GradientError, PrecisionError, TraceError
 from tests.optim.training import RULES, flat, train
 
 
@@ -128,6 +128,20 @@ def test_options_are_constants_also_of_a_step_that_assigns_elements_of_something
         return [x.tolist(), seen, getattr(getattr(step, "stats", None), "plain_calls", 0)]
 
     assert trained(mgjit.compile(background=False, backend="python")) == trained(lambda f: f)
+
+
+def test_a_number_of_the_step_as_another_option_is_refused() -> None:
+    x = T.ones(2, requires_grad=True)
+    optimizer = optim.SGD([x], lr=0.1, momentum=0.5)
+
+    @mgjit.compile(background=False)
+    def step(momentum: float) -> None:
+        optimizer.param_groups[0]["momentum"] = momentum
+        optimizer.step()
+
+    with pytest.raises(TraceError, match=r"momentum of an optimiser is a constant .* only lr can be assigned"):
+        step(0.9)
+    assert optimizer.param_groups[0]["momentum"] == 0.5
 
 
 def test_what_requires_no_gradient_stays_as_it_is() -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+import mgjit
+from mgjit import tensor as T
 from mgjit.world.guard import Guard
 from mgjit.world.survey import Survey
 
@@ -221,3 +223,25 @@ def test_09_conditions_of_lists(before: list[Any], index: int, after: Any, same:
     assert hold()
     numbers.append(1.0)
     assert not hold()
+
+
+def test_10_tensors_that_require_gradients_or_no_longer() -> None:
+    """A step over a parameter that is frozen between two calls, or is free again, is traced again; another is not."""
+    x, y = T.asarray([1.0, 2.0], requires_grad=True), T.asarray([3.0], requires_grad=True)
+
+    @mgjit.compile(background=False, backend="python")
+    def step(factor: float) -> Any:
+        loss = (x * x).sum() * factor + (y * y).sum()
+        loss.backward()
+        return loss
+
+    found = []
+    for tensor, wanted in ((x, True), (x, False), (T.ones(1), True), (x, True), (y, False)):
+        tensor.requires_grad = wanted
+        for one in (x, y):
+            if one.requires_grad:
+                one.zero_grad()
+        step(1.5)
+        found.append((x.grad is not None and x.grad.tolist(), y.grad is not None and y.grad.tolist()))
+    assert found == [([3.0, 6.0], [6.0]), (False, [6.0]), (False, [6.0]), ([3.0, 6.0], [6.0]), ([3.0, 6.0], False)]
+    assert step.stats.traces == 4
