@@ -172,7 +172,7 @@ class Emitter:
         for target, accumulator, _ in added:
             self._accumulators[target] = accumulator
         outer_is_reversed, self._is_reversed = self._is_reversed, loop.reverse
-        if loop.reverse and outer_is_reversed and any(isinstance(n, Statement) and n.update for n in loop.body):
+        if loop.reverse and outer_is_reversed and _adds_up(loop.body):
             self.keep_rolled()
         self.open_loop(name, loop)
         self.open_loops.append(name)
@@ -419,3 +419,11 @@ def _span(target: Reference, lane: Loop | None) -> tuple[int, int, int]:
         return index.base, 1, 1
     step = dict(index.terms)[lane]
     return (index.base, step, lane.count) if step > 0 else (index.base + step * (lane.count - 1), -step, lane.count)
+
+
+def _adds_up(nodes: Sequence[Node]) -> bool:
+    """Whether there is an update among these statements, also as lanes."""
+    return any(
+        node.update if isinstance(node, Statement) else isinstance(node, Loop) and node.lanes and _adds_up(node.body)
+        for node in nodes
+    )

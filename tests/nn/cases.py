@@ -84,6 +84,8 @@ CASES = {
     ),
     "Conv1d": Case(_layer(nn.Conv1d, 2, 3, 3), ((2, 2, 5),)),
     "Conv1d same": Case(_layer(nn.Conv1d, 2, 2, 4, padding="same", bias=False), ((2, 5),)),
+    # gcc 12 jams loops over these windows, which overlap, in the wrong order if it may.
+    "Conv1d of many channels": Case(_layer(nn.Conv1d, 4, 6, 4, padding="same", bias=False), ((1, 4, 9),)),
     "Conv2d": Case(_layer(nn.Conv2d, 2, 3, 3), (IMAGE,)),
     "Conv2d strides": Case(_layer(nn.Conv2d, 2, 2, (3, 2), stride=(2, 1), padding=(1, 0)), (IMAGE,)),
     "Conv2d dilation and groups": Case(_layer(nn.Conv2d, 2, 4, 2, dilation=(1, 2), groups=2), (IMAGE,)),
