@@ -242,6 +242,7 @@ def _convert(part: Tensor, kind: DType) -> None:
     """Give a tensor other memory."""
     made = part.detach().astype(kind)
     made.requires_grad = part.requires_grad
+    part._memory.become_leaf(False)  # which compiled steps notice
     part._memory, part._view = made._memory, made._view
 
 

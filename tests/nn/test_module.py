@@ -246,3 +246,31 @@ def test_the_code_of_layers_mentions_what_it_reads() -> None:
         for function in members:
             if inspect.isfunction(function) and function.__module__ == module.__name__:
                 assert not read(function.__code__).names & COMPUTED, function
+
+
+def test_a_step_notices_what_is_frozen_and_other_types() -> None:
+    def run(wrap: Any) -> list[str]:
+        random.seed(3)
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+
+        @wrap
+        def train_step(x: Any) -> Any:
+            loss = net(x).sum()
+            net.zero_grad()
+            loss.backward()
+            with mgjit.no_grad():
+                for p in net.parameters():
+                    if p.requires_grad:
+                        p -= p.grad * 0.125  # noqa: PLW2901
+            return loss
+
+        found = []
+        for k in range(6):
+            net[0].requires_grad_(k % 4 < 2)
+            found.append(train_step(T.ones((1, 2))).item())
+        net.float()
+        with pytest.raises(mgjit.errors.PrecisionError):
+            train_step(T.ones((1, 2)))
+        return [float(x).hex() for x in (*found, *net[0].weight.tolist_flat())]
+
+    assert run(step) == run(lambda function: function)
