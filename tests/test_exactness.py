@@ -20,6 +20,7 @@ from mgjit.engine.precision import PRECISIONS, Precision
 from mgjit.ir.interpreter import Interpreter
 from mgjit.options import Options
 from mgjit.record import opcodes as ops
+from mgjit.runtime.buffers import memory_of
 from mgjit.trace.tracer import trace_call
 from tests.programs import CALLS, WORKLOADS, mnist
 from tests.workload import (
@@ -166,7 +167,7 @@ class Interpreted:
         contents: dict[int, list[Any]] = {
             ops.PARAMETER: [storage.data for storage in storages],
             ops.GRADIENT: [storage.grad for storage in storages],
-            ops.STATE: [state._buffer for _, state in traced.trace.states],
+            ops.STATE: [memory_of(state._buffer) for _, state in traced.trace.states],
             ops.INPUT: [self.frame.packed],
             ops.OUTPUT: [self.outputs],
         }

@@ -33,7 +33,7 @@ from mgjit.passes.cost import Processor
 from mgjit.passes.pipeline import Lowered, lower
 from mgjit.record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.record.trace import InputRegion
-from mgjit.runtime.buffers import Move, ParameterStorage
+from mgjit.runtime.buffers import Move, ParameterStorage, memory_of
 from mgjit.trace.tracer import trace_call
 from tests.fuzz.exported import exporting
 from tests.single import single_precision, with_singles
@@ -325,7 +325,7 @@ class Interpreted:
         for kind, buffers in (
             (PARAMETER, [storage.data for storage in storages]),
             (GRADIENT, [storage.grad for storage in storages]),
-            (STATE, [state._buffer for _, state in trace.states]),
+            (STATE, [memory_of(state._buffer) for _, state in trace.states]),
         ):
             for (_, region), buffer in zip(self.memory.regions[kind], buffers):
                 contents[region] = buffer
