@@ -2,8 +2,9 @@
 
 1. The inputs and results of each call are hexadecimal floats.  Of parameters and state after the last call there is a
    checksum of their bits, in the order of the memory.
-2. It prints what differs, or that nothing does, and returns 0 only then.
-3. Of a step in fast mode, only results are compared, with a tolerance: compilers may reorder its operations.
+2. Before the initialisation, the memory holds nans: nobody may rely on what is there.
+3. It prints what differs, or that nothing does, and returns 0 only then.
+4. Of a step in fast mode, only results are compared, with a tolerance: compilers may reorder its operations.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _HEAD = """\
 /* A caller of {prefix}.c that checks it: {calls} recorded calls must give the numbers that were recorded. */
 #include "{prefix}.h"
 
+#include <stddef.h>
 #include <stdio.h>
 
 #define CALLS {calls}
@@ -132,6 +134,7 @@ def _table(head: str, rows: Sequence[array[Any]], precision: Precision | None) -
 def _main(design: Design, learned: Sequence[Data]) -> list[str]:
     prefix, macro = design.prefix, design.macro
     lines = ["int main(void)", "{", "    int wrong = 0;"]
+    lines.append("    for (size_t k = 0; k < sizeof memory; k++) ((unsigned char *)&memory)[k] = 0xff; /* whatever */")
     if design.in_file:
         lines += [
             "    if (!load()) {",

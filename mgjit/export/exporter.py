@@ -38,6 +38,7 @@ from .names import require_identifier
 from .numbers import little_endian
 from .recording import record
 from .results import describe_outputs
+from .scratch import share_scratch
 from .source import source_text
 
 #: No vectors, and few sums side by side: code of half the size for a few percent of the speed.
@@ -180,6 +181,7 @@ def _files(maker: Maker, plan: ArgumentPlan, traced: TracedCall, frames: Sequenc
     lowered = lower(found.trace, arguments.regions, _PROCESSOR, False, name=f"{maker.qualname}.export", natural=True)
     contract(lowered.program, lowered.memory, traced.trace)
     layout = lay_out(lowered.program, lowered.memory)
+    share_scratch(lowered.program, layout)
     design = Design(
         prefix=request.name,
         title=f"{maker.qualname.rpartition('.')[2]}({', '.join(plan.names)})",
