@@ -1,0 +1,65 @@
+"""What a call of an almost empty step costs: of three numbers, and of a list of two and two numbers.
+
+    python bench/calls.py
+
+For each step: the undecorated function over floats, calls by the generated function and ctypes (on PyPy, cffi), and quick
+calls (mgjit/runtime/vectorcall.py), where they are possible.  Nanoseconds, the least of many short repetitions.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import timeit
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import mgjit  # noqa: E402 - found through the line above
+from mgjit.runtime import vectorcall  # noqa: E402
+
+NUMBER, REPETITIONS = 1000, 500
+
+
+def three(a: Any, b: Any, c: Any) -> Any:
+    return a * b + c
+
+
+def listed(xs: Any, y: Any, rate: Any) -> Any:
+    return xs[0] * xs[1] + y * rate
+
+
+def nanoseconds(function: Any, arguments: tuple[Any, ...]) -> float:
+    """The least time of a call."""
+    names = {"function": function, **{f"x{k}": one for k, one in enumerate(arguments)}}
+    statement = f"function({', '.join(f'x{k}' for k in range(len(arguments)))})"
+    return min(timeit.repeat(statement, globals=names, number=NUMBER, repeat=REPETITIONS)) / NUMBER * 1e9
+
+
+def compiled(function: Any, arguments: tuple[Any, ...]) -> Any:
+    """A step that has its own call path."""
+    step = mgjit.compile(function, background=False, verify="never")
+    for _ in range(1000):
+        step(*arguments)
+    return step
+
+
+def main() -> None:
+    """Print a table."""
+    print(f"{platform.python_implementation()} {platform.python_version()}: ns a call")
+    steps = {"three numbers": (three, (1.5, 2.5, 3.5)), "a list and two": (listed, ([1.5, 2.5], 0.5, 0.1))}
+    vectorcall.MANY_CALLS = sys.maxsize
+    found = {
+        what: [nanoseconds(function, given), nanoseconds(compiled(function, given), given)]
+        for what, (function, given) in steps.items()
+    }
+    vectorcall.extension.obtain()
+    for what, (function, given) in steps.items():
+        has_quick = vectorcall.extension.make is not None
+        found[what].append(nanoseconds(compiled(function, given), given) if has_quick else float("nan"))
+        print(f"{what:>16}: plain {found[what][0]:.0f}, generated {found[what][1]:.0f}, quick {found[what][2]:.0f}")
+
+
+if __name__ == "__main__":
+    main()
