@@ -2,8 +2,8 @@
 
     python bench/calls.py
 
-For each step: the undecorated function over floats, calls by the generated function and ctypes (on PyPy, cffi), and quick
-calls (mgjit/runtime/vectorcall.py), where they are possible.  Nanoseconds, the least of many short repetitions.
+For each step: the undecorated function over floats, calls by the generated function and ctypes (on PyPy, cffi), and
+quick calls (mgjit/runtime/vectorcall.py), where they are possible.  Nanoseconds, the least of many short repetitions.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import mgjit  # noqa: E402 - found through the line above
-from mgjit.runtime import vectorcall  # noqa: E402
+import mgjit
+from mgjit.runtime import vectorcall
 
 NUMBER, REPETITIONS = 1000, 500
 
