@@ -41,7 +41,7 @@ from .errors import (
     is_defect,
     user_stacklevel,
 )
-from .families import FAILED, FEWEST_RECORDS, LIBRARY, Kin
+from .families import FAILED, FEWEST_RECORDS, LIBRARY, SHARING, Kin
 from .options import Options
 from .record.leaks import PlainCall
 from .record.trace import InputRegion, Trace
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .codegen.layout import Layout
     from .ir.program import Program
     from .passes.pipeline import Lowered, Watch
+    from .relatives import Relatives
 
 
 _shared: dict[str, Code] = {}
@@ -202,11 +203,7 @@ def _built(
         code = relations.code(trace, inputs, structure)
         if code is not None:
             return code
-    code = _compile(store, compiler, trace, inputs, structure, options, name)
-    if relations is not None:
-        code.facts["notes"] = [*code.facts["notes"], *relations.notes]
-        code.facts[FAILED] = int(relations.has_failed)
-    return code
+    return _compile(store, compiler, trace, inputs, structure, options, name, relations)
 
 
 def _key(structure: str, compiler: compilers.Compiler, options: Options, trace: Trace) -> str:
@@ -223,7 +220,7 @@ def _from_store(store: Store, key: str, *, again: bool = False) -> Code | None:
     if shared is None or library is None:  # it does not load from anywhere; remove it to make way for a better one
         store.remove(key)
         return None
-    code = Code.of_metadata(entry.metadata, library, shared.source)
+    code = Code.of_metadata({**shared.metadata, **entry.metadata}, library, shared.source)
     code.facts.update(cache="hit", compile_seconds=0.0, lower_seconds=0.0)
     return code
 
@@ -236,6 +233,7 @@ def _compile(
     structure: str,
     options: Options,
     name: str,
+    relations: Relatives | None,
 ) -> Code:
     started = perf_counter()
     lowered, layout, source = emitted(compiler, trace, inputs, options, name)
@@ -259,6 +257,9 @@ def _compile(
         "lower_seconds": lowered_at - started,
         "compile_seconds": built.seconds,
     }
+    if relations is not None:
+        facts[SHARING] = "; ".join(relations.notes)
+        facts[FAILED] = int(relations.has_failed)
     code = Code.of_lowered(lowered, layout, source)
     code.facts = facts
     parts = key_parts_of(structure, compiler, options, trace)

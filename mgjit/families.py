@@ -30,13 +30,15 @@ if TYPE_CHECKING:
 _MOST_FAMILIES = 3
 #: After so many traces that are no family with an earlier one, none is looked for any more.
 _MOST_FAILURES = 3
+#: How many traces that have code of their own a later one is compared with.
+_MOST_ALONE = 3
 #: Traces of fewer records are built alone: that does not take long.
 FEWEST_RECORDS = 100
 
 #: The names of what is special in the metadata of entries: of a family, and of a member.
 FAMILY, LIBRARY = "family", "library"
-#: The name of the fact that a trace has been compared with others in vain.
-FAILED = "failed"
+#: The names of facts: that a trace has been compared with others in vain; with whom code is shared, or why it is not.
+FAILED, SHARING = "failed", "sharing"
 
 
 @dataclass
@@ -44,7 +46,7 @@ class Kin:
     """What earlier kernels of a step leave for later ones.
 
     Attributes:
-        alone: the longest trace with code of its own.
+        alone: traces with code of their own: the longest one and the last ones, of different lengths.
         failures: how many of them have been compared with earlier ones, in vain.
         families: the keys of the code that members share, with the options of the code, as texts.
     """
@@ -65,8 +67,10 @@ class Kin:
             self.failures += facts.get(FAILED, 0)
             if self.failures >= _MOST_FAILURES:
                 self.alone = []
-            elif len(trace) >= max(FEWEST_RECORDS, *(len(other) + 1 for other, _ in self.alone), 0):
-                self.alone = [(trace, inputs)]
+            elif len(trace) >= FEWEST_RECORDS:
+                known = [*(other for other in self.alone if len(other[0]) != len(trace)), (trace, inputs)]
+                longest = max(range(len(known)), key=lambda k: len(known[k][0]))
+                self.alone = [known[k] for k in sorted({longest, *range(len(known))[1 - _MOST_ALONE :]})]
         elif family not in self.families:
             self.families = [*self.families, family][-_MOST_FAMILIES:]
 
@@ -108,14 +112,6 @@ def of_metadata(text: str) -> Any:
     return pickle.loads(base64.b64decode(text))  # noqa: S301
 
 
-def code_of_row(shared: Code, place: int, row: Row) -> Code:
-    """The code of a member.
-
-    Args:
-        shared: that of the family.
-        place: of the number in the tables.
-        row: what it is given.
-    """
-    tables = shared.tables[:]
-    tables[place] = row.number
-    return replace(shared, tables=tables, constants=row.constants, facts=dict(shared.facts))
+def code_of_row(shared: Code, row: Row) -> Code:
+    """The code of a member: that of the family, and what it is given."""
+    return replace(shared, given=array("i", [row.number]), constants=row.constants, facts=dict(shared.facts))

@@ -377,7 +377,7 @@ class Kernels:
             return False
         if kernel.parameters:
             self.maker.note_kin(upgrade.prepared, kernel.parameters[0], code)
-        self.stats.note_code(code.facts)
+        self.stats.note_code(code.facts, kernel.plan.outline())
         self.stats.swaps.append(f"{kernel.plan.outline()}: {upgrade.told()}")
         return True
 

@@ -70,4 +70,5 @@ class Lowering:
         if self.stats.waiting_calls:
             lines.append(f"plain Python until a kernel was there: {self.stats.waiting_calls} calls")
         lines += [f"built in the background: {swap}" for swap in self.stats.swaps]
+        lines += [f"{signature}: {text}" for signature, text in self.stats.sharing.items()]
         return "\n".join(lines)

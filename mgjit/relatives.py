@@ -3,7 +3,8 @@
 1. For each family of the step, see whether the trace is a member.
 2. Otherwise, see whether it is a family with a trace that has code of its own.  If so, lower, emit and compile the
    Program of the family, and publish it as an entry of the cache.
-3. Publish the entry of the member, which has no library, but names that of the family.
+3. Publish the entry of the member, which has no library, but names that of the family; and for both founders, whose
+   code may be their own, an entry that names it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .choices import facts_of, key_parts_of, optimisation_for, vector_functions
 from .codegen.c import emit_c
 from .codegen.layout import lay_out
 from .errors import CompilerError, CompilerMemoryError, CompilerTimeout, DefectWarning, is_defect, user_stacklevel
-from .families import FAMILY, LIBRARY, Kin, as_metadata, code_of_row, of_metadata
+from .families import FAMILY, LIBRARY, SHARING, Kin, as_metadata, code_of_row, of_metadata
 from .options import Options
 from .passes.differentiate import DifferentiateError
 from .passes.family import Family, Member
@@ -36,11 +37,11 @@ from .toolchain import build as toolchain
 from .toolchain import compilers
 from .toolchain.processor import processor
 
-#: A family, its code, and the place in the tables where members have their number; by the key of its entry.
-_families: dict[str, tuple[Family, Code, int]] = {}
-#: The families that this process has founded with a trace, by its structure and the options: jobs that were started
-#: before a family existed find it here (worker.py).
-_founded_with: dict[tuple[str, str], list[str]] = {}
+#: Families and their code, by the key of the entry.
+_families: dict[str, tuple[Family, Code]] = {}
+#: The families that a trace belongs to, as far as this process has met it; by the key of the entry that names them.
+#: Jobs that were started before a family existed find it here (worker.py).
+_families_of: dict[str, list[str]] = {}
 
 
 class Relatives:
@@ -78,6 +79,9 @@ class Relatives:
         if len(trace) <= longest:
             return None  # such as a very short one, which is unlike the others
         for other, others in self._kin.alone:
+            if len(other) == len(trace):
+                continue  # perhaps itself, which has other code until now
+            self.has_failed = True
             try:
                 key, found = self._founded(member_of(other, others), member)
             except (Unlike, LiftError, DifferentiateError, CompilerTimeout, CompilerMemoryError) as reason:
@@ -94,18 +98,30 @@ class Relatives:
                     stacklevel=user_stacklevel(),
                 )
                 continue
-            _founded_with.setdefault(self._partner(other, others), []).append(key)
+            for one, regions in ((other, others), (trace, inputs)):
+                self._store.put(self._link(one, regions), Entry({LIBRARY: key, ABOUT: self._about(key)}, "", b""))
+            _families_of.setdefault(self._link(other, others), []).append(key)
             return self._member(key, found, member, structure, started)
-        self.has_failed = bool(self._kin.alone)
         return None
 
     def _keys(self) -> list[str]:
         """The families that the trace may belong to, the latest first."""
-        here = [key for other in self._kin.alone for key in reversed(_founded_with.get(self._partner(*other), []))]
+        here = []
+        for other in self._kin.alone:
+            link = self._link(*other)
+            entry = self._store.get(link, again=True)
+            here += [*reversed(_families_of.get(link, [])), *([] if entry is None else [entry.metadata[LIBRARY]])]
         return list(dict.fromkeys([*here, *self._kin.keys(self._options)]))
 
-    def _partner(self, trace: Trace, inputs: Sequence[InputRegion]) -> tuple[str, str]:
-        return structure_hash(trace, inputs), repr(self._options)
+    def _link(self, trace: Trace, inputs: Sequence[InputRegion]) -> str:
+        """The key of the entry that names the family of a trace which has code of its own."""
+        what = f"the family of {structure_hash(trace, inputs)}"
+        return entry_key(key_parts_of(what, self._compiler, self._options, trace))
+
+    def _about(self, key: str) -> object:
+        """What people are told about an entry that names a family."""
+        entry = self._store.get(key, again=True)
+        return None if entry is None else entry.metadata[ABOUT]
 
     def _note(self, what: str, reason: Exception) -> None:
         text = f"{what}: {reason}"
@@ -113,30 +129,30 @@ class Relatives:
             self.notes.append(text)
         settings.LOGGER.info("%s: %s", self._name, text)
 
-    def _known(self, key: str) -> tuple[Family, Code, int] | None:
+    def _known(self, key: str) -> tuple[Family, Code] | None:
         """A family that has been founded, perhaps by another process."""
         if key not in _families:
             entry = self._store.get(key, again=True)
             library = None if entry is None else self._store.load(key, ffi.load)
             if entry is None or library is None:
                 return None
-            family, place = of_metadata(entry.metadata[FAMILY])
-            _families[key] = family, Code.of_metadata(entry.metadata, library, entry.source), place
+            family = of_metadata(entry.metadata[FAMILY])
+            _families[key] = family, Code.of_metadata(entry.metadata, library, entry.source)
         return _families[key]
 
     def _member(
-        self, key: str, found: tuple[Family, Code, int], member: Member, structure: str, started: float
+        self, key: str, found: tuple[Family, Code], member: Member, structure: str, started: float
     ) -> Code | None:
         """The code of a member of a family; None if it is no member."""
-        family, shared, place = found
+        family, shared = found
         try:
             row = family.row(member)
         except (Unlike, LiftError) as reason:
             self._note("it shares no code with other lengths", reason)
             return None
-        code = code_of_row(shared, place, row)
+        code = code_of_row(shared, row)
         code.facts.update(
-            {FAMILY: (repr(self._options), key)},
+            {FAMILY: (repr(self._options), key), SHARING: f"it shares code with other lengths, family {key[:12]}"},
             structure=structure,
             records=len(member.trace),
             cache="miss" if self._options.cache else "off",
@@ -144,13 +160,13 @@ class Relatives:
             compile_seconds=0.0,
         )
         own = entry_key(key_parts_of(structure, self._compiler, self._options, member.trace))
-        entry = self._store.get(key, again=True)
-        if entry is not None:
-            metadata = {**code.metadata(), LIBRARY: key, ABOUT: entry.metadata[ABOUT]}
-            self._store.put(own, Entry(metadata, "", b""))
+        metadata = {**code.metadata(), LIBRARY: key, ABOUT: self._about(key)}
+        del metadata["tables"]  # they are those of the family
+        self._store.put(own, Entry(metadata, "", b""))
+        _families_of.setdefault(self._link(member.trace, member.inputs), []).append(key)
         return code
 
-    def _founded(self, one: Member, other: Member) -> tuple[str, tuple[Family, Code, int]]:
+    def _founded(self, one: Member, other: Member) -> tuple[str, tuple[Family, Code]]:
         """The family of two members, built and published.
 
         Raises:
@@ -182,12 +198,11 @@ class Relatives:
             "lower_seconds": emitted - started,
             "compile_seconds": built.seconds,
         }
-        (place,) = layout.given.values()
         metadata = {**code.metadata(), ABOUT: about(f"{self._name} (a family)", parts, built)}
-        self._store.put(key, Entry({**metadata, FAMILY: as_metadata((family, place))}, source, built.binary))
+        self._store.put(key, Entry({**metadata, FAMILY: as_metadata(family)}, source, built.binary))
         code.library = self._store.load(key, ffi.load)
         if code.library is None:
             self._store.remove(key)
             code.library = ffi.load_bytes(built.binary)
-        found = _families[key] = family, code, place
+        found = _families[key] = family, code
         return key, found

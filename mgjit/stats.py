@@ -6,6 +6,8 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
+from .families import SHARING
+
 
 @dataclass(frozen=True)
 class Member:
@@ -45,6 +47,7 @@ class Stats:
         kernels: one description for each argument structure.
         retraces: why the step was traced again, in words.
         members: the kernels with what each has cost; `table()` prints them.
+        sharing: by the structure of arguments, with whom a kernel shares its code, or why it does not.
     """
 
     traces: int = 0
@@ -68,6 +71,7 @@ class Stats:
     kernels: list[str] = field(default_factory=list)
     retraces: list[str] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
+    sharing: dict[str, str] = field(default_factory=dict)
 
     def table(self) -> str:
         """A table of the kernels, one line each, in the order in which they were made."""
@@ -99,7 +103,7 @@ class Stats:
             self.retraces.append(reason)
         self.traces += 1
         self.trace_seconds = trace_seconds
-        self.note_code(facts)
+        self.note_code(facts, signature)
         self.kernels.append(f"{signature} {facts['structure'][:12]}")
         self.members.append(
             Member(
@@ -108,8 +112,11 @@ class Stats:
             )
         )  # fmt: skip
 
-    def note_code(self, facts: dict[str, Any]) -> None:
-        """Note the code of a kernel."""
+    def note_code(self, facts: dict[str, Any], signature: str) -> None:
+        """Note the code of a kernel for arguments of a structure."""
+        self.sharing.pop(signature, None)
+        if facts.get(SHARING):
+            self.sharing[signature] = facts[SHARING]
         self.roll_seconds, self.compile_seconds = facts["lower_seconds"], facts["compile_seconds"]
         for name in ("records", "loops", "statements", "lines", "cache", "backend", "compiler"):
             setattr(self, name, facts[name])

@@ -181,7 +181,7 @@ class Example:
                 assert [bits(x) for x in found] == [bits(x) for x in wanted], array
 
     @staticmethod
-    def buffers(layout: Layout, program: Program, memory: dict[Array, Any]) -> list[Any]:
+    def buffers(layout: Layout, program: Program, memory: dict[Array, Any], given: Sequence[int] = ()) -> list[Any]:
         """The pointer block of a kernel, as lists, over `memory`; emitting code completes a layout."""
         by_slot: list[Any] = [None] * len(layout.slots)
         for array, number in layout.slot_of.items():
@@ -190,6 +190,8 @@ class Example:
         by_slot[layout.slot_number("constant")] = list(program.constants)
         by_slot[layout.slot_number("table")] = list(layout.tables)
         by_slot[layout.slot_number("scratch")] = [0.0] * layout.scratch_size
+        if program.given:
+            by_slot[layout.slot_number("given")] = list(given)
         return by_slot
 
 

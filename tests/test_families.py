@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,7 +56,7 @@ def run(lengths: list[int], monkeypatch: pytest.MonkeyPatch, **options: Any) -> 
     """
     monkeypatch.setattr(build, "_shared", {})
     monkeypatch.setattr(relatives, "_families", {})
-    monkeypatch.setattr(relatives, "_founded_with", {})
+    monkeypatch.setattr(relatives, "_families_of", {})
     (plain, expected), (other, found) = make(), make()
     step = mgjit.compile(other, backend="c", background=False, verify="never", **options)
     draw = random.Random(2)
@@ -85,8 +86,9 @@ def test_02_a_longer_one_gets_a_family_with_more_room(monkeypatch: pytest.Monkey
 def test_03_what_is_too_short_gets_code_of_its_own_and_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
     step, shares = run([6, 8, 1, 7], monkeypatch)
     assert shares == [False, True, False, True]
-    notes = [note for kernel in step._kernels._kernels.values() for note in kernel.code.facts["notes"]]
-    assert any("shares no code" in note for note in notes)
+    said = step.lower([0.5] * 7, 0.5).explain().splitlines()
+    assert any(re.fullmatch(r"\(xs: 8 numbers, y: number\): it shares code .* [0-9a-f]{12}", one) for one in said)
+    assert any(re.fullmatch(r"\(xs: 1 numbers?, y: number\): it shares no code .*", one) for one in said)
 
 
 def test_04_without_a_cache_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +109,8 @@ from tests.test_families import make
 import mgjit
 step = mgjit.compile(make()[0], backend="c", background=False, verify="never")
 for length in map(int, sys.argv[1:]):
-    print(step([0.25 * k for k in range(length)], 0.5).data.hex(), step.stats.cache)
+    number = step([0.25 * k for k in range(length)], 0.5).data.hex()
+    print(number, step.stats.cache, "family" in step._kernels.last.code.facts)
 """
 
 
@@ -120,9 +123,10 @@ def test_06_other_processes_find_all_lengths_on_disk_in_any_order(tmp_path: Path
         )  # fmt: skip
         return [line.split() for line in done.stdout.splitlines()]
 
-    assert [how for _, how in child(6, 8, 7, 5)] == ["miss"] * 4
-    assert [how for _, how in child(6, 5, 7, 8)] == ["hit"] * 4
-    assert [how for _, how in child(6, 7, 4)] == ["hit", "hit", "miss"]  # the last one only needs its numbers
+    assert [how for _, how, _ in child(6, 8, 7, 5)] == ["miss"] * 4
+    assert [how for _, how, _ in child(6, 5, 7, 8)] == ["hit"] * 4
+    assert [how for _, how, _ in child(6, 7, 4)] == ["hit", "hit", "miss"]  # the last one only needs its numbers
+    assert child(6, 3)[1][1:] == ["miss", "True"]  # of a family that the code of the first one does not name
     for entry in tmp_path.rglob("*"):
         if entry.is_file() and entry.stat().st_size > 20_000:
             entry.unlink()  # a library that others name

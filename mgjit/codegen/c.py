@@ -195,7 +195,7 @@ class _CEmitter(ScalarEmitter):
         super().__init__(program, layout)
         self.blocks, self.vectors = blocks, vectors
         self._vector_names: set[str] = set()
-        self.uses_tables = self.uses_scratch = self.calls_blocks = False
+        self.uses_tables = self.uses_given = self.uses_scratch = self.calls_blocks = False
 
     def keep_rolled(self) -> None:
         # gcc 12 with AVX gets sums wrong that run backwards through two loops, the inner of which it unrolls: the terms
@@ -217,6 +217,8 @@ class _CEmitter(ScalarEmitter):
                 found.append((f"{kind} *RESTRICT const {array.name}", f"({kind} *)m[{self.layout.slot_of[array]}]"))
         if self.uses_tables:
             found.append(("const int *RESTRICT const table", f"(const int *)m[{self.layout.slot_number('table')}]"))
+        if self.uses_given:
+            found.append(("const int *RESTRICT const given", f"(const int *)m[{self.layout.slot_number('given')}]"))
         if self.uses_scratch:
             found.append(("real *const scratch", f"(real *)m[{self.layout.slot_number('scratch')}]"))
         return found
@@ -389,6 +391,10 @@ class _CEmitter(ScalarEmitter):
     def table_element(self, index: str) -> str:
         self.uses_tables = True
         return f"table[{index}]"
+
+    def given_number(self, place: int) -> str:
+        self.uses_given = True
+        return f"given[{place}]"
 
     def scratch_element(self, index: str) -> str:
         self.uses_scratch = True

@@ -124,6 +124,10 @@ class Emitter:
         """The text of an index table entry."""
         raise NotImplementedError
 
+    def given_number(self, place: int) -> str:
+        """The text of a number that is known when the step runs."""
+        raise NotImplementedError
+
     def scratch_element(self, index: str) -> str:
         """The text of an element of the whole scratch memory."""
         raise NotImplementedError
@@ -316,7 +320,7 @@ class Emitter:
 
     def _variable(self, loop: Loop) -> str:
         """The text of a loop variable, or of a number that is given."""
-        return self.table_element(str(self.layout.given[loop])) if isinstance(loop, Given) else self._loops[loop]
+        return self.given_number(self.layout.given[loop]) if isinstance(loop, Given) else self._loops[loop]
 
     @staticmethod
     def sum(parts: Sequence[str], base: int) -> str:

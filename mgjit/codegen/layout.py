@@ -40,7 +40,7 @@ class Layout:
         offset_of: the place of each scratch array in scratch memory.
         scratch_size: elements of scratch memory.
         tables: the index tables, those of the Program first.
-        given: the places in the tables of the numbers that are known when the step runs.
+        given: the places of the numbers that are known when the step runs, among them.
     """
 
     slots: list[Slot] = field(default_factory=list)
@@ -95,9 +95,7 @@ class Layout:
 def lay_out(program: Program, memory: Memory) -> Layout:
     """Lay out the memory of a Program."""
     layout = Layout(tables=array("i", program.tables))
-    for one in program.given:
-        layout.given[one] = len(layout.tables)
-        layout.tables.append(0)
+    layout.given = {one: place for place, one in enumerate(program.given)}
     number = program.precision.format
     for kind in (PARAMETER, GRADIENT, STATE, INPUT, OUTPUT):
         for _, region in memory.regions[kind]:
@@ -105,6 +103,7 @@ def lay_out(program: Program, memory: Memory) -> Layout:
             layout.slots.append(Slot(region.space, region.region, region.format if kind == INPUT else number))
     constants = len(layout.slots)
     layout.slots += [Slot("constant", 0, number), Slot("table", 0, "i"), Slot("scratch", 0, number)]
+    layout.slots += [Slot("given", 0, "i")] if program.given else []
     for _, nodes in program.phases:
         for statement in statements(nodes):
             for used in (*arrays_written(statement), *arrays_read(statement)):

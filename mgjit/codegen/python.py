@@ -112,6 +112,8 @@ class _PythonEmitter(Emitter):
         lines = [] if self.program.precision is FLOAT64 else [f"{unit}single = new_single()"]
         lines.append(f"{unit}scratch = m[{self.layout.slot_number('scratch')}]")
         lines.append(f"{unit}table = m[{self.layout.slot_number('table')}]")
+        if self.program.given:
+            lines.append(f"{unit}given = m[{self.layout.slot_number('given')}]")
         regions = (array for array in self.used if array.space != "scratch")
         lines += [f"{unit}{array.name} = m[{self.layout.slot_of[array]}]" for array in regions]
         return lines
@@ -173,6 +175,9 @@ class _PythonEmitter(Emitter):
 
     def table_element(self, index: str) -> str:
         return f"table[{index}]"
+
+    def given_number(self, place: int) -> str:
+        return f"given[{place}]"
 
     def scratch_element(self, index: str) -> str:
         return f"scratch[{index}]"

@@ -32,7 +32,7 @@ from .lengths import Part, Unlike, records_in, tree_of
 from .memory import Memory
 from .numbers import Numbers
 from .reach import Reach
-from .varying import HOLE, Sliding, Varying
+from .varying import HOLE, Varying
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Family:
     constants: list[float | None] = field(default_factory=list)
     loaded: int = 0
     tables: list[int] = field(default_factory=list)
-    varying: list[Varying | Sliding] = field(default_factory=list)
+    varying: list[Varying] = field(default_factory=list)
     box: tuple[array[int], array[int], array[int]] | None = field(default=None, repr=False)
 
     # ---- 4: members -----------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ from .lengths import Count, Part, Shape, Unlike, counts_of, shapes_of, tree_of
 from .memory import Memory
 from .numbers import Numbers, loaded_constants, table_entries
 from .substitute import Substitution, copy_nodes
-from .varying import HOLE, Sliding, Varying, last_rows, steps_between, without_holes
+from .varying import HOLE, Rows, Varying, ways, without_holes
 
 #: The longest member that there is room for at least, in iterations of the loop that has most of them.
 _FEWEST = 8
@@ -282,21 +282,21 @@ def _write_tables(family: Family, program: Program, tables: Sequence[Sequence[in
     one, family.tables = tables[0], list(tables[1])
     entries, pairs = table_entries(program)
     ends = dict(zip([entry.offset for entry in entries], [*(entry.offset for entry in entries[1:]), len(one)]))
-    ways: dict[int, Varying | Sliding | None] = {}
+    varying: dict[int, Varying | None] = {}
     for entry in entries:
         here = slice(entry.offset, ends[entry.offset])
         if any(x != y and HOLE not in (x, y) for x, y in zip(one[here], family.tables[here])):
-            ways[entry.offset] = _way(family, entry, one[here], given, unit)
+            varying[entry.offset] = _way(family, entry, one[here], given, unit)
         else:
-            family.tables[here] = [y if x == HOLE else x for x, y in zip(one[here], family.tables[here])]
-    family.varying = [way for way in ways.values() if way is not None]
+            family.tables[here] = _for_all(family, entry, one[here], given, unit)
+    family.varying = [way for way in varying.values() if way is not None]
     for pair in pairs:  # both have the same loops
-        if not ways.keys().isdisjoint(pair):
+        if not varying.keys().isdisjoint(pair):
             for offset in pair:
-                ways.setdefault(offset, None)
+                varying.setdefault(offset, None)
     moved: dict[int, tuple[int, int]] = {}
     contents = list[int]()
-    for offset, way in ways.items():
+    for offset, way in varying.items():
         size = ends[offset] - offset
         moved[offset] = len(one) + len(contents), size
         for number in range(family.least, family.most + 1):
@@ -313,18 +313,27 @@ def _write_tables(family: Family, program: Program, tables: Sequence[Sequence[in
     Numbers(lambda base: (base, ()), Constant, table).rewrite(program)
 
 
-def _way(family: Family, entry: TableEntry, one: Sequence[int], given: Given, unit: int) -> Varying | Sliding:
+def _for_all(family: Family, entry: TableEntry, one: Sequence[int], given: Given, unit: int) -> list[int]:
+    """A table that is the same for all members, also where only longer ones look."""
+    found = [y if x == HOLE else x for x, y in zip(one, family.tables[entry.offset :])]
+    if HOLE in found:
+        way = next(ways(entry, found, found, given, unit, family.least))
+        if isinstance(way, Rows) and not way.last:
+            more = way._replace(offset=0, end=len(found)).at(family.most, found)
+            return [y if x == HOLE else x for x, y in zip(found, more)]
+    return found
+
+
+def _way(family: Family, entry: TableEntry, one: Sequence[int], given: Given, unit: int) -> Varying:
     """How a table varies.
 
     Args:
         one: its contents for number 0; those for number `unit` are among the tables of the family.
     """
-    end = entry.offset + len(one)
-    steps = steps_between(one, family.tables[entry.offset : end], unit)
-    ways: list[Varying | Sliding] = [Sliding(entry.offset, end, unit, steps)]
-    ways += last_rows(entry, end, given, unit, family.least)
-    for way in ways:
-        if all(x in (y, HOLE) for x, y in zip(one, way.at(0, family.tables))):
+    other = family.tables[entry.offset : entry.offset + len(one)]
+    for way in ways(entry, one, other, given, unit, family.least):
+        known = zip((*one, *other), (*way.at(0, family.tables), *way.at(unit, family.tables)))
+        if all(x in (y, HOLE) for x, y in known):
             return way
     raise Unlike("some of their indices follow no rule, and are other ones")
 

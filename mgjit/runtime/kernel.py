@@ -62,7 +62,7 @@ class Code:
     Attributes:
         slots: what each pointer of the block points at.
         scratch_size: elements of scratch memory.
-        constants, tables: contents of the blocks that belong to the code.
+        constants, tables, given: contents of the blocks that belong to the code.
         library: the loaded shared object, or None for Python code.
         source: C or Python.
         separate: whether it consists of the phases of a step, which are run separately.
@@ -77,6 +77,7 @@ class Code:
     facts: dict[str, Any] = field(default_factory=dict)
     layouts: Layouts = NATURAL
     separate: bool = False
+    given: array[int] = field(default_factory=lambda: array("i"))
 
     @classmethod
     def of_lowered(cls, lowered: Lowered, layout: Layout, source: str) -> Code:
@@ -84,7 +85,7 @@ class Code:
         program, layouts = lowered.program, lowered.memory.layouts
         return cls(
             layout.slots, layout.scratch_size, program.constants, layout.tables, None, source, {}, layouts,
-            program.separate,
+            program.separate, array("i", bytes(4 * len(program.given))),
         )  # fmt: skip
 
     def metadata(self) -> dict[str, Any]:
@@ -97,6 +98,7 @@ class Code:
             "facts": self.facts,
             "layouts": self.layouts.to_json(),
             "separate": self.separate,
+            "given": list(self.given),
         }
 
     @classmethod
@@ -110,7 +112,7 @@ class Code:
         layouts = Layouts.of_json(metadata["layouts"])
         return cls(
             slots, metadata["scratch_size"], constants, tables, library, source, metadata["facts"], layouts,
-            metadata["separate"],
+            metadata["separate"], array("i", metadata["given"]),
         )  # fmt: skip
 
 
@@ -229,6 +231,7 @@ class Kernel:
             "output": [self.outputs],
             "constant": [code.constants],
             "table": [code.tables],
+            "given": [code.given],
             "scratch": [aligned_zeros(code.scratch_size, plan.precision)],
         }
         #: The buffer of each slot of the pointer block.

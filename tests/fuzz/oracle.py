@@ -237,7 +237,7 @@ def again(text: str, **options: Any) -> list[Snapshot]:
         for is_first in (True, False):
             patch.setattr("mgjit.build._shared", {})
             patch.setattr("mgjit.relatives._families", {})
-            patch.setattr("mgjit.relatives._founded_with", {})
+            patch.setattr("mgjit.relatives._families_of", {})
             patch.setattr("mgjit.passes.kept._kept", OrderedDict())
             if is_first:
                 program = load(text)

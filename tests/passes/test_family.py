@@ -146,9 +146,7 @@ def check(one: Example, found: Family, lowered: Lowered) -> None:
     Interpreter(program, interpreted, [row.number]).run()
     layout = lay_out(program, lowered.memory)
     source = emit_python(program, layout)
-    for place in layout.given.values():
-        layout.tables[place] = row.number
-    load_python(source)["step"](Example.buffers(layout, program, generated))
+    load_python(source)["step"](Example.buffers(layout, program, generated, [row.number]))
     expected = [bits(x) for x in flat(one.function(*one.arguments))]
     after = contents(one, lowered)
     outputs = lowered.memory.regions[OUTPUT][0][1]

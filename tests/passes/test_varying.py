@@ -2,30 +2,102 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
+
 from mgjit.ir.program import Bound, Given, Loop, TableEntry
-from mgjit.passes.varying import HOLE, Sliding, last_rows, steps_between, without_holes
+from mgjit.passes.varying import HOLE, Pieces, Rows, Run, Sliding, Varying, runs, ways, without_holes
+
+#: Programs count from the least number, which is 2 less than that of the first of both members.
+GIVEN, LEAST = Given(8), -2
 
 
-def test_01_entries_that_grow_with_the_number() -> None:
-    one, other = [3, 7, HOLE], [7, 7, HOLE]
-    table = Sliding(0, 3, 2, steps_between(one, other, 2))
-    assert table.at(0, other) == one
-    assert table.at(1, other) == [5, 7, HOLE]
-    assert table.at(5, other) == [13, 7, HOLE]
+def table(one: Sequence[int], other: Sequence[int], terms: Sequence[tuple[Loop, int]], unit: int) -> Varying:
+    """The rule that says most; it is right about both members."""
+    entry = TableEntry(0, tuple(terms))
+    found = next(ways(entry, one, other, GIVEN, unit, LEAST))
+    assert found.at(0, other) == list(one)
+    assert found.at(unit, other) == list(other)
+    return found
 
 
-def test_02_the_last_rows_are_counted_from_the_end() -> None:
+def rows(room: int, base: int, step: int = 1) -> Loop:
+    """A loop of so many iterations for number 0, and some more for each number."""
+    return Loop(room, [], bound=Bound(base + step * LEAST, ((GIVEN, step),)))
+
+
+def test_01_the_last_rows_are_counted_from_the_end() -> None:
     """Two entries a row; rows go on as they began, but for the last one."""
-    given = Given(8)
-    loop, inner = Loop(6, [], bound=Bound(2, ((given, 1),))), Loop(2, [])
-    entry = TableEntry(0, ((loop, 2), (inner, 1)))
-    known = [0, 1, 10, 11, 20, 21, 90, 91, *[HOLE] * 4]
-    table = next(way for way in last_rows(entry, 12, given, 2, 0) if way.last == 1)
-    assert table.at(2, known) == known
-    assert table.at(1, known) == [0, 1, 10, 11, 90, 91, *[HOLE] * 6]
-    assert table.at(4, known) == [0, 1, 10, 11, 20, 21, 30, 31, 40, 41, 90, 91]
+    one = [0, 1, 10, 11, 90, 91, *[HOLE] * 6]
+    other = [0, 1, 10, 11, 20, 21, 30, 31, 90, 91, *[HOLE] * 2]
+    found = table(one, other, [(rows(6, 3), 2), (Loop(2, []), 1)], 2)
+    assert isinstance(found, Rows)
+    assert found.last == 2
+    assert found.at(1, other) == [0, 1, 10, 11, 20, 21, 90, 91, *[HOLE] * 4]
+    assert found.at(3, other) == [0, 1, 10, 11, 20, 21, 30, 31, 40, 41, 90, 91]
+    assert found.at(-1, other) == [0, 1, 90, 91, *[HOLE] * 8]
 
 
-def test_03_holes_repeat_an_entry_that_exists() -> None:
+def test_02_rows_that_count_down_begin_higher_in_longer_members() -> None:
+    one, other = [45, 30, 15, 0, 0, HOLE, HOLE], [75, 60, 45, 30, 15, 0, 0]
+    found = table(one, other, [(rows(7, 5), 1)], 2)
+    assert found.at(1, other) == [60, 45, 30, 15, 0, 0, HOLE]
+    assert found.at(-2, other) == [15, 0, 0, *[HOLE] * 4]
+
+
+def test_03_a_loop_of_several_more_iterations_for_each_number() -> None:
+    """A head of one entry; three for each number; a tail of two."""
+    one = [7, 1, 2, 2, 1, 2, 2, 8, 9, *[HOLE] * 6]
+    other = [7, 1, 2, 2, 1, 2, 2, 1, 2, 2, 8, 9, *[HOLE] * 3]
+    found = table(one, other, [(rows(15, 9, 3), 1)], 1)
+    assert found.at(2, other) == [7, *[1, 2, 2] * 4, 8, 9]
+
+
+def test_04_a_loop_around() -> None:
+    one, other = [0, 1, HOLE, 5, 6, HOLE], [0, 1, 2, 5, 6, 7]
+    found = table(one, other, [(Loop(2, []), 3), (rows(3, 2), 1)], 1)
+    assert isinstance(found, Rows)
+    assert found.last == 0
+
+
+def test_05_a_boundary_that_moves_with_the_number() -> None:
+    one, other = [0] * 4 + [1] * 6, [0] * 8 + [1] * 2
+    found = table(one, other, [(Loop(10, []), 1)], 2)
+    assert isinstance(found, Pieces)
+    assert found.at(1, other) == [0] * 6 + [1] * 4
+    assert found.at(-1, other) == [0] * 2 + [1] * 8
+    assert set(found.at(4, other)) == {HOLE}  # there is no such member
+
+
+def test_06_progressions_whose_first_entries_follow_the_number() -> None:
+    one, other = [9, 8, 7, 0, 1, 2, 3, 4, 5], [11, 10, 9, 8, 7, 0, 1, 2, 3]
+    found = table(one, other, [(Loop(9, []), 1)], 2)
+    assert found.at(1, other) == [10, 9, 8, 7, 0, 1, 2, 3, 4]
+
+
+def test_07_entries_that_follow_the_number_by_themselves() -> None:
+    one, other = [3, 7, HOLE, 2], [7, 7, HOLE, 4]
+    found = table(one, other, [(Loop(4, []), 1)], 2)
+    assert isinstance(found, Sliding)
+    assert found.at(1, other) == [5, 7, HOLE, 3]
+
+
+@pytest.mark.parametrize("unit", [2, 3])
+def test_08_what_follows_no_rule_is_not_what_it_was(unit: int) -> None:
+    one, other = [3, 7, 1, 9], [4, 7, 2, 1]
+    terms = ((Loop(4, []), 1),)
+    for way in ways(TableEntry(0, terms), one, other, GIVEN, unit, LEAST):
+        assert way.at(0, other) != one
+
+
+def test_09_runs_are_progressions_of_three() -> None:
+    assert runs([5, 5, 5, 1, 4, 7, 10, HOLE, HOLE, 3]) == [
+        Run(0, 5, 0), Run(3, 1, 3), Run(7, HOLE, 0), Run(9, 3, 0),
+    ]  # fmt: skip
+    assert runs([1, 9, 10, 11]) == [Run(0, 1, 0), Run(1, 9, 1)]
+
+
+def test_10_holes_repeat_an_entry_that_exists() -> None:
     assert without_holes([HOLE, 4, HOLE, 5]) == [4, 4, 4, 5]
     assert without_holes([HOLE]) == [0]
