@@ -104,7 +104,7 @@ def cross_entropy(
     if not 0.0 <= label_smoothing <= 1.0:
         raise ArgumentValueError(f"{user_location()}: label_smoothing is from 0 to 1, not {label_smoothing!r}.")
     total = reductions.logsumexp(x, axis=axis, keepdims=True)
-    if target.dtype.is_floating:
+    if target.dtype.is_floating and target.ndim == x.ndim:
         return _of_probabilities(x, target, weight, reduction, label_smoothing, total, axis)
     labels = _Labels("cross_entropy", x, target, ignore_index, axis)
     found = (1.0 - label_smoothing) * (total.squeeze(axis) - labels.chosen(x))

@@ -11,7 +11,6 @@ import json
 import os
 import struct
 import sys
-import zipfile
 from array import array
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -69,7 +68,7 @@ def load(path: Any) -> dict[str, Tensor]:
     read: Callable[[str], dict[str, Tensor]] = _of_suffix(name, _read_npz, _read_safetensors)
     try:
         return read(name)
-    except (KeyError, ValueError, SyntaxError, struct.error, zipfile.BadZipFile) as reason:
+    except (KeyError, ValueError, SyntaxError, struct.error) as reason:
         if isinstance(reason, ArgumentValueError):
             raise
         raise ArgumentValueError(f"{user_location()}: {name} cannot be read: {reason!r}.") from None
@@ -117,6 +116,8 @@ def _tensor_of(numbers: Any, shape: tuple[int, ...], dtype: DType) -> Tensor:
 
 
 def _write_npz(tensors: dict[str, Tensor], path: str) -> None:
+    import zipfile  # which takes longer to import than all layers
+
     with zipfile.ZipFile(path, "w") as archive:
         for name, tensor in tensors.items():
             text = repr({"descr": _NUMPY[tensor.dtype], "fortran_order": False, "shape": tensor.shape})
@@ -126,9 +127,14 @@ def _write_npz(tensors: dict[str, Tensor], path: str) -> None:
 
 
 def _read_npz(path: str) -> dict[str, Tensor]:
-    with zipfile.ZipFile(path) as archive:
-        return {name[: -len(".npy")]: _of_npy(archive.read(name), name) for name in archive.namelist()
-                if name.endswith(".npy")}  # fmt: skip
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.endswith(".npy")]
+            return {name[: -len(".npy")]: _of_npy(archive.read(name), name) for name in names}
+    except zipfile.BadZipFile as reason:
+        raise ValueError(str(reason)) from None
 
 
 def _of_npy(data: bytes, name: str) -> Tensor:
