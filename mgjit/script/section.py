@@ -8,7 +8,8 @@
    built, and where a call has to be made in Python.
 4. It is given up (`Off`) when the step is refused, is slower than Python, or has to be undone again and again.
 5. Of a loop in a loop, the outer one is tried first if its iterations are short, the inner one otherwise.
-6. Of expressions that evaluate a model, evaluations are timed (`WatchingValue`); otherwise they are treated alike.
+6. Of expressions that evaluate a model, evaluations are timed (`WatchingValue`), and a try costs less than a tenth of
+   what they have taken so far.
 
 Nothing of the rest of mgjit is imported before a step is tried.
 """
@@ -45,19 +46,13 @@ _SLOW, _PLAIN, _UNDONE = 50, 64, 4
 _SIZED = (range, list, tuple, dict, str, set, frozenset, bytes)
 
 
-_STARTED = perf_counter(), process_time()
-
-
-def _pays(loading: float, iteration: float, expected: float) -> bool:
+def _pays(loading: float, iteration: float, expected: float, share: float = 1.0) -> bool:
     """Whether a try costs so little that it is worth it.
 
     Args:
         loading: the processor seconds that loading mgjit takes.
-        iteration, expected: the seconds of an iteration, and of all; on a busy machine, others use a part of them.
+        iteration, expected: the seconds of an iteration, and of all. share: how much of them this process has run.
     """
-    if loading + _TRACE * iteration > _SHARE * expected:
-        return False
-    share = (process_time() - _STARTED[1]) / (perf_counter() - _STARTED[0])
     return loading + _TRACE * iteration * share <= _SHARE * expected * share
 
 
@@ -69,8 +64,8 @@ class Section:
     """
 
     __slots__ = (
-        "allowed", "calls", "failures", "first", "goes_on", "has_inner", "is_inside", "iteration", "lengths",
-        "namespace", "outer", "plain", "reason", "slow", "source", "spent", "step", "ticks",
+        "allowed", "begun", "calls", "compiled", "costly", "failures", "first", "goes_on", "has_inner", "is_inside",
+        "iteration", "lengths", "namespace", "outer", "plain", "reason", "share", "slow", "source", "spent", "step", "ticks",
     )  # fmt: skip
 
     #: Whether a step is to be tried now.
@@ -81,8 +76,9 @@ class Section:
         self.outer: Section | None = None
         self.has_inner = self.is_inside = self.goes_on = False
         self.lengths: dict[int, int] = {}
-        self.first = self.iteration = self.allowed = self.spent = 0.0
-        self.ticks = self.calls = self.slow = self.plain = self.failures = 0
+        self.first = self.iteration = self.allowed = self.spent = self.compiled = 0.0
+        self.share, self.begun = 1.0, (perf_counter(), process_time())
+        self.ticks = self.costly = self.calls = self.slow = self.plain = self.failures = 0
         self.step: OutlinedStep | None = None
         self.reason = ""
 
@@ -118,8 +114,11 @@ class Section:
         After an expression, they stay as they are while a loop around it makes compiled calls.
         """
         self.is_inside = False
-        if self.step is not None and not (self.source.is_value and any(loop.is_inside for loop in _loops)):
-            self.step.release()
+        if self.step is None or (self.source.is_value and any(loop.is_inside for loop in _loops)):
+            return
+        started = perf_counter()
+        self.step.release()
+        self.compiled += perf_counter() - started
 
     def called(self, *arguments: Any) -> Sequence[Any]:
         """Try to make a call of the step; returns its results in a tuple, or an empty tuple."""
@@ -132,12 +131,21 @@ class Section:
     def end(self, reason: str) -> None:
         """Never try a step again."""
         self.reason = self.reason or reason
-        self.__class__ = Off
         self.left()
+        self.__class__ = Off
 
     def is_ahead(self) -> bool:
         """Whether sections inside of this one have to wait."""
         return False
+
+    def _is_sure(self, loading: float, expected: float) -> bool:
+        """Whether a try is worth it also by the time in which this process has run; notes that part of it."""
+        begun, processor = self.begun
+        self.share = min(1.0, (process_time() - processor) / (perf_counter() - begun))
+        is_tiny = self.iteration * self.share < _TINY
+        if is_tiny and self.ticks > _SURE:
+            self.end("its iterations are too short to gain anything")
+        return not is_tiny and _pays(loading, self.iteration, expected, self.share)
 
     def left_to_do(self, levels: int) -> float:
         """How many iterations there are still to come, of a loop with so many loops around it; -1 if nobody knows."""
@@ -163,7 +171,7 @@ class Watching(Section):
         now = perf_counter()
         self.ticks += 1
         if self.ticks == 1:
-            self.first = now
+            self.first, self.begun = now, (now, process_time())
             return False
         elapsed = now - self.first
         self.iteration = elapsed / (self.ticks - 1)
@@ -180,7 +188,7 @@ class Watching(Section):
             if self.ticks > _SURE:
                 self.end("its iterations are too short to gain anything")
             return False
-        if not (self.is_eager or _pays(_LOADING, self.iteration, expected)):
+        if not (self.is_eager or (_pays(_LOADING, self.iteration, expected) and self._is_sure(_LOADING, expected))):
             return False
         self.allowed = max(_LOADING, _SHARE * expected)
         self.__class__ = Trying  # type: ignore[assignment]
@@ -201,9 +209,10 @@ class WatchingValue(Section):
     @property
     def ready(self) -> bool:
         """Whether a step is to be tried now."""
-        expected = 2 * self.spent
+        expected = self.spent
         loading = 0.0 if "mgjit.step" in sys.modules else _LOADING
         is_worth_it = self.ticks and self.spent > _WATCHED and _pays(loading, self.iteration, expected)
+        is_worth_it = is_worth_it and self._is_sure(loading, expected)
         if (is_worth_it or (self.ticks and Watching.is_eager)) and self.iteration >= _TINY:
             self.allowed, self.spent = max(_LOADING, _SHARE * expected), 0.0
             self.__class__ = Trying  # type: ignore[assignment]
@@ -249,12 +258,24 @@ class Trying(Section):
             return ()
         self.is_inside = not self.source.is_value
         self.calls += 1
-        self.slow += perf_counter() - started > _WORTH * self.iteration
+        seconds = perf_counter() - started
+        self.compiled += seconds
+        self.slow += seconds > _WORTH * self.iteration * self.share
         if self.calls % _SLOW == 0:
-            if self.slow > _SLOW // 2 and self.calls > _SLOW:  # the first ones take longer
-                self.end("compiled calls took longer than Python")
-            self.slow = 0
+            self._judge()
         return (found,)
+
+    def _judge(self) -> None:
+        """Give up where compiled calls are not worth it; the first ones take longer.
+
+        Of an expression, making parameters ordinary objects again counts as well, which happens more often.
+        """
+        is_slow = self.slow > _SLOW // 2
+        plain = _SLOW * self.iteration * self.share
+        self.costly = self.costly + 1 if self.compiled > _WORTH * plain else 0
+        if self.calls > _SLOW and (is_slow or (self.source.is_value and self.costly > 1)):
+            self.end("compiled calls took longer than Python")
+        self.slow, self.compiled = 0, 0.0
 
     def _failed(self, error: Exception) -> Sequence[Any]:
         """After an exception, which has changed nothing."""
@@ -280,6 +301,9 @@ class Off(Section):
     """No step is tried."""
 
     __slots__ = ()
+
+    def left(self) -> None:
+        """Nothing is to be done."""
 
 
 #: The sections that are parts of loops.
