@@ -65,7 +65,8 @@ class Section:
 
     __slots__ = (
         "allowed", "begun", "calls", "compiled", "costly", "failures", "first", "goes_on", "has_inner", "is_inside",
-        "iteration", "lengths", "namespace", "outer", "plain", "reason", "share", "slow", "source", "spent", "step", "ticks",
+        "iteration", "lengths", "namespace", "outer", "plain", "reason", "share", "slow", "source", "spent", "step",
+        "ticks",
     )  # fmt: skip
 
     #: Whether a step is to be tried now.
