@@ -93,7 +93,7 @@ class _Search:
     def __init__(self, known: Knowledge, tree: ast.Module, steps: Sequence[ast.stmt]) -> None:
         self._known = known
         self._taken = {id(node) for statement in steps for node in ast.walk(statement)}
-        self._called = _called_by(tree, steps)
+        self._called = called_by(tree, steps)
         self.found: list[Evaluation] = []
 
     def visit_block(self, block: list[ast.stmt], place: _Place) -> None:
@@ -238,7 +238,7 @@ def _used_for_numbers(body: Sequence[ast.stmt]) -> set[str]:
     return (looked_at & used.writes) - used.objects - used.declared - used.deleted
 
 
-def _called_by(tree: ast.Module, steps: Sequence[ast.stmt]) -> set[str]:
+def called_by(tree: ast.Module, steps: Sequence[ast.stmt]) -> set[str]:
     """The names of functions and methods that steps may call, by themselves or by others."""
     bodies: dict[str, list[ast.AST]] = {}
     for node in ast.walk(tree):

@@ -28,8 +28,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from .evaluations import Evaluation, evaluations
-from .find import Candidate, candidates, knowledge_of
+from .evaluations import Evaluation, called_by, evaluations
+from .find import Candidate, candidates, knowledge_of, trains_by_itself
 from .interface import Outline, Refusal
 from .outline import outlined
 
@@ -169,6 +169,13 @@ def rewrite(
             planned += [(candidate, outline) for outline in parts]
         except Refusal as refusal:
             notes.append(Note(filename, candidate.loop.lineno, at=refusal.line, reason=str(refusal)))
+    if lines is None:  # a loop over parameters in a function that a step calls is part of that step
+        called = called_by(tree, [one for _, outline in planned for one in outline.statements])
+        planned = [
+            (candidate, outline)
+            for candidate, outline in planned
+            if candidate.function not in called or trains_by_itself(candidate.loop, known)
+        ]
     for number, (candidate, outline) in enumerate(planned):
         around = candidate.outer
         while around is not None and id(around) not in made:

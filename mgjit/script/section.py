@@ -303,6 +303,10 @@ class Off(Section):
 
     __slots__ = ()
 
+    def entered(self, level: int, iterable: Any) -> Any:
+        """What the loop iterates over."""
+        return iterable
+
     def left(self) -> None:
         """Nothing is to be done."""
 
