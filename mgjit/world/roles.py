@@ -13,6 +13,7 @@ Of a step that is frozen, numbers that are only read are its weights, which are 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,7 +24,7 @@ from ..runtime.live import Field, Home, original_class
 from .before import Group
 from .code import read, stored_variables
 from .numeric import is_number, is_number_type
-from .ownership import is_of_user
+from .ownership import is_module_of_user, is_of_user
 from .places import Attribute, ClassAttribute, Element, Entry, Place, Root
 from .shapes import content_of, slots_of
 from .survey import Survey
@@ -110,7 +111,8 @@ class _Assignment:
         others = [
             place
             for place, content in self._survey.variables.values()
-            if place.key not in keys and (place.key in self._variable or self._is_weight(content))
+            if place.key not in keys
+            and (place.key in self._variable or (self._is_weight(content) and not _is_of_library(place)))
         ]
         for place in [*assigned, *others]:
             content = place.read()
@@ -219,6 +221,13 @@ class _Assignment:
     def _is_weight(self, content: Any) -> bool:
         """Whether a number is memory even where the step only reads it."""
         return self._every_float and type(content) is float
+
+
+def _is_of_library(place: Place) -> bool:
+    """Whether a variable is one of a module that is not the user's, such as `math.inf`."""
+    names = place.holder
+    module = sys.modules.get(names.get("__name__", "")) if type(names) is dict else None
+    return module is not None and vars(module) is names and not is_module_of_user(module)
 
 
 def _is_plain_dict(kind: Any) -> bool:

@@ -253,3 +253,26 @@ def test_10_dropout_in_training_mode() -> None:
         random.seed(1)
         drawn.append([bits(function(x)) for _ in range(3)])
     assert drawn[0] == drawn[1]
+
+
+def test_11_layers_of_images(tmp_path: Path) -> None:
+    """Convolution, normalisation and pooling in evaluation mode; `math.inf` in a layer is no number of the model."""
+    random.seed(8)
+    model = nn.Sequential(
+        nn.Conv2d(1, 2, 3),
+        nn.BatchNorm2d(2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(8, 3),
+        nn.LayerNorm(3),
+    )
+    x = T.randn((2, 1, 6, 6), generator=random.Random(3))
+    model(x)  # which gives it running statistics
+    expected = bits(model.eval()(x))
+    predict = mgjit.freeze(model, x)
+    predict.export(tmp_path, "net", calls=[(x,)])
+    model.train()(x)
+    assert bits(predict(x)) == expected
+    assert "shares with the program what it assigns: nothing" in predict.explain()
+    assert "all bits as recorded" in checked(tmp_path, "net")
