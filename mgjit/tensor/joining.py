@@ -123,7 +123,7 @@ def take(x: Tensor, indices: Any, *, axis: int = 0) -> Tensor:
     inner: tuple[int, ...] = indices.shape if isinstance(indices, Tensor) else ()
     if isinstance(indices, Tensor) and indices.dtype is not int64:
         raise ArgumentError(f"{user_location()}: take needs indices of type int64, not {indices.dtype}.")
-    _require_in_range(indices, extent)
+    _require_in_range("take", indices, extent)
     shape = (*x.shape[:k], *inner, *x.shape[k + 1 :])
     made = fresh(shape, x.dtype)
     strides = x.strides
@@ -156,7 +156,7 @@ def take_along_axis(x: Tensor, indices: Tensor, *, axis: int = -1) -> Tensor:
         )
     if indices.dtype is not int64:
         raise ArgumentError(f"{user_location()}: take_along_axis needs indices of type int64, not {indices.dtype}.")
-    _require_in_range(indices, x.shape[k])
+    _require_in_range("take_along_axis", indices, x.shape[k])
     made = fresh(shape, x.dtype)
     own = (*x.strides[:k], 0, *x.strides[k + 1 :])
     reading = access("take_along_axis", x, own, shape, x.dtype.is_floating)
@@ -166,7 +166,7 @@ def take_along_axis(x: Tensor, indices: Tensor, *, axis: int = -1) -> Tensor:
     return made
 
 
-def _require_in_range(indices: Any, extent: int) -> None:
+def _require_in_range(name: str, indices: Any, extent: int) -> None:
     taking = recording()
     if isinstance(indices, Tensor) and indices._memory.limit is not None and indices._memory.limit <= extent:
         return
@@ -176,4 +176,4 @@ def _require_in_range(indices: Any, extent: int) -> None:
     found = indices.tolist_flat() if isinstance(indices, Tensor) else [indices]
     wrong = next((number for number in found if not 0 <= number < extent), None)
     if wrong is not None:
-        raise IndexRangeError(f"{user_location()}: take: index {wrong} is not in range({extent}).")
+        raise IndexRangeError(f"{user_location()}: {name}: index {wrong} is not in range({extent}).")

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from tests.robustness.bad_inputs import Case
-from tests.robustness.cases import arguments, engine, environment, exports, lookups, loops, options, parallel, steps
+from tests.robustness.cases import (
+    arguments,
+    engine,
+    environment,
+    exports,
+    layers,
+    lookups,
+    loops,
+    options,
+    parallel,
+    steps,
+)
 
 CHAPTERS: dict[str, list[Case]] = {
     "Options": options.OPTIONS,
@@ -17,6 +28,7 @@ CHAPTERS: dict[str, list[Case]] = {
     "Exported C and frozen tensors": exports.EXPORTS,
     "Many cores": parallel.PARALLEL,
     "State, Values, functions and networks": engine.STATE_AND_ENGINE,
+    "Layers and losses over tensors": layers.LAYERS,
     "Environment variables": environment.ENVIRONMENT,
     "Command line": environment.CLI,
 }
