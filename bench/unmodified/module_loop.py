@@ -16,7 +16,7 @@ for step in range(steps):
     loss = sum((p - y) ** 2 for p, y in zip(predictions, ys))
     model.zero_grad()
     loss.backward()
-    rate = 0.05 * (1 - step / steps)
+    rate = 0.01 * (1 - step / steps)
     for p in model.parameters():
         p.data -= rate * p.grad
     if step % 20 == 0:

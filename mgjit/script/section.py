@@ -28,8 +28,8 @@ from .rewrite import StepSource
 if TYPE_CHECKING:
     from .step import OutlinedStep
 
-#: What a try costs, if it fails: seconds for loading mgjit, and for a trace in iterations.
-_LOADING, _TRACE = 0.25, 5.0
+#: What a try costs, if it fails: seconds for loading mgjit, and where it is there; and for a trace in iterations.
+_LOADING, _LOADED, _TRACE = 0.35, 0.1, 5.0
 #: The part of the expected time that this may be.
 _SHARE = 0.1
 #: An outer loop is tried if its iterations take at most so many seconds, and there are at least so many.
@@ -211,7 +211,7 @@ class WatchingValue(Section):
     def ready(self) -> bool:
         """Whether a step is to be tried now."""
         expected = self.spent
-        loading = 0.0 if "mgjit.step" in sys.modules else _LOADING
+        loading = _LOADED if "mgjit.step" in sys.modules else _LOADING
         is_worth_it = self.ticks and self.spent > _WATCHED and _pays(loading, self.iteration, expected)
         is_worth_it = is_worth_it and self._is_sure(loading, expected)
         if (is_worth_it or (self.ticks and Watching.is_eager)) and self.iteration >= _TINY:
