@@ -21,7 +21,7 @@ from .plan import LOAD, PACKING, STRIDED, Plan, Processor, operation_cost
 from .register_block import RegisterBlock, steps_of, vector_access
 
 #: The largest tile, in vectors and in rows.
-_MOST_VECTORS, _MOST_ROWS = 8, 16
+_MOST_VECTORS, _MOST_ROWS = 4, 16
 #: The share of the registers that sums may take.
 _FOR_SUMS = 3 / 4
 #: How much more a tile may cost than the best one, if its code is shorter.
