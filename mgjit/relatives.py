@@ -27,8 +27,8 @@ from .families import FAMILY, LIBRARY, SHARING, Kin, as_metadata, code_of_row, o
 from .options import Options
 from .passes.differentiate import DifferentiateError
 from .passes.family import Family, Member
+from .passes.forest import LiftError
 from .passes.lengths import Unlike
-from .passes.lift import LiftError
 from .passes.shared import lower_family, member_of
 from .record.trace import InputRegion, Trace
 from .runtime import ffi

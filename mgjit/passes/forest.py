@@ -9,6 +9,11 @@ from typing import Union
 from ..record.opcodes import operation_name
 from ..record.trace import Trace
 
+
+class LiftError(Exception):
+    """The forest cannot be expressed as a Program; the caller lifts the unrolled trace instead, which always works."""
+
+
 #: How often a loop is executed: a number; or one for each iteration of the growing loops around it, outermost first,
 #: with a number in place of numbers that are all the same.
 Counts = Union[int, tuple["Counts", ...]]

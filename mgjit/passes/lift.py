@@ -68,16 +68,13 @@ from ..record.opcodes import (
 )
 from ..record.trace import Trace
 from .columns import Dimension, positions_of, rows_of
-from .forest import Counts, Fold, Item, count_at
+from .forest import Counts, Fold, Item, LiftError, count_at
 from .iterations import Bounded, Box, domain_of
 from .known_loops import KnownSteps
 from .memory import Memory
+from .nest_places import Around, tensors_to_join
 from .nests import lift_nest
 from .reach import Reach
-
-
-class LiftError(Exception):
-    """The forest cannot be expressed as a Program; the caller lifts the unrolled trace instead, which always works."""
 
 
 class _Record(NamedTuple):
@@ -116,7 +113,7 @@ class _Lifter:
         self.trace, self.memory, self.reach, self.hole = trace, memory, reach, hole
         self.records: list[_Record] = []
         self.backwards: list[tuple[int, Backward]] = []
-        self.nests: list[tuple[int, Node]] = []
+        self.nests: list[tuple[Around, Node, list[Node]]] = []
         precision = trace.precision
         self.program = Program([], constants=array(precision.format, trace.constants), precision=precision)
         self.constant_array = Array("constants", "constant", len(trace.constants))
@@ -128,15 +125,15 @@ class _Lifter:
 
     def run(self, forest: Sequence[Item]) -> Program:
         self.program.forward, self.top = self._build(forest, ())
+        self.memory.join_tensors(tensors_to_join(self.trace, [around for around, _, _ in self.nests]))
         for record in self.records:
             self._fill(record)
-        for position, placeholder in self.nests:
-            nest = self.trace.nests[leaf_index(self.trace.a[position])]
-            nodes = lift_nest(self, position, nest, self.reach.reached_by(position))
+        for around, placeholder, body in self.nests:
+            nodes = lift_nest(self, around, self.reach.reached_by(around.position))
             for statement in statements(nodes):
-                statement.origin = self._origin(position, ())
-            at = self.program.forward.index(placeholder)
-            self.program.forward[at : at + 1] = nodes
+                statement.origin = self._origin(*around)
+            at = body.index(placeholder)
+            body[at : at + 1] = nodes
         for position, node in self.backwards:
             node.root = self.operand(self.trace.a, position, self._dimensions_of[node])
         return self.program
@@ -157,10 +154,10 @@ class _Lifter:
                 level.starts.append(item.start)
                 level.entries.append((item, inner))
             elif self.trace.op[item] == NEST:
-                if around:
-                    raise LiftError("a loop around an operation on tensors")
+                if around and (self.hole is not None or not isinstance(self._domain(around), Box)):
+                    raise LiftError("operations on tensors in loops whose counts differ")
                 nodes.append(Block([]))
-                self.nests.append((item, nodes[-1]))
+                self.nests.append((Around(item, around), nodes[-1], nodes))
             elif self.trace.op[item] == BACKWARD:
                 numbers = [bisect_left(self.reach.backwards, position) for position in positions_of(item, around)]
                 node = Backward(Constant(0.0), numbers[0], frozenset(numbers), self._origin(item, around))
@@ -186,7 +183,7 @@ class _Lifter:
         growing = [d for d in around if d.grows]
         domain = self._domain(growing)
         base, steps, entries = domain.separated([count_at(counts, point) for point in domain.points])
-        table = self._table(entries, [d for d, step in zip(growing, steps) if step is None]) if entries else None
+        table = self.table(entries, [d for d, step in zip(growing, steps) if step is None]) if entries else None
         return Bound(base, _terms((d.loop, step) for d, step in zip(growing, steps) if step is not None), table)
 
     def _domain(self, dimensions: Sequence[Dimension]) -> Box | Bounded:
@@ -373,9 +370,9 @@ class _Lifter:
             start += shift
             terms = _terms((d.loop, step) for d, step in zip(dimensions, steps) if step is not None)
             kept = [d for d, step in zip(dimensions, steps) if step is None]
-            return Load(Reference(arrays[0], Index(start, terms, self._table(entries, kept) if kept else None)))
-        selector = self._table(domain.table(numbers), list(dimensions))
-        return Mixed(tuple(arrays), selector, self._table(domain.table(indices), list(dimensions)))
+            return Load(Reference(arrays[0], Index(start, terms, self.table(entries, kept) if kept else None)))
+        selector = self.table(domain.table(numbers), list(dimensions))
+        return Mixed(tuple(arrays), selector, self.table(domain.table(indices), list(dimensions)))
 
     def _elements(self, operands: list[int]) -> tuple[list[Array], list[int], list[int]]:
         """The arrays that operands lie in; and for each operand the number of its array, and the index in that."""
@@ -424,7 +421,7 @@ class _Lifter:
         layout = self.memory.layout_of(array_)
         return array_, index - start if layout is None else layout.position(index - start)
 
-    def _table(self, entries: list[int], dimensions: list[Dimension]) -> TableEntry:
+    def table(self, entries: list[int], dimensions: list[Dimension]) -> TableEntry:
         contents = array("i", entries)
         if self.hole is not None:
             return self._table_by_itself(contents, dimensions)

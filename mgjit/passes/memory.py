@@ -60,6 +60,22 @@ class Memory:
         }
         self._gradients.update((id(data), gradient) for (_, data), (_, gradient) in zip(leaves, gradients))
         self.adjoint_reads: dict[tuple[Array, int], Array] = {}
+        self._offsets: dict[int, int] = {}  # of tensors in the arrays that they have become
+
+    def join_tensors(self, groups: Sequence[Sequence[int]]) -> None:
+        """Let tensors be one array, one after the other.
+
+        Args:
+            groups: the numbers of the tensors of each such array.
+        """
+        tensors = self.regions[TENSOR]
+        for group in groups:
+            array = Array(tensors[group[0]][1].name, "scratch", 0)
+            for number in group:
+                base, own = tensors[number]
+                self._offsets[base] = array.size
+                array.size += own.size
+                tensors[number] = base, array
 
     def _laid_out(self, name: str, space: str, regions: Sequence[tuple[int, int]]) -> list[tuple[int, Array]]:
         arrays = _arrays(name, space, regions)
@@ -74,7 +90,9 @@ class Memory:
         position = bisect_right([start for start, _ in regions], low) - 1
         start, array = regions[position]
         end = regions[position + 1][0] if position + 1 < len(regions) else high + 1
-        return (array, start) if high < end else None
+        if high >= end:
+            return None
+        return array, start - self._offsets.get(start, 0) if kind == TENSOR else start
 
     def layout_of(self, array: Array) -> ParameterLayout | None:
         """Where the elements of an array of parameters, gradients or state lie; None for their natural order."""

@@ -7,8 +7,9 @@ Nothing here depends on how often the loops run.
 2. A sum is what passes/reductions.py makes of one: `target = 0.0` in front of the inner loops, and an update inside.
 3. What else is carried from one iteration to the next is read from the results of the one before, the first one
    finding the initial value.
-4. Loops of one iteration are left out: passes and compilers do not expect them (gcc 12 gets some wrong at -O3).
-5. An operand through which no gradient may flow is copied by a statement that no backward pass reaches.
+4. In loops around it, found by rolling, it has a place for each of its operands in each iteration (nest_places.py).
+5. Loops of one iteration are left out: passes and compilers do not expect them (gcc 12 gets some wrong at -O3).
+6. An operand through which no gradient may flow is copied by a statement that no backward pass reaches.
 """
 
 from __future__ import annotations
@@ -30,28 +31,35 @@ from ..ir.program import (
     Statement,
 )
 from ..record.opcodes import CONSTANT, leaf_index, leaf_kind
-from ..record.trace import NestRecord, Place
 from ..tensor.bodies import Element, Result, Source, Step
 from .derivatives import RULES
+from .forest import LiftError
+from .nest_places import Around, Column, spans_of
 
 if TYPE_CHECKING:
     from .lift import _Lifter
 
 
-def lift_nest(lifter: _Lifter, position: int, nest: NestRecord, passes: frozenset[int]) -> list[Node]:
-    """The nodes of a nest.
+def lift_nest(lifter: _Lifter, around: Around, passes: frozenset[int]) -> list[Node]:
+    """The nodes of a nest, to be put into the loops around it.
 
     Args:
         lifter: knows the arrays behind leaves.
-        position: of its record.
+        around: the loops.
         passes: the numbers of the backward passes that reach it.
+
+    Raises:
+        LiftError: an operand is in several arrays.
     """
-    return _Lifted(lifter, position, nest, passes).nodes()
+    return _Lifted(lifter, around, passes).nodes()
 
 
 class _Lifted:
-    def __init__(self, lifter: _Lifter, position: int, nest: NestRecord, passes: frozenset[int]) -> None:
-        self._lifter, self._position, self._nest, self._passes = lifter, position, nest, passes
+    def __init__(self, lifter: _Lifter, around: Around, passes: frozenset[int]) -> None:
+        self._lifter, self._position, self._passes = lifter, around.position, passes
+        self._dimensions, self._nests = around.dimensions, around.nests(lifter.trace)
+        self._nest = nest = self._nests[0]
+        self._around = [d.loop for d in around.dimensions]
         self._outer = [Loop(count, []) for count in nest.outer]
         self._inner = [Loop(count, []) for count in nest.inner]
         self._loops = [*self._outer, *self._inner]
@@ -63,7 +71,10 @@ class _Lifted:
     def nodes(self) -> list[Node]:
         """The loops, outermost first."""
         nest, body = self._nest, self._nest.body
-        target = self._reference(nest.target)
+        found = self._place(len(nest.operands))
+        if not isinstance(found, Load):
+            raise LiftError("an operation on tensors writes to several arrays")
+        target = found.reference
         before: list[Node] = []
         after: list[Node] = []
         is_sum = bool(body.initial) and body.is_sum
@@ -90,7 +101,7 @@ class _Lifted:
 
     def _scratch(self, name: str) -> Reference:
         """A new array with an element for each iteration."""
-        loops = _repeated(self._loops)
+        loops = [*self._around, *_repeated(self._loops)]
         terms, size = row_major(loops)
         array = Array(f"n{self._position}{name}", "scratch", size, shape=tuple(loop.count for loop in loops))
         return Reference(array, Index(0, terms))
@@ -106,7 +117,7 @@ class _Lifted:
             return Load(self._results[number])
         if isinstance(source, Element):
             if number not in self._elements:
-                self._elements[number] = self._element(self._nest.operands[number])
+                self._elements[number] = self._element(number)
             return self._elements[number]
         loop, step = self._inner[0], self._nest.body.carried[number]
         initial = Constant(self._lifter.trace.precision.rounded(self._nest.body.initial[number]))
@@ -127,36 +138,43 @@ class _Lifted:
             return self._leads(self._nest.body.steps[source.number])
         return not isinstance(source, float)
 
-    def _element(self, place: Place) -> Operand:
+    def _element(self, number: int) -> Operand:
+        place = self._nest.operands[number]
         if place.column:
             column = self._lifter.trace.b if place.column == 1 else self._lifter.trace.c
             assert column is not None
-            return self._lifter.operand(column, self._position, ())
-        if leaf_kind(place.leaf) == CONSTANT and not any(place.strides):
+            return self._lifter.operand(column, self._position, self._dimensions)
+        leaves = {nest.operands[number].leaf for nest in self._nests}
+        if leaf_kind(place.leaf) == CONSTANT and not any(place.strides) and len(leaves) == 1:
             return Constant(self._lifter.program.constants[leaf_index(place.leaf)])
-        found = Load(self._reference(place))
+        found = self._place(number)
         if not (place.cut and self._passes):
             return found
         copy = self._scratch(f"x{len(self._elements)}")
         self._statements.append(Statement("copy", (found,), copy))
         return Load(copy)
 
-    def _reference(self, place: Place) -> Reference:
-        """The element in each iteration."""
-        first = leaf_index(place.leaf)
-        steps = [stride * (count - 1) for stride, count in zip(place.strides, self._counts)]
-        if place.chosen is not None:
-            steps.append(place.chosen[1] * (place.chosen[2] - 1))
-        low, high = first + sum(min(step, 0) for step in steps), first + sum(max(step, 0) for step in steps)
-        found = self._lifter.leaf_place(leaf_kind(place.leaf), low, high)
-        assert found is not None
-        array, start = found
+    def _place(self, number: int) -> Operand:
+        """The element of an operand, or of the target as the last one, in each iteration."""
+        places = [(*nest.operands, nest.target)[number] for nest in self._nests]
+        place = places[0]
         terms = tuple((loop, stride) for loop, stride in zip(self._loops, place.strides) if stride and loop.count > 1)
         dynamic = None
         if place.chosen is not None:
-            number, stride, extent = place.chosen
-            dynamic = Dynamic(self._element(self._nest.operands[number]), stride, extent)
-        return Reference(array, Index(first - start, terms, None, dynamic))
+            choosing, stride, extent = place.chosen
+            dynamic = Dynamic(self._element(choosing), stride, extent)
+        own = Index(0, terms, None, dynamic)
+        before, behind = spans_of(place, self._counts)
+        elements = []
+        for one in places:
+            first = leaf_index(one.leaf)
+            found = self._lifter.leaf_place(leaf_kind(one.leaf), first + before, first + behind)
+            assert found is not None
+            elements.append((found[0], first - found[1]))
+        operand = Column(elements, self._dimensions, self._lifter.table).operand(own)
+        if operand is None:
+            raise LiftError("an operation on tensors reads from several arrays")
+        return operand
 
 
 def _repeated(loops: list[Loop]) -> list[Loop]:

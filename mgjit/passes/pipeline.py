@@ -25,7 +25,7 @@ from ..ir.domain import has_bounds
 from ..ir.parameters import NATURAL, Layouts, ParameterLayout
 from ..ir.program import Loop, Program, count_statements, walk
 from ..ir.verify import verify
-from ..record.opcodes import PARAMETER
+from ..record.opcodes import BACKWARD, NEST, PARAMETER
 from ..record.trace import InputRegion, Trace
 from .blocks import cut_blocks
 from .boxes import fill_boxes
@@ -35,7 +35,7 @@ from .differentiate import DifferentiateError, differentiate
 from .distribute import distribute
 from .dump import Dump
 from .first_contributions import merge_first_contributions
-from .forest import Item
+from .forest import Item, LiftError
 from .fuse import fuse
 from .growing import Rolled, roll_growing
 from .hoist import hoist
@@ -49,7 +49,7 @@ from .layout import (
     walks,
     walks_settled_state,
 )
-from .lift import LiftError, lift
+from .lift import lift
 from .memory import Memory
 from .merge import merge
 from .pad import pad
@@ -361,7 +361,9 @@ class _Lowering:
             lambda: flat(roll(trace, reached.marks)),
         ]
         if reached.backwards:
-            self._forms.append(lambda: flat(roll(trace, _marks_that_keep_passes_out(reached))))
+            self._forms.append(lambda: flat(roll(trace, _marks_that_keep_out(trace, BACKWARD, reached.marks))))
+        if trace.nests:
+            self._forms.append(lambda: flat(roll(trace, _marks_that_keep_out(trace, NEST, reached.marks))))
         self._forms.append(lambda: flat(list(range(len(trace)))))
         self._all_forms = len(self._forms)
         self._natural = natural
@@ -469,10 +471,9 @@ class _Lowering:
         return result
 
 
-def _marks_that_keep_passes_out(reached: Reach) -> array[int]:
-    """Marks that make every backward pass different from all other records, so that no loop contains one."""
-    assert reached.marks is not None
-    marks = reached.marks[:]
-    for number, position in enumerate(reached.backwards):
-        marks[position] = -1 - number
-    return marks
+def _marks_that_keep_out(trace: Trace, code: int, marks: array[int] | None) -> array[int]:
+    """Marks that make every record of an operation different from all others, so that no loop contains one."""
+    found = array("i", bytes(4 * len(trace))) if marks is None else marks[:]
+    for number, position in enumerate(position for position, one in enumerate(trace.op) if one == code):
+        found[position] = -1 - number
+    return found

@@ -10,8 +10,8 @@ body of records and further Folds; `passes/lift.py` turns it into statements.
    a period whose shapes repeat extends to a run.
 3. Of the rotations of a run (the places where its iterations may start), take the one with the fewest
    operands that reach into the previous iteration.
-4. Wiring decides how many iterations of the run are a loop (passes/wiring.py).  Most runs are wired like one that has
-   been looked at, and make the same loop (passes/similar.py).
+4. Wiring decides how many iterations of the run are a loop (passes/wiring.py, alike_nests.py).  Most runs are wired
+   like one that has been looked at, and make the same loop (passes/similar.py).
 5. Fold: the loop becomes one item whose shape is (count, shapes of the body).  Short periods go first, and
    loops of many iterations before loops of few; repeat until nothing folds.  The shapes tell what the forest is.
 
@@ -26,8 +26,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..record.opcodes import ADD, ADJOINT, NEST, NUMBER, TAKE, leaf_index
+from ..record.opcodes import ADD, ADJOINT, NUMBER, TAKE, leaf_index
 from ..record.trace import Trace
+from .alike_nests import AlikeNests
 from .forest import Counts, Fold, Item
 from .known_loops import FEWEST, KnownLoops, KnownSteps, known_loops, operand_kinds
 from .repeats import Repeat, Repeats
@@ -90,7 +91,7 @@ class Roller:
         #: By period, end and fewest iterations, of long periods: how iterations may be cut, and where they may start.
         self._rotations: dict[tuple[int, int, int], Rotations] = {}
         self._possible: dict[tuple[int, int, int], PossibleStarts] = {}
-        self._similar = SimilarRuns(self.columns)
+        self._similar, self._nests = SimilarRuns(self.columns), AlikeNests(trace)
         self._wiring = Wiring(self.columns, KnownSteps(trace.blocks, trace.b))
         self._fold_shapes: dict[tuple[int, str, Counts | None, bool], str] = {}
         #: What the shapes of loops stand for.
@@ -98,7 +99,7 @@ class Roller:
         self.next_shape = 1
         known = known_loops(trace, marks)
         self.starts: Sequence[int] = []
-        shapes = _record_shapes(trace, marks, known)
+        shapes = _record_shapes(trace, marks, known, self._nests.forms() if trace.nests else None)
         self._take(known, shapes)
         if growing:
             neurons = (neuron * loops.block.neurons for loops, neuron in zip(known, shapes[1::2]))
@@ -267,7 +268,8 @@ class Roller:
             return None
         similar = self._similar
         kind = fewest, self.shapes[k : k + period]
-        lengths = similar.lengths(kind, start, flat_period) if period <= _ALIKE else None
+        is_known = period <= _ALIKE and not self._nests.are_in(start, start + flat_period)
+        lengths = similar.lengths(kind, start, flat_period) if is_known else None
         known = similar.recall(lengths, start, stop, flat_period) if lengths else None
         if known is not None:
             found = (k + known[0], period, known[1]) if known[1] else None
@@ -293,6 +295,7 @@ class Roller:
             first = k + rotation
             possible = (end - first) // period
             count = self._wiring.alike(starts[first], flat_period, possible) if possible >= fewest else 0
+            count = self._nests.alike(starts[first], flat_period, count)
             if count >= fewest:
                 return self._without_strangers(first, period, count, possible, fewest)
         if period > _ALIKE and key not in self._possible:
@@ -396,8 +399,13 @@ def _next_alike(shapes: str) -> list[int]:
     return following
 
 
-def _record_shapes(trace: Trace, marks: Sequence[int] | None, known: Sequence[KnownLoops]) -> list[str]:
+def _record_shapes(
+    trace: Trace, marks: Sequence[int] | None, known: Sequence[KnownLoops], nests: Sequence[int] | None
+) -> list[str]:
     """One character for each record: equal characters may be the same statement of a loop.
+
+    Args:
+        nests: for each record, an int that nests must have in common, too.
 
     Returns:
         The characters of the records before each of the known loops, then of those of a neuron, in turn; at last those
@@ -411,6 +419,8 @@ def _record_shapes(trace: Trace, marks: Sequence[int] | None, known: Sequence[Kn
         columns.append(marks[low:high] if marks is not None else bytes(high - low))
         if trace.c is not None:
             columns.append(operand_kinds(trace.c[low:high]))
+        if nests is not None:
+            columns.append(nests[low:high])
         if trace.layouts:
             columns.append(memories_of_tables(trace, low, high))
         return "".join(map(table.__getitem__, zip(*columns)))
@@ -432,16 +442,13 @@ def memories_of_tables(trace: Trace, low: int, high: int) -> list[int]:
 
 
 class _Shapes(dict[tuple[int, ...], str]):
-    """The character of each (operation, kinds of a and b, mark[, kind of c][, memory of a look-up table])."""
+    """The character of each (operation, kinds of a and b, mark[, kind of c][, form of a nest][, memory of a table])."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, ...], str] = {}
 
     def __missing__(self, key: tuple[int, ...]) -> str:
         op, kind_a, kind_b, *rest = key
-        if op == NEST:  # each is a statement of its own
-            self._numbers[None, len(self._numbers)] = shape = chr(len(self._numbers) + 1)  # type: ignore[index]
-            return shape
         merged = key
         if op in (ADD, ADD | NUMBER):  # a chain may start with any kind, but not with a gradient of a node
             merged = (op, int(kind_a == ADJOINT), int(kind_b == ADJOINT), *rest)
