@@ -24,7 +24,7 @@ from ..passes.substitute import Substitution
 from .clock import Clock
 from .entries import entries, exported, sum_entries
 from .layout import Layout
-from .parts import parts_of
+from .parts import parts_of, registers_into
 from .scalar import BINARY, LONG_INTEGERS, ScalarEmitter
 from .vectors import Vectors
 
@@ -195,7 +195,8 @@ class _CEmitter(ScalarEmitter):
         super().__init__(program, layout)
         self.blocks, self.vectors = blocks, vectors
         self._vector_names: set[str] = set()
-        self.uses_tables = self.uses_given = self.uses_scratch = self.calls_blocks = False
+        self.uses_tables = self.uses_given = self.uses_scratch = False
+        self.calls_blocks = self.calls_parts = False
 
     def keep_rolled(self) -> None:
         # gcc 12 with AVX gets sums wrong that run backwards through two loops, the inner of which it unrolls: the terms
@@ -209,12 +210,13 @@ class _CEmitter(ScalarEmitter):
             if array.space == "scratch":
                 source = f"(real *)m[{self.layout.slot_number('scratch')}] + {self.layout.offset_of[array]}"
                 # Not restrict if elements are also reached through a pointer to the whole scratch memory.
-                restrict = "" if self.uses_scratch else "RESTRICT "
+                restrict = "" if self.uses_scratch or self.calls_parts else "RESTRICT "
                 found.append((f"real *{restrict}const {array.name}", source))
             else:
                 constant = "const " if array.space in ("input", "constant") else ""
                 kind = constant + self.type_of(array)
-                found.append((f"{kind} *RESTRICT const {array.name}", f"({kind} *)m[{self.layout.slot_of[array]}]"))
+                restrict = "" if self.calls_parts else "RESTRICT "  # parts have pointers of their own
+                found.append((f"{kind} *{restrict}const {array.name}", f"({kind} *)m[{self.layout.slot_of[array]}]"))
         if self.uses_tables:
             found.append(("const int *RESTRICT const table", f"(const int *)m[{self.layout.slot_number('table')}]"))
         if self.uses_given:
@@ -229,22 +231,27 @@ class _CEmitter(ScalarEmitter):
         if len(cut) < 2:
             self.nodes(nodes)
             return
-        self.calls_blocks = True
+        self.calls_blocks = self.calls_parts = True
         for part in cut:
+            if isinstance(part[0], Statement):
+                self.nodes(part)
+                continue
             inner = _CEmitter(self.program, self.layout, self.blocks, self.vectors)
+            given = [self._names[register] for register in registers_into(part)]
+            inner._names = {register: f"u{k}" for k, register in enumerate(registers_into(part))}
             inner.nodes(part)
-            self.line(inner.called())
+            self.line(inner.called(given))
 
-    def called(self) -> str:
-        """The call of a function with the emitted lines."""
-        pointers = self.pointers()
+    def called(self, given: Sequence[str]) -> str:
+        """The call of a function with the emitted lines.
+
+        Args:
+            given: the registers that it gets, called u0, u1, ... there.
+        """
+        pointers = self.pointers() + [(f"real u{k}", name) for k, name in enumerate(given)]
         if self.calls_blocks:
             pointers.append(("void *const *m", "m"))
         name = f"part{len(self.blocks.parts)}"
-        if len(pointers) > _MOST_PARAMETERS:
-            self.blocks.parts[name, ""] = name
-            self.blocks.sources.append(self.function(name))
-            return f"{name}(m);"
         names = {array.name: f"q{number}" for number, array in enumerate(self.used)}
 
         def neutral(text: str) -> str:

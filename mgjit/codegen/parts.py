@@ -3,9 +3,10 @@
 Compilers take longer for one long function than for many short ones, and equal parts, such as layers of equal width,
 can share a function.
 
-1. A phase may be cut where no register is in use.
-2. A nest of many statements is a part by itself, so that it equals others wherever they stand; short ones in between
-   are taken together.
+1. Only single statements between the nests have registers that other parts use.  They are no part, but in the function
+   that calls the parts, which get the registers as arguments.
+2. A nest of many statements is a part by itself, so that it equals others wherever they stand; short ones that follow
+   each other are taken together.
 """
 
 from __future__ import annotations
@@ -22,36 +23,24 @@ _LARGE = 8
 
 
 def parts_of(nodes: Sequence[Node]) -> list[list[Node]]:
-    """The parts of a phase, in order."""
+    """The parts of a phase, and the single statements in between, in order; one part if it is not worth cutting."""
     if count_statements(nodes) <= _SHORT:
         return [list(nodes)]
     found: list[list[Node]] = [[]]
     size = 0
-    for group in _groups(nodes):
-        own = count_statements(group)
-        if found[-1] and (own >= _LARGE or size >= _LARGE):
+    for node in nodes:
+        is_single = isinstance(node, Statement)
+        own = 1 if is_single else count_statements([node])
+        if found[-1] and (own >= _LARGE or size >= _LARGE or is_single != isinstance(found[-1][0], Statement)):
             found.append([])
             size = 0
-        found[-1] += group
-        size += own
+        found[-1].append(node)
+        size += 0 if is_single else own
     return found
 
 
-def _groups(nodes: Sequence[Node]) -> list[list[Node]]:
-    """The shortest stretches that no register crosses."""
-    place: dict[Statement, int] = {}
-    first = list(range(len(nodes)))  # for each node, the first one that has to be with it
-    for number, node in enumerate(nodes):
-        for statement in statements([node]):
-            for used in registers_used(statement):
-                first[number] = min(first[number], place.get(used, number))
-            place[statement] = number
-    groups: list[list[Node]] = []
-    starts: list[int] = []
-    for number, node in enumerate(nodes):
-        group, start = [node], number
-        while first[number] < start:
-            group, start = groups.pop() + group, starts.pop()
-        groups.append(group)
-        starts.append(start)
-    return groups
+def registers_into(part: Sequence[Node]) -> list[Statement]:
+    """The statements outside of a part whose registers it uses, in the order of their use."""
+    inside = set(statements(part))
+    used = (register for statement in statements(part) for register in registers_used(statement))
+    return list(dict.fromkeys(register for register in used if register not in inside))

@@ -10,7 +10,7 @@ import pytest
 import mgjit
 from mgjit import tensor as T
 from mgjit.codegen import parts
-from mgjit.codegen.parts import parts_of
+from mgjit.codegen.parts import parts_of, registers_into
 from mgjit.ir.builders import nested
 from mgjit.ir.program import Array, Constant, Index, Load, Loop, Node, Reference, Register, Statement, count_statements
 from tests.codegen.test_vectors import run
@@ -34,7 +34,7 @@ def test_01_a_short_phase_is_one_part() -> None:
     assert len(parts_of([*nodes, nest(array, 10)])) == len(nodes) + 1
 
 
-def test_02_no_register_crosses_an_edge_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_02_single_statements_are_no_parts_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "_SHORT", 0)
     array = Array("t0", "scratch", 4)
     first, second = (Statement("copy", (Constant(1.0),), Reference(array, Index(k))) for k in range(2))
@@ -44,7 +44,8 @@ def test_02_no_register_crosses_an_edge_and_nothing_is_lost(monkeypatch: pytest.
     ]  # fmt: skip
     found = parts_of(nodes)
     assert [node for part in found for node in part] == nodes
-    assert [len(part) for part in found] == [1, 6, 2, 1]
+    assert [len(part) for part in found] == [1, 1, 1, 1, 1, 1, 1, 2, 1]
+    assert [registers_into(part) for part in found] == [[], [], [], [], [first], [], [second], [], []]
     assert sum(map(count_statements, found)) == count_statements(nodes)
 
 
