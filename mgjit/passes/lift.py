@@ -39,9 +39,6 @@ from ..ir.program import (
     Reference,
     Statement,
     TableEntry,
-    Target,
-    TargetChoice,
-    TargetMixed,
     Term,
     statements,
 )
@@ -75,6 +72,7 @@ from .memory import Memory
 from .nest_places import Around, tensors_to_join
 from .nests import lift_nest
 from .reach import Reach
+from .redirect import as_target, moved_to_adjoint, with_dynamic
 
 
 class _Record(NamedTuple):
@@ -227,7 +225,7 @@ class _Lifter:
         trace, position, dimensions, statement = self.trace, record.base, record.dimensions, record.statement
         code = trace.op[position] & (NUMBER - 1)
         if code == STORE:
-            statement.target = _as_target(self.operand(trace.a, position, dimensions, as_place=True))
+            statement.target = as_target(self.operand(trace.a, position, dimensions, as_place=True))
             statement.operands = (self.operand(trace.b, position, dimensions),)
         elif code >= TAKE:
             layout = trace.layouts[code - TAKE]
@@ -235,9 +233,9 @@ class _Lifter:
             is_put = trace.op[position] >= PUT
             index = self.operand(trace.c if is_put and trace.c is not None else trace.b, position, dimensions)
             stride = self._table_stride(position, dimensions, layout)
-            element = _with_dynamic(place, Dynamic(index, stride, layout.count))
+            element = with_dynamic(place, Dynamic(index, stride, layout.count))
             if is_put:
-                statement.target = _as_target(element)
+                statement.target = as_target(element)
                 statement.operands = (self.operand(trace.b, position, dimensions),)
             else:
                 statement.operands = (element,)
@@ -359,7 +357,7 @@ class _Lifter:
         if len(numbers) != 1:
             raise LiftError("gradients of interior nodes are read between different backward passes")
         operand = self.operand(records, base, dimensions)
-        return _moved_to_adjoint(operand, self.memory, numbers.pop())
+        return moved_to_adjoint(operand, self.memory, numbers.pop())
 
     def _table_operand(self, column: array[int], base: int, dimensions: tuple[Dimension, ...]) -> Operand:
         domain = self._domain(dimensions)
@@ -477,40 +475,3 @@ def _affine_index(first: int, steps: Sequence[int], domain: Box | Bounded) -> In
 
 def _terms(pairs: Iterable[Term]) -> tuple[Term, ...]:
     return tuple((loop, coefficient) for loop, coefficient in pairs if coefficient)
-
-
-# ---- operands as places ------------------------------------------------------------------------------
-
-
-def _as_target(operand: Operand) -> Target:
-    if isinstance(operand, Load):
-        return operand.reference
-    if isinstance(operand, Choice):
-        return TargetChoice(operand.loop, _as_target(operand.first), _as_target(operand.rest))
-    if isinstance(operand, Mixed):
-        return TargetMixed(operand.arrays, operand.selector, operand.position)
-    raise LiftError(f"not a place: {operand}")
-
-
-def _with_dynamic(operand: Operand, dynamic: Dynamic) -> Operand:
-    if isinstance(operand, Load):
-        array_, index = operand.reference
-        return Load(Reference(array_, index._replace(dynamic=dynamic)))
-    if isinstance(operand, Choice):
-        return Choice(operand.loop, _with_dynamic(operand.first, dynamic), _with_dynamic(operand.rest, dynamic))
-    raise LiftError("a look-up in tables of different memories")
-
-
-def _moved_to_adjoint(operand: Operand, memory: Memory, number: int) -> Operand:
-    if isinstance(operand, Load):
-        array_, index = operand.reference
-        return Load(Reference(memory.adjoint(array_, number), index))
-    if isinstance(operand, Choice):
-        return Choice(
-            operand.loop,
-            _moved_to_adjoint(operand.first, memory, number),
-            _moved_to_adjoint(operand.rest, memory, number),
-        )
-    if isinstance(operand, Mixed):
-        return operand._replace(arrays=tuple(memory.adjoint(a, number) for a in operand.arrays))
-    raise LiftError("the gradient of something that is no node")
