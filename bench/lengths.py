@@ -5,7 +5,8 @@
 
 For each length: the seconds of its first call, those of the trace in it, by how much the call is longer than the trace,
 whether its kernel shares its code (families.py), the statements of the code, and the least time of a call in
-microseconds; beside it that of a kernel of its own.  At last the seconds of all first calls.
+microseconds; beside it that of a kernel of its own.  At last the seconds of all first calls, those that processors were
+busy with them, and the mean of a call where the lengths take turns, least of all rounds.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,23 +43,42 @@ class Run:
         self._adam = workloads.Adam(model.parameters(), 0.85, 0.99)
         step = workloads.microgpt_step(model, self._adam, 1)
         self.step: Any = mgjit.compile(step, background=False, verify="never", limit=100)
-        self.total = 0.0
+        self.total = self.busy = 0.0
+        self.kernels: list[Callable[[], object]] = []
 
     def first_call(self, letters: int, number: int) -> tuple[float, dict[str, Any], float]:
         """Seconds, facts of the code, and the least seconds of a later call."""
         name = "".join(random.Random(letters).choice(workloads.LETTERS) for _ in range(letters))
         arguments = (workloads.spelled(name), *self._adam.corrections(0.01, number))
-        started = time.perf_counter()
+        started, busy = time.perf_counter(), _busy()
         self.step(*arguments)
         seconds = time.perf_counter() - started
         self.total += seconds
+        self.busy += _busy() - busy
         kernel = self.step._kernels.last
         run, best = kernel.run["step"], float("inf")
         for _ in range(CALLS):
             started = time.perf_counter()
             run()
             best = min(best, time.perf_counter() - started)
+        self.kernels.append(run)
         return seconds, kernel.code.facts, best
+
+    def in_turn(self) -> float:
+        """The mean seconds of a call where the kernels take turns: the least of all rounds."""
+        best = float("inf")
+        for _ in range(CALLS):
+            started = time.perf_counter()
+            for run in self.kernels:
+                run()
+            best = min(best, time.perf_counter() - started)
+        return best / len(self.kernels)
+
+
+def _busy() -> float:
+    """The seconds that processors have worked for this process and for those that it has started."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def measured(letters: list[int], alone: list[float], shares: bool) -> list[float]:
@@ -77,7 +98,9 @@ def measured(letters: list[int], alone: list[float], shares: bool) -> list[float
             flush=True,
         )
         found.append(best)
-    print(f"all: {run.total:.1f} s", flush=True)
+    print(
+        f"all: {run.total:.1f} s, processor {run.busy:.1f} s; in turn {run.in_turn() * 1e6:.1f} us a call", flush=True
+    )
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Union
 
 from ..record.opcodes import operation_name
@@ -63,6 +64,17 @@ def all_counts(counts: Counts) -> Iterator[int]:
     else:
         for part in counts:
             yield from all_counts(part)
+
+
+def sampled(counts: Counts, depth: int) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Counts, by the iterations of so many growing loops; of those that do not matter, the first two."""
+    if isinstance(counts, int):
+        for point in product(range(2), repeat=depth):
+            yield point, counts
+        return
+    for k, part in enumerate(counts):
+        for point, count in sampled(part, depth - 1):
+            yield (k, *point), count
 
 
 def print_forest(items: Sequence[Item], trace: Trace) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
 from math import gcd
 
 from ..errors import VerificationError
@@ -31,7 +30,7 @@ from ..ir.program import (
 from ..ir.verify import verify
 from ..record.opcodes import INPUT, LOCAL, LOCAL_GRADIENT, OUTPUT
 from .family import Family, Member, bits_of, outline
-from .forest import Counts, Fold, Item, all_counts
+from .forest import Fold, Item, all_counts, sampled
 from .growing import Rolled
 from .holes import size_of
 from .iterations import separate
@@ -116,24 +115,13 @@ def _count(a: Fold, b: Fold, depth: int) -> Count:
     """The count of a loop as an affine function of which member it is, and of so many growing loops around."""
     samples: dict[tuple[int, ...], int] = {}
     for number, fold in enumerate((a, b)):
-        for point, count in _samples(fold.count if fold.counts is None else fold.counts, depth):
+        for point, count in sampled(fold.count if fold.counts is None else fold.counts, depth):
             samples[(number, *point)] = count
     steps, rest = separate(list(samples), list(samples.values()))
     if None in steps:
         raise Unlike("the lengths of their loops follow no progression")
     given, *inner = (step or 0 for step in steps)
     return Count(next(iter(rest.values())), given, tuple(inner))
-
-
-def _samples(counts: Counts, depth: int) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Counts, by the iterations of so many growing loops; of those that do not matter, the first two."""
-    if isinstance(counts, int):
-        for point in product(range(2), repeat=depth):
-            yield point, counts
-        return
-    for k, part in enumerate(counts):
-        for point, count in _samples(part, depth - 1):
-            yield (k, *point), count
 
 
 def _divided(parts: Sequence[Part], unit: int) -> tuple[Part, ...]:

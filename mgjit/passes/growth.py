@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, product
+from itertools import accumulate
 
-from .forest import Counts, all_counts
+from .forest import Counts, all_counts, sampled
 from .holes import Grown, Tree, grown
 from .iterations import separate
 from .roll import FoldShape
@@ -99,7 +99,7 @@ class Growth:
         """Find the affine function that gives the counts of a loop; returns whether there is one."""
         samples: dict[tuple[int, ...], int] = {}
         for size, counts in zip(self.sizes, loop.counts):
-            for point, count in _samples(counts, len(loop.around)):
+            for point, count in sampled(counts, len(loop.around)):
                 if samples.setdefault((size, *point), count) != count:
                     return False
         if not samples:
@@ -198,17 +198,6 @@ def _loops(parts: Sequence[Part]) -> Iterator[Part]:
 def _depends_on_size(parts: Sequence[Part]) -> bool:
     """Whether counts change with the size of an iteration."""
     return any(loop.steps[0] != 0 for loop in _loops(parts))
-
-
-def _samples(counts: Counts, depth: int) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Counts, by the iterations of so many growing loops; of those that do not matter, the first two."""
-    if isinstance(counts, int):
-        for point in product(range(2), repeat=depth):
-            yield point, counts
-        return
-    for k, part in enumerate(counts):
-        for point, count in _samples(part, depth - 1):
-            yield (k, *point), count
 
 
 def _counts(loop: Part, size: int) -> Counts:
