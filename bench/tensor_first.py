@@ -212,10 +212,10 @@ def child(name: str, mode: str) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     note_code = Stats.note_code
 
-    def noting(stats: Stats, found: dict[str, Any]) -> None:
+    def noting(stats: Stats, found: dict[str, Any], *more: Any) -> None:
         if not facts:
             facts.update(found)
-        note_code(stats, found)
+        note_code(stats, found, *more)
 
     Stats.note_code = noting  # type: ignore[method-assign]
     step, arguments = MODELS[name](mode)
