@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mgjit.runtime import fastcall
+from mgjit.runtime import fastcall, vectorcall
 from mgjit.runtime.ffi import PYPY
 from mgjit.toolchain import build
 from mgjit.world import guard
@@ -130,6 +130,14 @@ def early_fast_calls() -> Iterator[None]:
     """The third call of a step already takes the path that is generated for its kernel."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fastcall, "_TIMED_CALLS", 1)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_quick_calls() -> Iterator[None]:
+    """However many calls a test makes: those that are about quick calls ask for them (tests/runtime/quick.py)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vectorcall.extension, "is_possible", False)
         yield
 
 

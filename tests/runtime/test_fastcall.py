@@ -15,9 +15,10 @@ import pytest
 import mgjit
 from mgjit import Value
 from mgjit.errors import ArgumentValueError, IndexRangeError, PhaseError
-from mgjit.runtime import fastcall, ffi, vectorcall
+from mgjit.runtime import fastcall, ffi
 from mgjit.toolchain import compilers
 from tests.refusals import bits
+from tests.runtime.quick import use_extension
 
 pytestmark = pytest.mark.skipif(compilers.find() is None, reason="no C compiler is installed")
 
@@ -44,14 +45,7 @@ class Sample:
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """With the GIL and no lock, or the other way round; or without a function of Python, where there is another way."""
     monkeypatch.setattr(fastcall, "_SHORT_SECONDS", -1.0 if request.param == "long" else math.inf)
-    extension = vectorcall.extension
-    if request.param == "quick":
-        extension.obtain()
-        if extension.make is None:
-            pytest.skip("calls of this interpreter are made by ctypes or cffi")
-    else:
-        monkeypatch.setattr(extension, "make", None)
-        monkeypatch.setattr(extension, "is_possible", False)
+    use_extension(monkeypatch, request.param == "quick")
     return request.param  # type: ignore[no-any-return]
 
 

@@ -15,21 +15,16 @@ import mgjit
 from mgjit import Value
 from mgjit.errors import ArgumentValueError, IndexRangeError
 from mgjit.runtime import fastcall, vectorcall
-from mgjit.toolchain import compilers
+from tests.runtime.quick import use_extension
 
 SCALE: Any = 2.0
 
 
 @pytest.fixture(autouse=True)
-def extension(monkeypatch: pytest.MonkeyPatch) -> vectorcall.Extension:
+def extension(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is there, and calls that are short."""
-    found = vectorcall.extension
-    if compilers.find() is not None:
-        found.obtain()
-    if found.make is None:
-        pytest.skip("calls of this interpreter are made by ctypes or cffi")
+    use_extension(monkeypatch)
     monkeypatch.setattr(fastcall, "_SHORT_SECONDS", math.inf)
-    return found
 
 
 def compiled(function: Any, *arguments: Any, **options: Any) -> Any:

@@ -1,0 +1,28 @@
+"""Quick calls for single tests: the extension of the process, which other tests know nothing of, stays as it is."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from mgjit.runtime import vectorcall
+from mgjit.toolchain import compilers
+
+
+@functools.cache
+def _loaded() -> vectorcall.Extension:
+    made = vectorcall.Extension()
+    if compilers.find() is not None:
+        made.obtain()
+    return made
+
+
+def use_extension(monkeypatch: pytest.MonkeyPatch, wanted: bool = True) -> None:
+    """Let a test have the extension, or none; the test is skipped where there can be none."""
+    found = _loaded() if wanted else vectorcall.Extension()
+    if not wanted:
+        found.is_possible = False
+    elif found.make is None:
+        pytest.skip("calls of this interpreter are made by ctypes or cffi")
+    monkeypatch.setattr(vectorcall, "extension", found)
