@@ -15,6 +15,7 @@ A host program that ignores SIGCHLD, or reaps all children itself, hides the exi
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import errno
 import os
@@ -30,6 +31,7 @@ from typing import Callable
 
 from mgjit import settings
 from mgjit.errors import CompilerError, CompilerTimeout
+from mgjit.interruption import with_cleanup
 
 try:
     import resource
@@ -59,6 +61,11 @@ _TEMPORARY_FILES = {"TMPDIR": ".", "TMP": ".", "TEMP": "."}
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
+#: How often an interrupted call looks whether the process that it has asked for runs.
+_STARTING_SECONDS = 0.001
+#: How often it is looked whether a process has ended while something else holds its output open.
+_READING_SECONDS = 0.25
+
 
 class CompilerNotStarted(CompilerError):
     """The machine is short of something (processes, file descriptors, disk space); it may work later."""
@@ -77,18 +84,12 @@ def run(argv: Sequence[str], *, directory: str | None = None, time_limit: float 
         CompilerError: it cannot be run.
     """
     limit = settings.compile_seconds() if time_limit is None else time_limit
+    attended = _Attended(argv, directory)
     with orderly_termination():
-        attended = _Attended(argv, directory)
         try:
-            process = attended.start()
-            _wait(process, attended.thread, limit)
+            return with_cleanup(lambda: attended.run(limit), attended.end)
         except subprocess.TimeoutExpired:
-            attended.kill()
             raise CompilerTimeout(f"{argv[0]} did not finish within {limit:g} seconds") from None
-        except BaseException:
-            attended.kill()
-            raise
-    return process.returncode, plain_text(bytes(attended.output))
 
 
 def plain_text(output: bytes) -> str:
@@ -104,51 +105,81 @@ class _Attended:
     """A process, and the thread that starts it and reads its output.
 
     Signal handlers run in the main thread only.  So an exception from a handler cannot come between the start of the
-    process and the moment when we have its handle.
+    process and the moment when we have its handle.  It can come while we wait for that.  An interrupted
+    `Thread.start()` or `Event.wait()` may keep a lock for ever, or raise another exception; so what is waited for are
+    plain locks, which the thread releases, and `end` looks at flags alone.
     """
 
     def __init__(self, argv: Sequence[str], directory: str | None) -> None:
         self._argv, self._directory = argv, directory
         self._process: subprocess.Popen[bytes] | None = None
         self._error: BaseException | None = None
-        self._has_begun = self._is_abandoned = False
-        self._is_started = threading.Event()
-        self.output = bytearray()
-        self.thread = threading.Thread(target=self._attend, daemon=True)
+        self._has_begun = self._is_started = self._is_read = self._is_abandoned = self._is_over = False
+        self._until_started, self._until_read = threading.Lock(), threading.Lock()
+        self._owner = os.getpid()
+        self._output = bytearray()
 
-    def start(self) -> subprocess.Popen[bytes]:
-        """Start the process and return it once it runs."""
+    def run(self, time_limit: float) -> tuple[int, str]:
+        """Run the process to its end: (exit code, first part of what it printed)."""
+        process = self._start()
+        self._wait(process, time_limit)
+        self._is_over = True
+        return process.returncode, plain_text(bytes(self._output))
+
+    def end(self) -> None:
+        """End the process if `run` has not come to its end, even if the process has yet to start.  Repeatable."""
+        if self._is_over or self._owner != os.getpid():  # the child of a fork, which has no such process
+            return
+        self._is_abandoned = True  # set before looking: the thread looks at this before it starts the process
+        while self._has_begun and not self._is_started:
+            time.sleep(_STARTING_SECONDS)
+        if self._process is not None:
+            _kill(self._process)
+        self._is_over = True
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._until_started.acquire()
+        self._until_read.acquire()
         try:
-            self.thread.start()
+            _thread.start_new_thread(self._attend, ())
         except RuntimeError as reason:  # no more threads
             raise CompilerNotStarted(f"{self._argv[0]!r} cannot be started: {reason}") from None
-        self._is_started.wait()
+        self._until_started.acquire()
         if self._process is None:
             assert self._error is not None
             raise self._error
         return self._process
 
-    def kill(self) -> None:
-        """End the process, even if it has yet to start."""
-        self._is_abandoned = True  # set before looking: the thread looks at this after starting the process
-        if self._has_begun:
-            self._is_started.wait()
-        if self._process is not None:
-            _kill(self._process)
+    def _wait(self, process: subprocess.Popen[bytes], time_limit: float) -> None:
+        """Wait for the end of the output, which is noticed at once, then for the end of the process.
+
+        `Popen.wait(timeout)` alone polls and returns up to 50 ms late, which is longer than gcc takes.  A helper that
+        outlives the compiler (the server of a compiler cache) may hold the pipe open; then the end of the process
+        counts.
+        """
+        deadline = time.monotonic() + time_limit
+        while not self._is_read and time.monotonic() < deadline and process.poll() is None:
+            self._until_read.acquire(timeout=max(0.0, min(_READING_SECONDS, deadline - time.monotonic())))
+        process.wait(timeout=max(0.0, deadline - time.monotonic()))
+        if not self._is_read:
+            self._until_read.acquire(timeout=_READING_SECONDS)
 
     def _attend(self) -> None:
         self._has_begun = True
-        if self._is_abandoned:
-            self._is_started.set()
-            return
         try:
-            self._process = _start(self._argv, self._directory)
+            if not self._is_abandoned:
+                self._process = _start(self._argv, self._directory)
         except BaseException as error:
             self._error = error
-            return
         finally:
-            self._is_started.set()
-        _drain(self._process, self.output)
+            self._is_started = True
+            self._until_started.release()
+        try:
+            if self._process is not None:
+                _drain(self._process, self._output)
+        finally:
+            self._is_read = True
+            self._until_read.release()
 
 
 #: Errors that may go away a moment later.
@@ -229,19 +260,6 @@ def _before_exec(memory: int) -> Callable[[], None] | None:
 
 
 # -------------------------------------------------------------------------------------------- to its end
-
-
-def _wait(process: subprocess.Popen[bytes], reader: threading.Thread, time_limit: float) -> None:
-    """Wait for the end of the output, which is noticed at once, then for the end of the process.
-
-    `Popen.wait(timeout)` alone polls and returns up to 50 ms late, which is longer than gcc takes.  A helper that
-    outlives the compiler (the server of a compiler cache) may hold the pipe open; then the end of the process counts.
-    """
-    deadline = time.monotonic() + time_limit
-    while reader.is_alive() and time.monotonic() < deadline and process.poll() is None:
-        reader.join(max(0.0, min(0.25, deadline - time.monotonic())))
-    process.wait(timeout=max(0.0, deadline - time.monotonic()))
-    reader.join(0.25)
 
 
 def _drain(process: subprocess.Popen[bytes], kept: bytearray) -> None:

@@ -10,10 +10,12 @@ import textwrap
 import threading
 import time
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
-from mgjit import settings
+from mgjit import interruption, settings
 from mgjit.errors import CompilerError, CompilerMemoryError, CompilerTimeout
 from mgjit.toolchain import build, process
 from mgjit.toolchain.compilers import Compiler
@@ -229,7 +231,7 @@ def test_14_interrupts_end_the_compiler(tmp_path: Path, monkeypatch: pytest.Monk
             pass
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(process, "_wait", interrupted)
+    monkeypatch.setattr("mgjit.toolchain.process._Attended._wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         build.compile_shared(compiler, "int a;")
     assert not alive(int(pid.read_text()))
@@ -403,13 +405,53 @@ def test_22_no_thread_to_spare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     pid = tmp_path / "pid"
     compiler = fake(tmp_path, f'echo $$ > "{pid}"; sleep 600')
 
-    def refused(self: threading.Thread) -> None:
+    def refused(function: object, arguments: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threading.Thread, "start", refused)
+    monkeypatch.setattr("_thread.start_new_thread", refused)
     with pytest.raises(CompilerError, match="can't start new thread"):
         process.run(compiler.argv)
     assert not pid.exists()
+
+
+@posix
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+def test_23_an_exception_at_any_line_of_the_start_ends_the_process(tmp_path: Path) -> None:
+    """As 24, at each line in turn."""
+    pids = tmp_path / "pids"
+    compiler = fake(tmp_path, f'echo $$ >> "{pids}"; sleep 600')
+    files = {process.__file__, interruption.__file__}
+    left = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal left
+        if frame.f_code.co_filename not in files:
+            return None
+        left -= event in ("call", "line")
+        if left == 0:
+            left = -1
+            raise KeyboardInterrupt
+        return trace
+
+    def interrupted(events: int) -> bool:
+        nonlocal left
+        left = events
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            process.run(compiler.argv, time_limit=0.01)
+        except (KeyboardInterrupt, CompilerTimeout):
+            return left <= 0
+        finally:
+            sys.settrace(before)
+        raise AssertionError("it ended by itself")
+
+    count = 0
+    while interrupted(count + 1):
+        count += 1
+    assert count > 20
+    started = pids.read_text().split() if pids.exists() else []
+    assert not any(alive(int(pid)) for pid in started)
 
 
 @posix
