@@ -88,6 +88,10 @@ def flags(compiler: Compiler, mode: str = "strict", optimisation: str = "-O2") -
     words = optimisation.split()
     if mode == "fast" and not any(word.startswith(("-march=", "-mcpu=")) for word in words):
         words.append(native())
+    if compiler.family == "gcc" and "-O1" in words:
+        # Only with this flag does gcc clear the upper halves of vector registers before it calls exp or pow, which
+        # are several times slower otherwise.
+        words.append("-fexpensive-optimizations")
     if compiler.family == "zig":
         chosen.append("-fno-sanitize=all")  # zig traps on undefined behaviour in unoptimised code
         if not any(word.startswith(("-march=", "-mcpu=")) for word in words):
