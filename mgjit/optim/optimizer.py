@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..errors import ArgumentError, ArgumentValueError, described, user_location
+from ..errors import ArgumentError, ArgumentValueError, PrecisionError, described, user_location
 from ..tensor.creation import asarray
 from ..tensor.modes import no_grad
 from ..tensor.tensor import Tensor
@@ -101,7 +101,11 @@ class Optimizer:
     # ---- steps --------------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """Change each parameter by the rule and its gradient; tensors that require no gradient stay as they are."""
+        """Change each parameter by the rule and its gradient; tensors that require no gradient stay as they are.
+
+        Raises:
+            PrecisionError: the parameters have another type than when the optimiser was made.
+        """
         with no_grad():
             for group in self.param_groups:
                 if group.has_tensors:
@@ -110,6 +114,11 @@ class Optimizer:
                     self._change_numbers(group)
 
     def _change_tensors(self, group: Group) -> None:
+        if group.params[0].dtype != group.counts.dtype:
+            raise PrecisionError(
+                f"{user_location()}: the parameters have been {group.counts.dtype} when this optimiser was made, and "
+                f"are {group.params[0].dtype} now. Make it after model.float() or the like."
+            )
         prepared = self.prepare(group)
         for k, p in enumerate(group.params):
             g = p.grad

@@ -235,6 +235,15 @@ def test_a_state_of_something_else_is_refused_before_anything_has_changed() -> N
     assert (flat(optimizer), optimizer.param_groups[0].lr) == before
 
 
+def test_parameters_that_were_converted_later_are_refused() -> None:
+    model = mgjit.nn.Linear(2, 1)
+    optimizer = optim.Adam(model.parameters())
+    model.float()
+    with pytest.raises(PrecisionError, match=r"float64 when this optimiser was made, and are float32 now"):
+        optimizer.step()
+    optim.Adam(model.parameters()).step()
+
+
 def test_what_cannot_be_optimised_is_refused() -> None:
     x, y = T.ones(2, requires_grad=True), T.ones(2, requires_grad=True, dtype="float32")
     refused: list[tuple[type[Exception], Any, str]] = [
