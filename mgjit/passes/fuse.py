@@ -143,11 +143,16 @@ class _Member(_Part):
         return list(dict.fromkeys((array, index) for array, index in found if index is not None))
 
 
-def _join_with_earlier(done: list[_Part], member: _Member) -> bool:
-    """Fuse a nest with an earlier one, at the place of either; returns whether one was found."""
+def _join_with_earlier(done: list[_Part], member: _Member, again: bool = False) -> bool:
+    """Fuse a nest with an earlier one, at the place of either; returns whether one was found.
+
+    The outcome is fused again with what is before it, since it may share more than its parts did.  That is only for
+    nests without loops inside, such as the rule of an optimiser: beside a long sum, each statement that is added is
+    executed, and compiled, once for every vector and row that runs side by side.
+    """
     for position in range(len(done) - 1, max(-1, len(done) - 1 - _FARTHEST), -1):
         earlier = done[position]
-        if not isinstance(earlier, _Member) or not _match(earlier, member):
+        if not isinstance(earlier, _Member) or (again and earlier.has_loops) or not _match(earlier, member):
             continue
         between = done[position + 1 :]
         in_place = _may_pass(member, between)
@@ -156,11 +161,13 @@ def _join_with_earlier(done: list[_Part], member: _Member) -> bool:
         joined = _joined(earlier, member)
         if joined is None:
             continue
-        if in_place:
-            done[position] = joined
+        place = position if in_place else len(done) - 1
+        del done[position]
+        before = done[:place]
+        if not joined.has_loops and _join_with_earlier(before, joined, again=True):
+            done[:place] = before
         else:
-            del done[position]
-            done.append(joined)
+            done.insert(place, joined)
         return True
     return False
 

@@ -313,3 +313,19 @@ def test_23_a_recurrence_between() -> None:
     program = Program([made, passed_on, used])
     same_bits(program, lambda changed: fuse(changed, WIDE))
     assert len(program.forward) == 3
+
+
+def test_24_what_reads_two_nests_joins_both() -> None:
+    """`g = x * d`, `s = p * p` and `p = g - s`: after the last has joined one of them, both join the other."""
+    j, k, m = Loop(7, []), Loop(7, []), Loop(7, [])
+    one = around(j, define(at(G, (j, 1)), "multiply", load(X, (j, 1)), load(D, (j, 1))))
+    two = around(k, define(at(S, (k, 1)), "multiply", load(P, (k, 1)), load(P, (k, 1))))
+    last = around(m, define(at(P, (m, 1)), "subtract", load(G, (m, 1)), load(S, (m, 1))))
+    program = fused([one, two], [last])
+    assert print_program(Program(program.backward)) == (
+        "forward:\n"
+        "    for i in 0 .. 6:\n"
+        "        %0 = g[i] = multiply(x[i], d[i])\n"
+        "        %1 = s[i] = multiply(p[i], p[i])\n"
+        "        %2 = p[i] = subtract(g[i], s[i])\n"
+    )
