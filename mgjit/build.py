@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .codegen.clock import Clock
     from .codegen.layout import Layout
     from .ir.program import Program
+    from .passes.cost import Processor
     from .passes.pipeline import Lowered, Watch
     from .relatives import Relatives
 
@@ -238,7 +239,7 @@ def _compile(
     started = perf_counter()
     lowered, layout, source = emitted(compiler, trace, inputs, options, name)
     lowered_at = perf_counter()
-    optimisation = optimisation_for(compiler, options, lowered.statements)
+    optimisation = optimisation_for(compiler, options, lowered.statements, lowered.program.is_straight)
     try:
         built = toolchain.compile_shared(compiler, source, mode=options.mode, optimisation=optimisation)
     except (CompilerTimeout, CompilerMemoryError) as reason:
@@ -289,25 +290,33 @@ def emitted(
     """
     import_generator()
     from .codegen.c import emit_c
+    from .ir.verify import verify
     from .passes.pipeline import lower
+    from .passes.straighten import MOST_RECORDS, is_short, straighten
     from .toolchain.processor import processor
 
     flags = toolchain.flags(compiler, options.mode, optimisation_for(compiler, options, 0))
     functions = vector_functions(trace, compiler, options)
+    goal = processor(compiler, flags, trace.precision)
+    may_be_straight = len(trace) <= MOST_RECORDS and not (options.quick or options.separate or watch or clock)
+
+    def lowered(simply: bool) -> Lowered:
+        def lowering(goal: Processor | None) -> Lowered:
+            return lower(
+                trace, inputs, goal, options.grads, simply, options.separate, options.quick, name, watch,
+                scheduled=options.scheduled,
+            )  # fmt: skip
+
+        if may_be_straight and not simply:
+            made = lowering(None)
+            if is_short(made.program):
+                straighten(made.program, options.grads)
+                verify(made.program)
+                return made
+        return lowering(goal)
+
     return _simplest_if_necessary(
-        lambda simply: lower(
-            trace,
-            inputs,
-            processor(compiler, flags, trace.precision),
-            options.grads,
-            simply,
-            options.separate,
-            options.quick,
-            name,
-            watch,
-            scheduled=options.scheduled,
-        ),
-        lambda program, layout: emit_c(program, layout, options.mode, functions, clock),
+        lowered, lambda program, layout: emit_c(program, layout, options.mode, functions, clock)
     )
 
 

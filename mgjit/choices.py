@@ -123,8 +123,16 @@ def _frequent(trace: Trace) -> list[str]:
     return [name for name, code in names.items() if codes.count(code) + in_nests[name] >= _MANY_CALLS]
 
 
-def optimisation_for(compiler: compilers.Compiler, options: Options, statements: int) -> str:
-    """The flags for a Program of so many statements."""
+#: What a vector would be made of was stored as single numbers a moment ago, which processors take their time for.
+_NO_VECTORS = "-fno-tree-vectorize -fno-tree-slp-vectorize"
+
+
+def optimisation_for(compiler: compilers.Compiler, options: Options, statements: int, is_straight: bool = False) -> str:
+    """The flags for a Program of so many statements.
+
+    Args:
+        is_straight: whether it is a short one without loops.
+    """
     if options.optimisation is not None:
         return options.optimisation
     if statements > _MANY_STATEMENTS:
@@ -134,6 +142,8 @@ def optimisation_for(compiler: compilers.Compiler, options: Options, statements:
             f"-O1 -fno-tree-bit-ccp {toolchain.native()}" if compiler.family == "gcc" else f"-O1 {toolchain.native()}"
         )
     level = "-O2"
+    if is_straight:  # every number of it is on its own
+        return f"{level} {_NO_VECTORS} {toolchain.native()}"
     if compiler.family == "gcc" and statements <= _FEW_STATEMENTS:
         level = "-O3"  # unrolls and vectorises the remaining short loops, in twice the compile time of -O2
     elif compiler.family == "gcc" and options.mode == "strict" and statements > _SOME_STATEMENTS:

@@ -25,6 +25,7 @@ from .clock import Clock
 from .entries import entries, exported, sum_entries
 from .layout import Layout
 from .parts import parts_of, registers_into
+from .rows import row_loop
 from .scalar import BINARY, LONG_INTEGERS, ScalarEmitter
 from .vectors import Vectors
 
@@ -143,10 +144,14 @@ def emit_c(
     parts: list[str] = []
     blocks, vectors = _Blocks(), Vectors(program.precision.name, mode, functions)
     phases = [(name, nodes) for name, nodes in program.phases if nodes or program.separate]
+    emitters: list[_CEmitter] = []
     for name, nodes in phases:
         emitter = _CEmitter(program, layout, blocks, vectors)
+        emitters.append(emitter)
         if clock is not None:
             clock.emit(name, nodes, emitter, blocks.sources)
+        elif program.is_straight:
+            emitter.nodes(nodes)
         else:
             emitter.parts(nodes)
         parts += blocks.take()
@@ -166,8 +171,17 @@ def emit_c(
     else:
         step = " ".join(f"{name}(m);" for name, _ in phases) or "(void)m;"
         parts.append(exported("int mgjit_step(void *const *m)", f"{{ {step} return 0; }}\n"))
-        parts.append(entries(layout, step))
+        loop = row_loop(program, layout, *_in_rows(emitters)) if program.is_straight else ""
+        parts.append(entries(layout, step, loop))
     return "\n".join(parts)
+
+
+def _in_rows(emitters: Sequence[_CEmitter]) -> tuple[list[list[str]], list[tuple[str, str]]]:
+    """The lines of each phase, and a pointer to each array; compilers are told nothing about what they point at."""
+    pointers = dict(pointer for emitter in emitters for pointer in emitter.pointers())
+    return [emitter.lines for emitter in emitters], [
+        (declaration.replace("RESTRICT ", ""), source) for declaration, source in pointers.items()
+    ]
 
 
 class _Blocks:

@@ -138,14 +138,15 @@ def sum_entries() -> str:
     return _SUMS.format(**{name: exported(f"int mgjit_{name}(void *const *all)") for name in ("rows", "add", "mean")})
 
 
-def entries(layout: Layout, step: str) -> str:
+def entries(layout: Layout, step: str, loop: str = "") -> str:
     """The C source of these entry points.
 
     Args:
         layout: of the pointer block.
         step: C statements that run the step with the pointer block `m`.
+        loop: the source of `mgjit_loop`, if there is a better one than calling the step for each row.
     """
-    loop = _LOOP.format(step=step, head=exported("int mgjit_loop(void *const *both)"))
+    loop = loop or _LOOP.format(step=step, head=exported("int mgjit_loop(void *const *both)"))
     inputs = input_slots(layout.slots)
     if len(inputs) > MOST_INPUTS:
         return loop

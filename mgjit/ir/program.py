@@ -294,6 +294,7 @@ class Program:
         tables: contents of the index table array (int32).
         precision: the number type.
         given: the numbers that are known when the step runs.
+        is_straight: whether it has no loops, so that no place is computed but from run-time indices.
     """
 
     forward: list[Node]
@@ -304,6 +305,7 @@ class Program:
     precision: Precision = FLOAT64
     separate: bool = False
     given: tuple[Given, ...] = ()
+    is_straight: bool = False
 
     @property
     def phases(self) -> tuple[tuple[str, list[Node]], ...]:

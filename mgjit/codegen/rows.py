@@ -1,0 +1,89 @@
+"""The loop over the rows of `.loop` for a step without loops: short arrays stay in registers from row to row.
+
+1. Arrays of which all elements are known by their number, and which do not move from row to row, become local arrays.
+   Compilers keep their elements in registers as far as there are any.
+2. What the step may read before it writes it is copied in before the first row, and what is visible after the last.
+3. The statements of the step stand inside of the loop.  Other arrays are pointers, taken from the block in each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..ir.program import Array, Program, arrays_read, arrays_written, reads, statements, writes
+from .entries import exported
+
+if TYPE_CHECKING:
+    from .layout import Layout
+
+#: Longer arrays stay where they are: copying them would take longer than a few short rows.
+_MOST_ELEMENTS = 128
+
+_LOOP = """\
+{head}
+{{
+    void **const m = (void **)both[0];
+    long long *const plan = (long long *)both[1];
+{before}
+    for (long long row = 0; row < plan[0]; row++) {{
+{step}
+        for (long long k = 3; k < 3 + 2 * plan[2]; k += 2)
+            m[plan[k]] = (char *)m[plan[k]] + plan[k + 1];
+    }}
+{after}
+    plan[1] += plan[0];
+    return 0;
+}}
+"""
+
+
+def local_arrays(program: Program) -> list[Array]:
+    """The arrays that can be local to the loop, in the order of their first use."""
+    found: dict[Array, bool] = {}
+    for _, nodes in program.phases:
+        for statement in statements(nodes):
+            for array, index in (*reads(statement), *writes(statement)):
+                is_known = index is not None and index.table is None and index.dynamic is None
+                found[array] = found.get(array, True) and is_known
+    stays = ("parameter", "gradient", "state", "scratch")
+    return [array for array, known in found.items() if known and array.space in stays and array.size <= _MOST_ELEMENTS]
+
+
+def row_loop(
+    program: Program, layout: Layout, bodies: Sequence[Sequence[str]], pointers: Sequence[tuple[str, str]]
+) -> str:
+    """The C source of `mgjit_loop`.
+
+    Args:
+        bodies: the lines of each phase.
+        pointers: declaration and initial value of a pointer to each array.
+    """
+    local = local_arrays(program)
+    names = {array.name for array in local}
+    read = {array for _, nodes in program.phases for s in statements(nodes) for array in arrays_read(s)}
+    written = {array for _, nodes in program.phases for s in statements(nodes) for array in arrays_written(s)}
+    before, after = [], []
+    for array in local:
+        before.append(f"    real {array.name}[{array.size}] = {{0}};")
+        if array.space == "scratch":
+            continue
+        place = f"((real *)m[{layout.slot_of[array]}])"
+        elements = range(array.size)
+        if array in read or array in written:
+            before += [f"    {array.name}[{k}] = {place}[{k}];" for k in elements]
+        if array in written:
+            after += [f"    {place}[{k}] = {array.name}[{k}];" for k in elements]
+    step = [
+        f"        {declaration} = {source};"
+        for declaration, source in pointers
+        if declaration.rpartition(" ")[2] not in names
+    ]
+    for body in bodies:
+        step += ["        {", *(f"        {line}" for line in body), "        }"]
+    return _LOOP.format(
+        head=exported("int mgjit_loop(void *const *both)"),
+        before="\n".join(before),
+        step="\n".join(step),
+        after="\n".join(after),
+    )
