@@ -290,9 +290,8 @@ def emitted(
     """
     import_generator()
     from .codegen.c import emit_c
-    from .ir.verify import verify
     from .passes.pipeline import lower
-    from .passes.straighten import MOST_RECORDS, is_short, straighten
+    from .passes.straighten import MOST_RECORDS
     from .toolchain.processor import processor
 
     flags = toolchain.flags(compiler, options.mode, optimisation_for(compiler, options, 0))
@@ -300,24 +299,36 @@ def emitted(
     goal = processor(compiler, flags, trace.precision)
     may_be_straight = len(trace) <= MOST_RECORDS and not (options.quick or options.separate or watch or clock)
 
-    def lowered(simply: bool) -> Lowered:
-        def lowering(goal: Processor | None) -> Lowered:
-            return lower(
-                trace, inputs, goal, options.grads, simply, options.separate, options.quick, name, watch,
-                scheduled=options.scheduled,
-            )  # fmt: skip
+    def lowered(goal: Processor | None, simply: bool) -> Lowered:
+        return lower(
+            trace, inputs, goal, options.grads, simply, options.separate, options.quick, name, watch,
+            scheduled=options.scheduled,
+        )  # fmt: skip
 
-        if may_be_straight and not simply:
-            made = lowering(None)
-            if is_short(made.program):
-                straighten(made.program, options.grads)
-                verify(made.program)
-                return made
-        return lowering(goal)
+    def best(simply: bool) -> Lowered:
+        made = _straight(lambda: lowered(None, False), options.grads) if may_be_straight and not simply else None
+        return made or lowered(goal, simply)
 
-    return _simplest_if_necessary(
-        lowered, lambda program, layout: emit_c(program, layout, options.mode, functions, clock)
-    )
+    return _simplest_if_necessary(best, lambda program, layout: emit_c(program, layout, options.mode, functions, clock))
+
+
+def _straight(lowering: Callable[[], Lowered], grads: bool) -> Lowered | None:
+    """A short Program without loops; None if it is none, or cannot be made so."""
+    from .ir.verify import verify
+    from .passes.straighten import is_short, straighten
+
+    lowered = lowering()
+    if not is_short(lowered.program):
+        return None
+    try:
+        straighten(lowered.program, grads)
+        verify(lowered.program)
+    except Exception as error:
+        if not is_defect(error):
+            raise
+        _warn_of_defect(f"a short step cannot be straightened ({error!r}), and keeps its loops")
+        return None
+    return lowered
 
 
 def _simplest_if_necessary(
