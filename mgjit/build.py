@@ -297,7 +297,8 @@ def emitted(
     flags = toolchain.flags(compiler, options.mode, optimisation_for(compiler, options, 0))
     functions = vector_functions(trace, compiler, options)
     goal = processor(compiler, flags, trace.precision)
-    may_be_straight = len(trace) <= MOST_RECORDS and not (options.quick or options.separate or watch or clock)
+    is_whole = not (options.quick or options.separate or trace.nests or watch or clock)
+    may_be_straight = is_whole and len(trace) <= MOST_RECORDS
 
     def lowered(goal: Processor | None, simply: bool) -> Lowered:
         return lower(
