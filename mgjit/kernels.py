@@ -296,7 +296,7 @@ class Kernels:
             prepare()
         prepared = self.maker.prepared(plan, reason, patient)
         traced = prepared.traced
-        self.earnings.note_trace(plan.key, prepared.seconds)
+        self.earnings.note_trace(plan.key, prepared.processor)
         _refuse_shared(plan, arguments, changed_by(plan, traced))
         inputs = plan.regions(traced.draws.size)
         if not patient:

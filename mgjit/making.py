@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 
 from .background import Job, start
@@ -147,7 +147,7 @@ class Maker:
             PlainCall: the call is to run as plain Python.
         """
         slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
-        started = perf_counter()
+        started, processor = perf_counter(), thread_time()
         self.knowledge.is_for_later = not patient
         self.knowledge.is_settled = self._is_settled and not patient
         traced, guard = self._trace(plan, slots)
@@ -155,11 +155,11 @@ class Maker:
             # Plain calls leave such numbers again and again, so that no trace would ever hold for another call.
             self._is_settled = self.knowledge.is_settled = True
             traced, guard = self._trace(plan, slots)
-        seconds = perf_counter() - started
+        seconds, processor = perf_counter() - started, thread_time() - processor
         guard.watch(traced.heap.fixed)
         if self.options.code.separate:
             traced.trace = with_early_outputs(traced.trace)
-        return Prepared(plan, traced, guard, slots, seconds, reason)
+        return Prepared(plan, traced, guard, slots, seconds, processor, reason)
 
     def _trace(self, plan: ArgumentPlan, slots: Any, sites: Sites | None = None) -> tuple[TracedCall, Guard]:
         """Trace the step, again when that has shown which numbers it changes; returns what has to stay as it is, too.

@@ -6,8 +6,10 @@ Python that it replaces:
 1. The first structure of a step is traced at once, so that what cannot be compiled is found early; on PyPy, which has
    to translate the tracer first, after five seconds of plain calls.
 2. Another structure (such as the next length of a sequence) is traced when its plain calls have taken as long as the
-   last trace did; when it has to be traced again, as long as all its traces together.  Besides, the traces of further
-   structures take at most a tenth of the time of plain calls, plus what compiled calls have saved (`Earnings`).
+   last trace did; when it has to be traced again, as long as all its traces together.  Where it is known how many calls
+   are to come, it is traced as soon as those of this structure are expected to save twice that.  Otherwise, and until
+   there have been compiled calls, the traces of further structures take at most a tenth of the time of plain calls,
+   plus what compiled calls have saved (`Earnings`).
 3. Code that exists already, in this process or in the disk cache, is used at once.  Otherwise it is built in the
    background (`background.py`), and the trace waits for it (`Pending`).  There are two tiers, where there is a compiler
    that does not optimise: code without a schedule, which takes a tenth of the time, and when that runs, better code,
@@ -48,6 +50,8 @@ _FAIR_SHARE = 0.25
 _LONG = 1.0
 #: The part of the time of plain calls that the traces of further structures may take.
 _SHARE_OF_TRACES = 0.1
+#: What a trace has to save, in traces, where it is known how many calls are to come; after so many calls.
+_GAIN, _FEWEST = 2.0, 2
 #: So many seconds of plain calls come before the first trace of a step: about as long as PyPy takes for it.
 _BEFORE_FIRST = 5.0 if sys.implementation.name == "pypy" else 0.0
 
@@ -70,25 +74,27 @@ class _Account:
 
     Attributes:
         traces: how many there have been.
-        plain: plain calls since the last trace.
+        plain: plain calls since the last trace. plain_calls: how many there have been.
         calls: how many there have been, until the step has its first kernel.
     """
 
     traces: int = 0
     plain: float = 0.0
+    plain_calls: int = 0
     calls: int = 0
 
 
 class Earnings:
-    """Decides which structures of arguments have earned a trace.
+    """Decides which structures of arguments have earned a trace, by processor seconds: the machine may be busy.
 
     Attributes:
         budget: seconds that traces of further structures may take in any case, where it is known how long a program
             is going to run.
+        all_calls: how many calls there are going to be, in that case.
     """
 
     def __init__(self) -> None:
-        self.budget = 0.0
+        self.budget, self.all_calls = 0.0, 0.0
         self._accounts: dict[Hashable, _Account] = {}
         self._trace_seconds = 0.0
         self._spent = 0.0  # on traces of structures after the first
@@ -104,7 +110,8 @@ class Earnings:
 
     def note_plain(self, key: Hashable, seconds: float) -> None:
         """Note a plain call."""
-        self._accounts.setdefault(key, _Account()).plain += seconds
+        account = self._accounts.setdefault(key, _Account())
+        account.plain, account.plain_calls = account.plain + seconds, account.plain_calls + 1
         self._plain_calls, self._plain_seconds = self._plain_calls + 1, self._plain_seconds + seconds
 
     def plain_seconds(self) -> float:
@@ -133,12 +140,23 @@ class Earnings:
         if not self._trace_seconds and self._plain_seconds < _BEFORE_FIRST:
             raise Waiting(key)
         account = self._accounts.get(key, _Account())
-        if account.plain < self._trace_seconds * max(1, account.traces):
+        will_pay = self._will_pay(account, compiled)
+        if account.plain < self._trace_seconds * max(1, account.traces) and not will_pay:
             raise Waiting(key)
+        if will_pay and compiled:
+            return
         saved = compiled * self.plain_seconds()
         allowed = max(self.budget, _SHARE_OF_TRACES * self._plain_seconds) + saved
         if not account.traces and self._spent + self._trace_seconds > allowed:
             raise Waiting(key)
+
+    def _will_pay(self, account: _Account, compiled: int) -> bool:
+        """Whether a structure that was never traced is expected to come so often that a trace pays."""
+        if account.traces or account.plain_calls < _FEWEST:
+            return False
+        calls = self._plain_calls + compiled
+        to_come = (self.all_calls - calls) * account.plain_calls / calls
+        return to_come * self.plain_seconds() >= _GAIN * self._trace_seconds
 
 
 class Found:
@@ -165,7 +183,7 @@ class Prepared:
 
     Attributes:
         plan, traced, guard, slots: of the call that was traced.
-        seconds: how long the trace took.
+        seconds: how long the trace took. processor: the part in which this thread ran.
         reason: why it was made.
     """
 
@@ -174,6 +192,7 @@ class Prepared:
     guard: Guard
     slots: ParameterStorage | None
     seconds: float
+    processor: float
     reason: str
 
     def plain_seconds(self) -> float:

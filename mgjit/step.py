@@ -18,7 +18,7 @@ import threading
 import warnings
 from array import array
 from collections.abc import Sequence
-from time import perf_counter
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from . import settings
@@ -347,14 +347,14 @@ class CompiledStep(Looking[P, R]):
         """A call in plain Python, until there is a kernel."""
         self.stats.waiting_calls += 1
         detached = self._kernels.detached()
-        started = perf_counter()
+        started = thread_time()
         try:
             if detached is None:
                 return as_returned(call())
             self._forget_call()
             return as_returned(detached.meanwhile(call))
         finally:
-            self._kernels.earnings.note_plain(reason.key, perf_counter() - started)
+            self._kernels.earnings.note_plain(reason.key, thread_time() - started)
 
     def _continue(self, phase: str, after: str) -> None:
         self._refuse_in_trace(phase)

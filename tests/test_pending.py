@@ -386,6 +386,25 @@ def test_22_more_traces_of_one_structure_cost_more() -> None:
     assert earned(earnings, "first")
 
 
+def test_22_a_structure_that_will_come_often_is_traced_early() -> None:
+    """Where it is known how many calls are to come; not one that comes rarely, or for the first time."""
+    earnings = Earnings()
+    earnings.budget, earnings.all_calls = 10.0, 100
+    earnings.note_trace("first", 1.0)
+    for key in ("first", "often", "often", "rare", "often", "rare"):
+        earnings.note_plain(key, 0.1)
+    assert earned(earnings, "often")  # 47 calls in 9.4 seconds
+    assert not earned(earnings, "never")
+    for _ in range(14):
+        earnings.note_plain("often", 0.01)
+    assert not earned(earnings, "rare")  # 8 calls in a third of a second
+    earnings.note_trace("often", 12.0)
+    for _ in range(2):
+        earnings.note_plain("third", 50.0)
+    assert not earned(earnings, "third")  # nothing shows yet that kernels are of use
+    assert earned(earnings, "third", compiled=1)
+
+
 def test_23_lengths_run_plain_until_they_have_earned_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that gets another length in each call is traced once."""
     monkeypatch.setattr(Earnings, "note_plain", lambda self, key, seconds: None)

@@ -56,6 +56,7 @@ class Outline:
         read_only_as_numbers: whether the other code may see the object of a result, or only numbers of it.
         shared: names of the module that the step assigns where functions read them.
         attributes: the arguments that stand for attributes of an object, with all places where they are read.
+        leaving: how many of the last stops only count where objects are used; -1 where these cannot be left to Python.
         without_last: whether plain Python makes the last iteration, whose objects are used after the loop.
     """
 
@@ -71,6 +72,7 @@ class Outline:
     numbers_only: list[bool] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)
     attributes: dict[str, list[ast.Attribute]] = field(default_factory=dict)
+    leaving: int = -1
     without_last: bool = False
 
 

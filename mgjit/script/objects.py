@@ -10,6 +10,8 @@ Plain Python makes the iterations after which that happens:
 
 1. Where it is under an `if` behind the step, the step computes the test, too, and is undone where it holds.
 2. Where it is after the loop: the last iteration of a `for` over a range, list or tuple, and what ends with `break`.
+
+A trace shows whether a result is such an object at all, or a number (`accuracy * 100`), which nobody has to leave.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ def leave_objects(outline: Outline, stop: Callable[[ast.stmt, int], ast.stmt | N
         return False
     outline.statements += made
     outline.stops += [f"stop_{len(outline.stops) + k}_of_mgjit" for k in range(len(made))]
+    outline.leaving = len(made)
     outline.without_last = bool(after) and isinstance(loop, ast.For)
     return True
 

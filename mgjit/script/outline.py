@@ -83,7 +83,6 @@ def _of_block(
         find_names(outline, used_later)
         if not all(outline.numbers_only) and leave_objects(outline, lambda one, k: _stop(one, known, k)):
             find_names(outline, used_later)
-            outline.numbers_only = [True] * len(outline.results)
     return outlines
 
 

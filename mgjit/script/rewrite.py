@@ -71,7 +71,7 @@ class StepSource:
         text: the function, at the lines where its statements are in the file. name: of the function.
         filename, function: of the loop; the function is empty at module level. line: of the loop. first: of the step.
         numbers_only: for each result, whether the program looks only at the numbers of an object.
-        stops: how many reasons there are for which plain Python makes an iteration.
+        stops: how many reasons there are for which plain Python makes an iteration. leaving: as of `Outline`.
         outer: the number of the section around it, or -1. levels: how many loops of the function are around its loop.
         is_value: whether it is an expression.
     """
@@ -85,6 +85,7 @@ class StepSource:
     function: str = ""
     numbers_only: Sequence[bool] = ()
     stops: int = 0
+    leaving: int = -1
     outer: int = -1
     levels: int = 0
     is_value: bool = False
@@ -341,7 +342,7 @@ def _step_source(text: str, filename: str, outline: Outline) -> StepSource:
     body = [*[""] * (first - 1 - len(head)), *head, *kept, f"{indentation}return ({results})", ""]
     return StepSource(
         "\n".join(body), name, filename, outline.candidate.loop.lineno, first, last,
-        outline.candidate.function, tuple(outline.numbers_only), len(outline.stops),
+        outline.candidate.function, tuple(outline.numbers_only), len(outline.stops), outline.leaving,
     )  # fmt: skip
 
 

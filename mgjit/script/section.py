@@ -64,9 +64,9 @@ class Section:
     """
 
     __slots__ = (
-        "allowed", "begun", "calls", "compiled", "costly", "failures", "first", "goes_on", "has_inner", "is_inside",
-        "iteration", "lengths", "namespace", "outer", "plain", "reason", "share", "slow", "source", "spent", "step",
-        "ticks",
+        "allowed", "begun", "calls", "calls_to_come", "compiled", "costly", "failures", "first", "goes_on", "has_inner",
+        "is_inside", "iteration", "lengths", "namespace", "outer", "plain", "reason", "share", "slow", "source",
+        "spent", "step", "ticks",
     )  # fmt: skip
 
     #: Whether a step is to be tried now.
@@ -79,6 +79,7 @@ class Section:
         self.lengths: dict[int, int] = {}
         self.first = self.iteration = self.allowed = self.spent = self.compiled = 0.0
         self.share, self.begun = 1.0, (perf_counter(), process_time())
+        self.calls_to_come = 0.0
         self.ticks = self.costly = self.calls = self.slow = self.plain = self.failures = 0
         self.step: OutlinedStep | None = None
         self.reason = ""
@@ -191,7 +192,7 @@ class Watching(Section):
             return False
         if not (self.is_eager or (_pays(_LOADING, self.iteration, expected) and self._is_sure(_LOADING, expected))):
             return False
-        self.allowed = max(_LOADING, _SHARE * expected)
+        self.allowed, self.calls_to_come = max(_LOADING, _SHARE * expected), to_come if to_come >= 0 else self.ticks
         self.__class__ = Trying  # type: ignore[assignment]
         return True
 
@@ -216,6 +217,7 @@ class WatchingValue(Section):
         is_worth_it = is_worth_it and self._is_sure(loading, expected)
         if (is_worth_it or (self.ticks and Watching.is_eager)) and self.iteration >= _TINY:
             self.allowed, self.spent = max(_LOADING, _SHARE * expected), 0.0
+            self.calls_to_come = self.ticks
             self.__class__ = Trying  # type: ignore[assignment]
             return True
         self.first = perf_counter()
@@ -247,10 +249,10 @@ class Trying(Section):
             gc.freeze()  # what was loaded would make each collection of cycles a quarter slower
         step = self.step
         if step is None:
-            step = self.step = made(self.source, self.namespace, self.allowed)
+            step = self.step = made(self.source, self.namespace, self.allowed * self.share, self.calls_to_come)
         started = perf_counter()
         try:
-            found = step.attempt(arguments, self.iteration)
+            found = step.attempt(arguments, self.iteration * self.share)
         except Exception as error:
             return self._failed(error)
         if found is NOTHING:

@@ -46,9 +46,12 @@ class OutlinedMaker(Maker):
 
     Attributes:
         numbers_only: for each result, whether the program looks only at the numbers of an object.
+        leaving: as of `Outline`. leaves: whether a trace had such an object.
     """
 
     numbers_only: Sequence[bool] = ()
+    leaving = -1
+    leaves = False
 
     def undecorated(self, arguments: Sequence[Any]) -> Any:
         """Make a call in plain Python; returns the results, and 0.0 where Python has raised nothing."""
@@ -56,13 +59,19 @@ class OutlinedMaker(Maker):
         results, stops = returned[: len(self.numbers_only)], returned[len(self.numbers_only) :]
         recorder = current_recorder()
         if recorder is None:
-            if any(stops):
+            if any(self._counting(stops)):
                 raise Undone
             return results, 0.0
         for result, only_numbers in zip(results, self.numbers_only):
             if not only_numbers and _is_object_with_graph(result):
-                raise PlainCall(f"the program uses a {type(result).__name__} of the step together with its graph")
-        return results, sum(map(_as_reason, stops), as_number(recorder))
+                if self.leaving < 0:
+                    raise PlainCall(f"the program uses a {type(result).__name__} of the step together with its graph")
+                self.leaves = True
+        return results, sum(map(_as_reason, self._counting(stops)), as_number(recorder))
+
+    def _counting(self, stops: Sequence[Any]) -> Sequence[Any]:
+        """The reasons to stop, without those for which nothing has to be left to Python."""
+        return stops if self.leaves else stops[: len(stops) - max(0, self.leaving)]
 
     def _trace(self, *arguments: Any) -> Any:
         trace: Callable[..., Any] = super()._trace
@@ -100,13 +109,15 @@ class OutlinedStep(CompiledStep[Any, Any]):
     """A step that was part of a loop.
 
     Args:
-        numbers_only: as of `OutlinedMaker`.
+        numbers_only, leaving: as of `OutlinedMaker`.
     """
 
     __slots__ = ()
 
-    def __init__(self, function: Callable[..., Any], options: StepOptions, numbers_only: Sequence[bool]) -> None:
-        self._numbers_only = numbers_only
+    def __init__(
+        self, function: Callable[..., Any], options: StepOptions, numbers_only: Sequence[bool], leaving: int
+    ) -> None:
+        self._numbers_only, self._leaving = numbers_only, leaving
         self.undone = 0
         self._iteration = 0.0
         self._has_stops = False
@@ -116,14 +127,14 @@ class OutlinedStep(CompiledStep[Any, Any]):
 
     def _new_kernels(self) -> Kernels:
         maker = OutlinedMaker(self._function, self._signature, self._options, self.__qualname__, Stats())
-        maker.numbers_only = self._numbers_only
+        maker.numbers_only, maker.leaving = self._numbers_only, self._leaving
         return Kernels(maker, self.__name__)
 
     def attempt(self, arguments: Sequence[Any], iteration: float) -> Any:
         """Make a call; returns its results, or NOTHING if it has to be made in Python.
 
         Args:
-            iteration: the seconds of an iteration in Python.
+            iteration: the processor seconds of an iteration in Python.
 
         Raises:
             Exception: it cannot be made; nothing has changed.
@@ -189,15 +200,17 @@ def _detach(things: Detached) -> None:
         things.until_attached()
 
 
-def made(source: StepSource, namespace: dict[str, Any], allowed: float) -> OutlinedStep:
+def made(source: StepSource, namespace: dict[str, Any], allowed: float, calls: float) -> OutlinedStep:
     """The step of a section.
 
     Args:
-        namespace: the variables of its module. allowed: seconds that traces may take in any case.
+        namespace: the variables of its module. allowed: processor seconds that traces may take in any case.
+        calls: how many there are probably going to be.
     """
     hide_warnings()
-    step = OutlinedStep(source.compiled(namespace), StepOptions(background=True), source.numbers_only)
-    step._kernels.earnings.budget = allowed
+    step = OutlinedStep(source.compiled(namespace), StepOptions(background=True), source.numbers_only, source.leaving)
+    earnings = step._kernels.earnings
+    earnings.budget, earnings.all_calls = allowed, calls
     step._has_stops = source.stops > 0
     return step
 
