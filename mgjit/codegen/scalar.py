@@ -76,7 +76,19 @@ class ScalarEmitter(Emitter):
         raise NotImplementedError
 
     def expression(self, operation: str, operands: Sequence[str]) -> str:
+        if operation == "select":
+            # What is chosen from is read before: gcc before 12.4 and 13.3 vectorises conditional reads of memory with
+            # the masks of other elements (PR tree-optimization/114375).
+            operands = [operands[0], *(self.read(text) for text in operands[1:])]
         return expression(operation, operands, self.program.precision, self.call, self.number)
+
+    def read(self, text: str) -> str:
+        """A variable with the number of an operand, if that is an element of an array."""
+        if "[" not in text:
+            return text
+        name = self.fresh("e")
+        self.define(name, text)
+        return name
 
     def constant(self, value: float) -> str:
         return float_literal(value, self.program.precision)

@@ -20,7 +20,7 @@ from mgjit.codegen.layout import Layout, lay_out
 from mgjit.codegen.scalar import float_literal
 from mgjit.engine.precision import FLOAT32, FLOAT64, PRECISIONS, Precision, float32
 from mgjit.engine.state import zero_array
-from mgjit.ir.program import Array, Index, Load, Loop, Program, Reference, Register, Statement
+from mgjit.ir.program import Array, Constant, Index, Load, Loop, Program, Reference, Register, Statement
 from mgjit.passes.cost import Processor
 from mgjit.runtime import ffi
 from mgjit.toolchain import compilers
@@ -236,3 +236,25 @@ def test_sums_that_run_backwards_through_two_loops(family: str, count: int) -> N
     contents = {x: [0.37 * k + 1.1 for k in range(64)], y: [1.0 / (k + 1.5) for k in range(64)], total: [1.0]}
     for optimisation in ("-O2 -march=native", "-O3 -march=native"):
         assert in_c(Program([i]), contents, family, optimisation) == interpreted(Program([i]), contents)
+
+
+@pytest.mark.parametrize("family", ["gcc", "clang"])
+def test_elements_that_a_condition_chooses(family: str) -> None:
+    """Which gcc 12.2 reads with the conditions of other elements, with AVX, if only some of them are read."""
+    for count in (5, 6, 7):
+        size = 6 * count
+        mask, x, y = (
+            Array("x0", "input", size),
+            Array("p0", "parameter", 2 * size),
+            Array("p1", "parameter", 2 * size, 1),
+        )
+        i, j, k = Loop(2, []), Loop(6, []), Loop(count, [])
+        shared, own = Index(0, ((j, count), (k, 1))), Index(0, ((i, size), (j, count), (k, 1)))
+        operands = (Load(Reference(mask, shared)), Load(Reference(x, own)), Constant(-1.5))
+        i.body, j.body, k.body = [j], [k], [Statement("select", operands, Reference(y, own))]
+        contents = {
+            mask: [float(k % count <= k // count) for k in range(size)],
+            x: numbers(2 * size),
+            y: [0.0] * 2 * size,
+        }
+        assert in_c(Program([i]), contents, family, "-O3 -march=native") == interpreted(Program([i]), contents)

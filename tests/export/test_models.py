@@ -85,6 +85,16 @@ def test_tensors(tmp_path: Path) -> None:
     assert "const int64_t labels[3]" in (tmp_path / "net.h").read_text("ascii")
 
 
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_causal_attention(compiler: str, tmp_path: Path) -> None:
+    """Where gcc 12 chooses wrong elements, with AVX, if conditions decide what is read from memory."""
+    attention = mgjit.nn.MultiheadAttention(4, 2, batch_first=True)
+    x = mgjit.tensor.randn((1, 6, 4))
+    frozen = mgjit.freeze(lambda x: attention(x, x, x, is_causal=True)[0], x)
+    frozen.export(tmp_path, "net", calls=[(x,)])
+    assert "all bits" in checked(tmp_path, "net", compiler, ["-O3", "-march=native"])
+
+
 class Node:
     """Somebody's scalar autograd class."""
 

@@ -93,20 +93,22 @@ static NOINLINE void forward_on(real *RESTRICT const p0, real *RESTRICT const t0
     real v18 = (real)(x0[0] != 1.0);
     t0[17] = v18;
     real v19 = (real)(0x1.999999999999ap-4 < x0[0]);
-    real v20 = (v19 != 0.0 ? p0[0] : p0[1]);
+    real e21 = p0[0];
+    real e22 = p0[1];
+    real v20 = (v19 != 0.0 ? e21 : e22);
     t0[18] = v20;
-    real v21 = constants[8] * x0[0];
-    t0[23] = v21;
-    real4 v22 = *(const memory_real4 *)&constants[4] * x0[0];
-    *(memory_real4 *)&t0[19] = v22;
-    real v23 = 0x1.999999999999ap-4 * x0[0];
-    t0[24] = v23;
+    real v23 = constants[8] * x0[0];
+    t0[23] = v23;
+    real4 v24 = *(const memory_real4 *)&constants[4] * x0[0];
+    *(memory_real4 *)&t0[19] = v24;
+    real v25 = 0x1.999999999999ap-4 * x0[0];
+    t0[24] = v25;
     for (long i0 = 0; i0 < 3; i0++) {
-        real8 v24 = *(memory_real8 *)&t0[8 * i0];
-        *(memory_real8 *)&y[8 * i0] = v24;
+        real8 v26 = *(memory_real8 *)&t0[8 * i0];
+        *(memory_real8 *)&y[8 * i0] = v26;
     }
-    real v25 = v23;
-    y[24] = v25;
+    real v27 = v25;
+    y[24] = v27;
 }
 
 static NOINLINE void forward(void *const *m)
