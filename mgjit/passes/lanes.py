@@ -12,27 +12,7 @@ from collections.abc import Mapping, Sequence
 from ..ir.program import Loop, Node, Statement, statements
 from .jam import side_by_side
 from .nest import Nest
-from .plan import pieces
 from .substitute import Substitution
-
-
-def in_lanes(loop: Loop, lanes: int, vectors: int) -> list[Node]:
-    """The vector loop as steps of `vectors` vectors side by side, and one more step for the remainder."""
-    steps = loop.count // lanes // vectors
-    outer = Loop(steps, []) if steps > 1 else None
-    done: list[Node] = []
-    if steps:
-        done = step(loop.body, [(lanes, lanes * k) for k in range(vectors)], loop, outer, lanes * vectors)
-    if outer is not None:
-        outer.body, outer.at_once = done, lanes * vectors
-        done = [outer]
-    start = steps * vectors * lanes
-    rest: list[tuple[int, int]] = []
-    for width, count in pieces(loop.count - start, lanes):
-        for _ in range(count):
-            rest.append((width, start))
-            start += width
-    return done + (step(loop.body, rest, loop, None, 1) if rest else [])
 
 
 def step(

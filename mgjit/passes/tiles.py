@@ -22,7 +22,7 @@ Source: K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplica
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ..ir.builders import nested, row_major
 from ..ir.program import (
@@ -43,17 +43,14 @@ from ..ir.program import (
 )
 from .dependence import plain
 from .expand import Arrays, crossing_registers, expand_registers
-from .jam import side_by_side
-from .lanes import step
+from .in_blocks import FEW, beside, blocks, rolled, sections
 from .nest import Nest
-from .plan import SPECIAL, Plan, pieces
+from .plan import SPECIAL, Plan
 from .rewrite import rewrite_operands
 from .substitute import Substitution, copy_nodes
 
 #: Panels that are transposed are filled in stretches of so many elements, about a cache line.
 _STRETCH = 16
-#: As many statements in front of the first sum are executed side by side.
-_FEW = 2
 
 
 class Tiles:
@@ -81,7 +78,7 @@ class Tiles:
         body = nested(sums, copy_nodes(self.nest.body, base))
         packed = [self._moved(reference, base) for reference in self.plan.packed]
         done: list[Node] = []
-        for outer, size, start in _blocks(self.vector.count, self.plan.vectors * self.lanes):
+        for outer, size, start in blocks(self.vector.count, self.plan.vectors * self.lanes):
             nodes = self._columns(body, packed, outer, size, start)
             done += nodes if outer is None else nested([outer], nodes)
         return nested(around, done)
@@ -108,7 +105,7 @@ class Tiles:
         _redirect(copy, panels)
         known = {panel.array for panel in panels.values()}
         done: list[Node] = []
-        for outer_row, count, first in _blocks(self.rows.count, self.plan.row_count):
+        for outer_row, count, first in blocks(self.rows.count, self.plan.row_count):
             row = Loop(count, [])
             nodes = copy_nodes(copy, Substitution(self.rows, outer_row, self.plan.row_count, first, lane=row))
             tile = _Tile(nodes, row, column, self.lanes, self.arrays, known).nodes()
@@ -125,18 +122,6 @@ class Tiles:
 
     def _width(self, column: Loop) -> int:
         return -(-column.count // self.lanes) * self.lanes
-
-
-def _blocks(count: int, size: int) -> Iterator[tuple[Loop | None, int, int]]:
-    """A loop in blocks: the loop over blocks, None for a single one, the iterations of each, and the first of all."""
-    whole, rest = divmod(count, size)
-    if whole:
-        outer = Loop(whole, []) if whole > 1 else None
-        if outer is not None:
-            outer.at_once = size
-        yield outer, size, 0
-    if rest:
-        yield None, rest, whole * size
 
 
 def _redirect(nodes: Sequence[Node], places: dict[Reference, Reference]) -> None:
@@ -161,35 +146,16 @@ def _fill(source: Reference, panel: Reference, loops: Sequence[Loop], column: Lo
     substitution = Substitution(copies=copies)
     copy = Statement("copy", (substitution.operand(Load(source)),), substitution.target(panel))
     if steps[column] == 1 or beside is None:
-        return nested(list(copies.values()), _rolled([copy], None, column, lanes))
+        return nested(list(copies.values()), rolled([copy], None, column, lanes))
     # It is transposed: a stretch of a row at a time, so that both sides stay in a cache.
     others = [copies[loop] for loop in loops if loop is not beside]
     done: list[Node] = []
-    for outer, size, start in _blocks(beside.count, _STRETCH):
+    for outer, size, start in blocks(beside.count, _STRETCH):
         stretch, lane = Loop(size, []), Loop(column.count, [])
         split = Substitution(copies[beside], outer, _STRETCH, start, copies={column: lane}, lane=stretch)
         inner = nested([lane, stretch], copy_nodes([copy], split))
         done += inner if outer is None else nested([outer], inner)
     return nested(others, done)
-
-
-def _rolled(nodes: Sequence[Node], row: Loop | None, column: Loop, lanes: int) -> list[Node]:
-    """Nodes for all rows and columns of a tile, in loops."""
-    done: list[Node] = []
-    start = 0
-    for width, count in pieces(column.count, lanes):
-        vectors = Loop(count, []) if count > 1 else None
-        inner = step(nodes, [(width, start)], column, vectors, width)
-        done += inner if vectors is None else nested([vectors], inner)
-        start += width * count
-    if row is None:
-        return done
-    again = Loop(row.count, [])
-    return (
-        nested([again], copy_nodes(done, Substitution(copies={row: again})))
-        if row.count > 1
-        else (copy_nodes(done, Substitution(row, None, 1, 0)))
-    )
 
 
 # ---- 2 and 3: a tile --------------------------------------------------------------------------------------------
@@ -214,8 +180,8 @@ class _Tile:
     def nodes(self) -> list[Node]:
         """The tile."""
         self._keep_sums()
-        sections = list(_sections(self.body))
-        part_of = {s: number for number, section in enumerate(sections) for s in statements(section)}
+        parts = list(sections(self.body))
+        part_of = {s: number for number, section in enumerate(parts) for s in statements(section)}
         crossing = crossing_registers(self.body, part_of)
         if crossing:
             column = self.column.count
@@ -223,15 +189,16 @@ class _Tile:
             held = _Held(self.arrays, self.wide)
             assert expand_registers(self.body, (self.row, self.column), part_of, crossing, held)
             self.column.count = column
-            sections = list(_sections(self.body))
+            parts = list(sections(self.body))
         done: list[Node] = []
-        for section in sections:
+        for section in parts:
             # How a sum begins is short, and better done in registers.
-            begins = not done and len(section) <= _FEW and len(sections) > 1
+            begins = not done and len(section) <= FEW and len(parts) > 1
             if begins or (isinstance(section[0], Loop) and self._adds_up(section[0])):
-                done += self._side_by_side(section)
+                width = self.width if self._has_room(section) else self.column.count
+                done += beside(section, self.row, self.column, width, self.lanes)
             else:
-                done += _rolled(section, self.row, self.column, self.lanes)
+                done += rolled(section, self.row, self.column, self.lanes)
         return done
 
     def _adds_up(self, loop: Loop) -> bool:
@@ -243,16 +210,6 @@ class _Tile:
             and inside.isdisjoint(other for other, _ in statement.target.index.terms)
             for statement in statements([loop])
         )
-
-    def _side_by_side(self, section: Sequence[Node]) -> list[Node]:
-        width = self.width if self._has_room(section) else self.column.count
-        vectors: list[tuple[int, int]] = []
-        start = 0
-        for lanes, count in pieces(width, self.lanes):
-            vectors += [(lanes, start + lanes * k) for k in range(count)]
-            start += lanes * count
-        nodes = step(section, vectors, self.column, None, 1)
-        return side_by_side(nodes, [Substitution(self.row, None, 1, k) for k in range(self.row.count)])
 
     def _has_room(self, section: Sequence[Node]) -> bool:
         """Whether vectors may go beyond the last column."""
@@ -316,18 +273,3 @@ class _Held(Arrays):
         found = self._arrays.over(loops)
         self._wide.add(found.array)
         return found
-
-
-def _sections(nodes: Sequence[Node]) -> Iterator[list[Node]]:
-    """Stretches of statements, and single loops."""
-    run: list[Node] = []
-    for node in nodes:
-        if isinstance(node, Loop):
-            if run:
-                yield run
-                run = []
-            yield [node]
-        else:
-            run.append(node)
-    if run:
-        yield run

@@ -1,4 +1,4 @@
-"""Execute nests by their plans: reorder the band, split the vector loop into lanes, jam.
+"""Execute nests by their plans: reorder the band, split the vector loop into lanes, and rows into blocks.
 
     for b: for j:                         for b in steps of 4: for j in steps of 16:
         r[b,j] = c[j]                         lanes: r[b+0,j+0..7] = c[j+0..7] ... r[b+3,j+8..15] = c[j+8..15]
@@ -12,7 +12,7 @@
 4. The vector loop is split into steps of whole vectors, and a remainder of shorter ones; the lanes become the innermost
    loop around every stretch of statements that differ between lanes.  Statements that are the same for all lanes are
    executed once.  Registers that cross stretches become array elements.
-5. The steps and the rows are jammed (passes/jam.py).
+5. The steps and the rows are executed in register blocks (passes/in_blocks.py).
 6. A plan with tiles is executed by passes/tiles.py instead.
 
 No sum changes its order: only independent iterations change places.
@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..ir.builders import nested
 from ..ir.program import (
     Array,
     Block,
@@ -41,8 +42,7 @@ from ..ir.program import (
 )
 from .cost import Plan, Processor, Sharing, best_plan
 from .expand import Arrays, crossing_registers, expand_registers
-from .jam import jam
-from .lanes import in_lanes
+from .in_blocks import in_blocks
 from .nest import Nest, examine
 from .pack import Packer, pattern
 from .report import Scheduled, describe
@@ -120,17 +120,16 @@ class _Scheduler:
         substitution = Substitution()
         copies = [substitution.loop_copy(one) for one in plan.order]
         nodes = copy_nodes(nest.body, substitution)
-        for one, copy in zip(reversed(plan.order), reversed(copies)):
-            copy.body = nodes
-            nodes = [copy]
-            if one is plan.vector:
-                copy.reverse = False
-                if plan.padded:
-                    lanes = self.processor.lanes
-                    copy.count = -(-one.count // lanes) * lanes
-                nodes = in_lanes(copy, self.processor.lanes, plan.vectors)
-            elif one is plan.rows:
-                nodes = jam(copy, plan.row_count)
+        copy_of = dict(zip(plan.order, copies))
+        vector = copy_of[plan.vector] if plan.vector is not None else None
+        if vector is not None and plan.padded:
+            vector.count = -(-vector.count // self.processor.lanes) * self.processor.lanes
+        for one in reversed(plan.order):
+            if one is plan.rows or (one is plan.vector and plan.rows is None):
+                rows = copy_of[one] if one is plan.rows else None
+                nodes = in_blocks(nodes, rows, plan.row_count, vector, plan.vectors, self.processor.lanes)
+            elif one is not plan.vector:
+                nodes = nested([copy_of[one]], nodes)
         return filling + nodes
 
     def _keep_crossing(self, loop: Loop, nest: Nest, vector: Loop) -> bool:

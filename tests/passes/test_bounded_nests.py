@@ -26,7 +26,7 @@ from mgjit.passes.cost import Processor, best_plan
 from mgjit.passes.first_contributions import merge_first_contributions
 from mgjit.passes.fuse import fuse
 from mgjit.passes.hoist import hoist
-from mgjit.passes.jam import jam
+from mgjit.passes.in_blocks import in_blocks
 from mgjit.passes.nest import examine
 from mgjit.passes.pack import can_be_packed
 from mgjit.passes.reductions import find_reductions
@@ -262,7 +262,7 @@ def test_12_rows_whose_bounds_agree() -> None:
     around(row, around(i, j))
 
     def jammed(program: Program) -> None:
-        program.forward[:] = jam(row, 2)
+        program.forward[:] = in_blocks(row.body, row, 2)
 
     program = Program([row])
     same_bits(program, jammed)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mgjit.ir.printer import print_program
-from mgjit.ir.program import Array, Choice, Constant, Loop, Program, Register, Statement, count_statements
-from mgjit.passes.jam import jam, side_by_side
+from mgjit.ir.program import Array, Choice, Constant, Loop, Program, Register, Statement, count_statements, walk
+from mgjit.passes.in_blocks import in_blocks
+from mgjit.passes.jam import side_by_side
 from mgjit.passes.substitute import Substitution
 from tests.handmade import around, at, define, load, same_bits, update
 
@@ -26,10 +27,10 @@ def layer(rows: int = 11, columns: int = 3, reverse: bool = False) -> Loop:
 
 
 def jammed(nest: Loop, factor: int) -> Program:
-    """A Program of the nest alone, jammed."""
+    """A Program of the nest alone, with `factor` of its iterations side by side."""
 
     def change(program: Program) -> None:
-        program.forward[:] = jam(nest, factor)
+        program.forward[:] = in_blocks(nest.body, nest, factor)
 
     program = Program([nest])
     same_bits(program, change)
@@ -112,3 +113,71 @@ def test_07_lanes_stay_whole() -> None:
     body = [around(lane, define(at(T, (j, 2), (lane, 1)), "copy", load(X, (j, 2), (lane, 1))))]
     nodes = side_by_side(body, [Substitution(j, None, 1, number) for number in range(4)])
     assert [isinstance(node, Loop) and node.lanes for node in nodes] == [True] * 4
+
+
+def long_layer(rows: int, columns: int, crosses: bool = False) -> Loop:
+    """A layer with three statements behind its sums; the last may use a register from in front of them."""
+    j, i = Loop(rows, []), Loop(columns, [])
+    begin = define(at(R, (j, 1)), "copy", load(B, (j, 1)))
+    last = define(at(T, (j, 1)), "relu", load(R, (j, 1)))
+    more = Statement("multiply", (Register(last), Register(begin if crosses else last)))
+    return around(
+        j,
+        begin,
+        around(i, update(at(R, (j, 1)), "add", load(W, (j, columns), (i, 1)))),
+        last,
+        more,
+        define(at(X, (j, 1)), "add", Register(more), load(X, (j, 1))),
+    )
+
+
+def test_08_what_is_long_behind_a_sum_is_a_loop() -> None:
+    """Sums are side by side, and so is how they begin; the three statements behind them are not written out."""
+    assert print_program(jammed(long_layer(8, 3), 4)) == (
+        "forward:\n"
+        "    for i in 0 .. 1, 4 at once:\n"
+        + "".join(
+            f"        %{k} = r[4*i{f' + {k}' if k else ''}] = copy(b[4*i{f' + {k}' if k else ''}])\n" for k in range(4)
+        )
+        + "        for j in 0 .. 2:\n"
+        + "".join(
+            f"            r[4*i{f' + {k}' if k else ''}] = "
+            f"add(r[4*i{f' + {k}' if k else ''}], w[12*i + j{f' + {3 * k}' if k else ''}])\n"
+            for k in range(4)
+        )
+        + "        for j in 0 .. 3:\n"
+        "            %8 = t[4*i + j] = relu(r[4*i + j])\n"
+        "            %9 = multiply(%8, %8)\n"
+        "            %10 = x[4*i + j] = add(%9, x[4*i + j])\n"
+    )
+
+
+def test_09_registers_that_cross_a_sum_keep_everything_side_by_side() -> None:
+    """A register is not there in another loop."""
+    program = jammed(long_layer(8, 3, crosses=True), 4)
+    assert count_statements(program.forward) == 5 * 4
+
+
+@pytest.mark.parametrize("columns", [1, 7, 8, 20, 37])
+@pytest.mark.parametrize("rows", [1, 3, 4, 9])
+def test_10_rows_and_vectors(rows: int, columns: int) -> None:
+    """Blocks of three rows and two vectors, and all remainders."""
+    j, i, k = Loop(rows, []), Loop(columns, []), Loop(3, [])
+    r, t = Array("r", "scratch", rows * columns), Array("t", "parameter", rows * columns)
+    place = (j, columns), (i, 1)
+    last = define(at(t, *place), "relu", load(r, *place))
+    more = Statement("multiply", (Register(last), load(B, (i, 1))))
+    body = [
+        define(at(r, *place), "copy", load(B, (i, 1))),
+        around(k, update(at(r, *place), "add", load(X, (j, 3), (k, 1)))),
+        last,
+        more,
+        define(at(t, *place), "add", Register(more), load(B, (j, 1))),
+    ]
+    program = Program([around(j, around(i, *body))])
+
+    def change(program: Program) -> None:
+        program.forward[:] = in_blocks(body, j, 3, i, 2, 4)
+
+    same_bits(program, change)
+    assert all(node.count <= 4 for node in walk(program.forward) if isinstance(node, Loop) and node.lanes)
