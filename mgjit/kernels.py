@@ -15,6 +15,7 @@ import contextlib
 import warnings
 from array import array
 from collections.abc import Hashable, Sequence
+from itertools import chain
 from time import perf_counter
 from typing import Any
 
@@ -98,6 +99,13 @@ class Kernels:
     def member(self, arguments: Sequence[Any]) -> Kernel | None:
         """The kernel that was last used for arguments of these lengths."""
         return self._family.get(_lengths(arguments)) if self._family else None
+
+    def known(self, arguments: Sequence[Any]) -> Kernel | None:
+        """The kernel that fits these arguments, which are in its frame then; guards are not asked."""
+        likely = self.member(arguments)
+        others = (kernel for kernel in self._kernels.values() if kernel is not likely)
+        kernels = others if likely is None else chain([likely], others)
+        return next((kernel for kernel in kernels if self._packs(kernel, arguments)), None)
 
     def fitting(self, arguments: Sequence[Any], patient: bool = False) -> Kernel:
         """The kernel for these arguments, with them in its frame.

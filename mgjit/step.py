@@ -43,6 +43,7 @@ from .runtime.fastcall import fast_call, is_short, is_worth_it
 from .runtime.kernel import Kernel
 from .runtime.loop import reporting, run_rows
 from .runtime.turn import Turn
+from .runtime.turns import run_in_turn
 from .stats import Stats
 from .trace.tracer import require_traced_precision
 from .tracebacks import with_short_tracebacks
@@ -252,8 +253,8 @@ class CompiledStep(Looking[P, R]):
         A list, tuple, range, bytes, array, memoryview, numpy array or other sequence is a column: item k is what
         call k would get.  Everything else (a number, a Value, a dict), defaults, and arguments that `static=` names are
         the same for every step.  All columns must have the same length, and all rows are checked before the first step
-        runs.  Rows of a buffer of two or more dimensions are not copied.  Rows of other lengths, such as sentences, are
-        separate calls of the step, whose indices are checked one by one.
+        runs.  Rows of a buffer of two or more dimensions are not copied.  Rows of several lengths, such as sentences,
+        are one call into C as well, once each length has a kernel; indices are then checked before such a call.
 
         Other Python threads run meanwhile.  Ctrl-C ends the loop within 0.2 s (or one step); with compiled code
         the parameters then hold the state after a whole number of steps, which `.stats.calls` counts.
@@ -301,7 +302,10 @@ class CompiledStep(Looking[P, R]):
                 separate = True
             with reporting(table.length, self.__name__, progress) as report:
                 if separate:
-                    return collect_results(self._run(row, report) for row in table.rows())
+                    one = functools.partial(self._run, report=report)
+                    return collect_results(
+                        run_in_turn([*table.rows()], self._kernels.known, one, report, self.stats.counter)
+                    )
                 ahead = 0 if kernel.trial is None else kernel.trial.rows_ahead(kernel.move is None, table.length)
                 ahead = ahead if kernel.predecessor is None and (threads == 1 or not kernel.move) else max(1, ahead)
                 results, outputs = [], kernel.outputs[:0]

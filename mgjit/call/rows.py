@@ -8,7 +8,7 @@
 
 If Values among the arguments differ from row to row, the rows are checked and packed all the same, but must be separate
 calls, because a Value may occur in several rows, or be captured by the step.  So must rows of which some have a list of
-ints where others have floats, and rows of other lengths than the first one.
+ints where others have floats, and rows of other lengths than the first one (which run in turn: runtime/turns.py).
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ from .lengths import differ_in_lengths
 from .node import NO_FRAME, Frame, Node
 from .objects import ObjectNode
 from .plan import ArgumentPlan, plan_arguments
+
+#: Rows are compared with the plans of so many others.
+_MOST_PLANS = 64
 
 
 class MovingBuffer(NamedTuple):
@@ -62,6 +65,11 @@ class Rows:
         if self.packed_stride == 0:
             self.packed = self.packed * self.count
             self.packed_stride = self.plan.precision.size * self.plan.packed_size
+
+    def take(self, packed: array[float], buffers: Sequence[list[Any]]) -> None:
+        """Take the packed numbers of all rows, and their buffers, for each region of the plan those of all rows."""
+        self.packed, self.packed_stride = packed, self.plan.precision.size * self.plan.packed_size
+        self.buffers = [MovingBuffer(_joined(found), _bytes(node)) for node, found in zip(self.plan.buffers, buffers)]
 
     def after(self, number: int) -> Rows:
         """The rows without the first ones."""
@@ -240,14 +248,20 @@ def _pack_one_by_one(plan: ArgumentPlan, columns: Columns) -> Rows:
     frame = plan.frame()
     packed = frame.packed[:0]
     buffers: list[list[Any]] = [[] for _ in plan.buffers]
-    separate, ragged, values = False, False, None
+    separate, values = False, None
+    lengths: list[tuple[ArgumentPlan, Frame]] = []  # the plans of rows of other lengths
     for number, arguments in enumerate(columns.rows()):
         try:
             if not plan.pack(arguments, frame):
                 separate = True
-                other = _pack_other_values(plan, columns, arguments)
-                ragged = ragged or other is None
-                frame = other or frame
+                if any(other.pack(arguments, its_frame) for other, its_frame in lengths):
+                    continue
+                found = _plan_other_values(plan, columns, arguments)
+                if not found.resembles(plan):
+                    lengths = [(found, found.frame()), *lengths[: _MOST_PLANS - 1]]
+                    continue
+                frame = found.frame()
+                found.pack(arguments, frame)
         except MgjitError as error:
             raise type(error)(f"{error} (Row {number} of .loop; nothing was computed.)") from None
         packed.extend(frame.packed)
@@ -256,11 +270,11 @@ def _pack_one_by_one(plan: ArgumentPlan, columns: Columns) -> Rows:
         values = values or list(map(id, frame.values))
         separate = separate or list(map(id, frame.values)) != values
     rows = Rows(plan, frame, columns.length)
-    if ragged:
+    if lengths:
         rows.separate = rows.ragged = True
         return rows
-    rows.packed, rows.packed_stride, rows.separate = packed, plan.precision.size * plan.packed_size, separate
-    rows.buffers = [MovingBuffer(_joined(found), _bytes(node)) for node, found in zip(plan.buffers, buffers)]
+    rows.separate = separate
+    rows.take(packed, buffers)
     return rows
 
 
@@ -278,16 +292,19 @@ def _joined(buffers: list[Any]) -> bytes:
     return b"".join([memoryview(buffer).tobytes() for buffer in buffers])
 
 
-def _pack_other_values(plan: ArgumentPlan, columns: Columns, arguments: Sequence[Any]) -> Frame | None:
-    """Pack a row that fits the plan but for its Values, or the types of numbers in lists; None if lengths differ."""
+def _plan_other_values(plan: ArgumentPlan, columns: Columns, arguments: Sequence[Any]) -> ArgumentPlan:
+    """The plan of a row that fits but for its Values, the types of numbers in lists, or lengths.
+
+    Raises:
+        ColumnError: it does not.
+    """
     other = plan_arguments(columns.names, arguments, plan.fixed | columns.static, precision=plan.precision)
-    frame = other.frame()
     if not other.resembles(plan) and all(map(differ_in_lengths, other.nodes, plan.nodes)):
-        return None
-    if not other.resembles(plan) or not other.pack(arguments, frame):
+        return other
+    if not other.resembles(plan) or not other.pack(arguments, other.frame()):
         raise ColumnError(
             f"{user_location()}: a row of .loop has another structure than row 0: {plan.first_difference(other)}. Make "
             "the rows alike (one kind of number; lengths may differ), or call the step for each of them."
             + _about_fixed(sorted(plan.fixed - columns.static))
         )
-    return frame
+    return other

@@ -4,6 +4,10 @@
 integers: how many rows to run, how many have been run, how many pointers move from row to row, and for each of these
 its index in the block and its stride in bytes.
 
+`mgjit_turns` runs rows of several steps in turn.  Its argument is an array of three pointers: an array of integers (how
+many rows to run, how many have been run, and for each row its step), and for each step the function `mgjit_loop` and
+its argument, by which one row is run.
+
 `mgjit_call` takes the inputs of a call as arguments, because foreign functions are cheapest with few arguments that
 need no conversion: first the packed numbers, preceded by the address of the pointer block in the bytes of a double;
 then the buffers, null for those that are already in the block.  It returns the first output, and counts the call once
@@ -43,6 +47,19 @@ _LOOP = """\
         for (long long k = 3; k < 3 + 2 * plan[2]; k += 2)
             m[plan[k]] = (char *)m[plan[k]] + plan[k + 1];
     }}
+    plan[1] += plan[0];
+    return 0;
+}}
+"""
+
+_TURNS = """\
+{head}
+{{
+    long long *const plan = (long long *)all[0];
+    int (*const *const loops)(void *const *) = (int (*const *)(void *const *))all[1];
+    void *const *const arguments = (void *const *)all[2];
+    for (const long long *row = plan + 2 + plan[1], *const end = row + plan[0]; row < end; row++)
+        loops[*row]((void *const *)arguments[*row]);
     plan[1] += plan[0];
     return 0;
 }}
@@ -147,6 +164,7 @@ def entries(layout: Layout, step: str, loop: str = "") -> str:
         loop: the source of `mgjit_loop`, if there is a better one than calling the step for each row.
     """
     loop = loop or _LOOP.format(step=step, head=exported("int mgjit_loop(void *const *both)"))
+    loop += "\n" + _TURNS.format(head=exported("int mgjit_turns(void *const *all)"))
     inputs = input_slots(layout.slots)
     if len(inputs) > MOST_INPUTS:
         return loop

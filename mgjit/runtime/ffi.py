@@ -85,6 +85,11 @@ class PointerBlock:
         self.set(index, block._addresses)
         self._kept[index] = block
 
+    def set_function(self, index: int, library: Library, name: str) -> None:
+        """Point entry `index` at a C function, whose library stays open as well."""
+        self._addresses[index] = ctypes.cast(library._entry(name), ctypes.c_void_p).value
+        self._kept[index] = library
+
     def address(self, index: int) -> int:
         """The address stored in entry `index`; 0 for none."""
         return self._addresses[index] or 0
@@ -219,6 +224,11 @@ if PYPY and not TYPE_CHECKING:
             """Point entry `index` at the first entry of another block, which stays alive as well."""
             self.pointer[index] = _cffi.cast(_char_pointer, block.pointer)
             self._kept[index] = block
+
+        def set_function(self, index, library, name):
+            """Point entry `index` at a C function, whose library stays open as well."""
+            self.pointer[index] = _cffi.cast(_char_pointer, library._entry(name))
+            self._kept[index] = library
 
         def address(self, index):
             """The address stored in entry `index`; 0 for none."""

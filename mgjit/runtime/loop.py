@@ -60,11 +60,17 @@ class Runnable(Protocol):
 class NativeRunner:
     """Rows through C.
 
+    Args:
+        count: how many rows the next call runs.
+
     Attributes:
         block: the pointers, those to inputs and outputs at the next row.
+        both: the argument of `mgjit_loop`.
     """
 
-    def __init__(self, library: ffi.Library, kernel: Runnable, rows: Rows, outputs: array[float]) -> None:
+    def __init__(
+        self, library: ffi.Library, kernel: Runnable, rows: Rows, outputs: array[float], count: int = 0
+    ) -> None:
         block = self.block = kernel.pointer_block()
         moves = array("q")
         for slot, memory, stride in moving_inputs(kernel, rows):
@@ -85,8 +91,8 @@ class NativeRunner:
                 block.set(slot, plan.rows(count, code))
 
             self._draw = draw
-        self._numbers = array("q", [0, 0, len(moves) // 2, *moves])
-        both = ffi.PointerBlock(2)
+        self._numbers = array("q", [count, 0, len(moves) // 2, *moves])
+        both = self.both = ffi.PointerBlock(2)
         both.set_block(0, block)
         both.set(1, self._numbers)
         self._call = library.bind("mgjit_loop", both)

@@ -5,12 +5,13 @@
     python tests/fuzz/hunt.py --sequences --ways gcc,clang,tcc,lanes8
     python tests/fuzz/hunt.py --growing --ways gcc,tcc,python,lanes8
     python tests/fuzz/hunt.py --lengths --ways tcc,swapped
+    python tests/fuzz/hunt.py --looking --programs 200 --ways tcc,again
     python tests/fuzz/hunt.py --families --ways tcc,gcc,again
 
 The second one is about programs with autograd classes of their own (foreign.py), the third about sequences, attention
-and matrices that are chosen at run time (sequences.py), the fourth about loops that grow (growing.py), the fifth about
-steps that look at lengths (lengths.py), the last one about lengths that share kernels (families.py).  Prints a line for
-each defect and writes the shortened program to DIRECTORY.  It is not collected by pytest.
+and matrices that are chosen at run time (sequences.py), the fourth about loops that grow (growing.py), the fifth and
+the sixth about steps that look at lengths (lengths.py), the last one about lengths that share kernels (families.py).
+Prints a line for each defect and writes the shortened program to DIRECTORY.  It is not collected by pytest.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from tests.fuzz import exported, foreign, oracle
 from tests.fuzz.families import family_program
 from tests.fuzz.foreign_steps import foreign_program
 from tests.fuzz.growing import growing_program
-from tests.fuzz.lengths import lengths_program
+from tests.fuzz.lengths import lengths_program, looking_program
 from tests.fuzz.programs import random_program
 from tests.fuzz.sequences import sequence_program
 
@@ -108,6 +109,7 @@ def main() -> int:
     parser.add_argument("--sequences", action="store_true")
     parser.add_argument("--growing", action="store_true")
     parser.add_argument("--lengths", action="store_true")
+    parser.add_argument("--looking", action="store_true")
     parser.add_argument("--families", action="store_true")
     options = parser.parse_args()
     os.environ.setdefault("MGJIT_CHECK", "1")
@@ -118,6 +120,7 @@ def main() -> int:
         "sequences": sequence_program,
         "growing": growing_program,
         "lengths": lengths_program,
+        "looking": looking_program,
         "families": family_program,
     }
     program_of = next((program for name, program in kinds.items() if getattr(options, name)), random_program)

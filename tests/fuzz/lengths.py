@@ -3,11 +3,15 @@
 A length decides what is computed (`if len(xs) > 5`), how often (`range(len(xs), 0, -2)`), on what
 (`xs[len(xs) // 2]`, `sorted(batch, key=len)`), or is a number itself (`1.0 / len(xs)`, `str(len(xs))`).  Loops grow
 with their position (`range(i + 1)`), and rows are padded, filtered and ordered.
+
+`lengths_program` writes short steps, each length of which has code of its own.  Those of `looking_program` do enough
+for lengths to share code (mgjit/families.py): a recurrent network, before, within or behind which they look.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 
 #: What looks at the sequence `xs`, changes `total`, and may use the parameters `w` and an int `c`.
 _OF_SEQUENCE = (
@@ -57,6 +61,53 @@ _OF_BATCH = (
     "padded = [row + [0.5] * ({c} - len(row)) for row in batch]\n"
     "for row in padded:\n    total = total + sum(row) * w[5]",
 )
+#: What looks at the position `t` of a recurrent network over `xs`, and changes `total`.
+_OF_POSITION = (
+    "if t > {c}:\n    total = total + h[0] * w[4]",
+    "if t == len(xs) // 2:\n    total = total + h[1]",
+    "if t % {c} == 0 and t < len(xs) - 1:\n    total = total - h[2] * w[1]",
+    "total = total + h[0] * (1.0 / (len(xs) - t))",
+    "h[t % 3] = h[t % 3] * w[5]",
+    "total = total + h[t % 3] * xs[len(xs) - 1 - t]",
+    "total = total + h[1] * TABLE[min(t, {c})]",
+    "if xs[t:] and len(xs[t:]) == {c}:\n    total = total * 0.5",
+    "total = total + sum(xs[max(0, t - {c}) : t + 1]) * h[2]",
+)
+
+
+def looking_program(seed: int) -> str:
+    """A program that looks at lengths which share code."""
+    draw = random.Random(f"looking {seed}")
+    is_batch = draw.random() < 0.3
+
+    def looks() -> list[str]:
+        blocks = draw.sample(_OF_BATCH if is_batch else _OF_SEQUENCE, draw.choice((0, 0, 0, 1)))
+        return [line for block in blocks for line in block.format(c=draw.randint(2, 9)).split("\n")]
+
+    before, behind = looks(), looks()
+    inside = draw.sample(_OF_POSITION, draw.choice((0, 0, 1) if before or behind else (1, 1, 2)))
+    network = ["h = [w[0] * 0.0, w[1] * 0.5, w[2] * 0.25]", "for t, x in enumerate(xs):"]
+    network.append("    h = [(w[j] * x + sum(w[(2 * j + k) % 6] * h[k] for k in range(3))).tanh() for j in range(3)]")
+    network += [f"    {line}" for block in inside for line in block.format(c=draw.randint(2, 9)).split("\n")]
+    network.append("total = total + h[0] - h[2]")
+    if is_batch:
+        network = ["for xs in batch:", *(f"    {line}" for line in network)]
+    name = "batch" if is_batch else "xs"
+    lines = ["total = w[0] * 0.25", *before, *network, *behind, *_ending(draw, name)]
+    alike = [draw.randint(5, 9), draw.randint(6, 11), *(draw.randint(1, 14) for _ in range(8))]
+    if draw.random() < 0.2:
+        draw.shuffle(alike)
+    return _program(draw, name, lines, lambda: [_arguments(draw, is_batch, length) for length in alike])
+
+
+def _arguments(draw: random.Random, is_batch: bool, length: int) -> tuple[list[object]]:
+    """A sequence of this length, or a batch of three that are about as long."""
+
+    def sequence(length: int) -> list[float]:
+        return [draw.uniform(-1.0, 1.0) for _ in range(length)]
+
+    is_ragged = draw.random() < 0.5
+    return ([sequence(max(1, length - k * is_ragged)) for k in range(3)],) if is_batch else (list(sequence(length)),)
 
 
 def lengths_program(seed: int) -> str:
@@ -68,11 +119,22 @@ def lengths_program(seed: int) -> str:
     lines = ["total = w[0] * 0.25"]
     for block in blocks:
         lines += block.format(c=draw.randint(2, 6)).split("\n")
-    lines.append(draw.choice(["loss = total.tanh()", "loss = (total * 0.1) ** 2", "loss = (total - 0.5).tanh() * 0.5"]))
+    lines += _ending(draw, name)
+    return _program(draw, name, lines, lambda: _calls(draw, is_batch))
+
+
+def _ending(draw: random.Random, name: str) -> list[str]:
+    """The loss, perhaps a backward pass with an update, and the result."""
+    lines = [draw.choice(["loss = total.tanh()", "loss = (total * 0.1) ** 2", "loss = (total - 0.5).tanh() * 0.5"])]
     if draw.random() < 0.8:
         lines += ["loss.backward()", "for p in w:", f"    p.data -= {draw.choice((0.05, 0.1))} * p.grad"]
         lines += ["    p.grad = 0.0"] if draw.random() < 0.7 else []
-    lines.append(draw.choice(["return loss.data", f"return [loss.data, len({name})]", "return loss"]))
+    return [*lines, draw.choice(["return loss.data", f"return [loss.data, len({name})]", "return loss"])]
+
+
+def _program(
+    draw: random.Random, name: str, lines: Sequence[str], calls: Callable[[], list[tuple[list[object]]]]
+) -> str:
     body = "\n".join(f"        {line}" for line in lines)
     return f"""import mgjit
 
@@ -89,7 +151,7 @@ def make():
     return step, w, []
 
 
-CALLS = {_calls(draw, is_batch)}
+CALLS = {calls()}
 """
 
 
