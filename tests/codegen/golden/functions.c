@@ -133,6 +133,18 @@ int mgjit_loop(void *const *both)
     return 0;
 }
 
+EXPORT int mgjit_turns(void *const *all);
+int mgjit_turns(void *const *all)
+{
+    long long *const plan = (long long *)all[0];
+    int (*const *const loops)(void *const *) = (int (*const *)(void *const *))all[1];
+    void *const *const arguments = (void *const *)all[2];
+    for (const long long *row = plan + 2 + plan[1], *const end = row + plan[0]; row < end; row++)
+        loops[*row]((void *const *)arguments[*row]);
+    plan[1] += plan[0];
+    return 0;
+}
+
 static double call(void **m, const double *input0)
 {
     m[2] = (void *)(input0 + 1);
