@@ -8,13 +8,16 @@
    is not in it.  Cold is with an empty disk cache, warm is the next process: with the options that mgjit.compile has
    by default, where the first calls may be plain, or of code that is built quickly; and with MGJIT_BACKGROUND=0, where
    the first call waits for the best code.
-2. The models are written over mgjit.tensor, with Adam, in float32; their data is random.
-3. How long the parts of building the best code take is told of the cold process.
+2. The models are written over mgjit.tensor, with Adam, or of the layers of mgjit.nn, in float32; their data is random.
+3. Processor seconds are those of all processes that have worked for this result until then; where /proc is missing, of
+   those that have ended.
+4. How long the parts of building the best code take is told of the cold process.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -181,6 +184,131 @@ def gru(mode: str, letters: int = 8, width: int = 64, batch: int = 32) -> Made:
     return _compiled(mode, step), (names, targets, 0.001, 1.0)
 
 
+def _layered(mode: str, model: Any, loss_of: Callable[[Any, Any], Any], x: Any, wanted: Any) -> Made:
+    """A step over layers, with Adam."""
+    from mgjit import optim
+
+    optimizer = optim.Adam(model.parameters(), lr=0.001)
+
+    def step(x: Any, wanted: Any) -> Any:
+        loss = loss_of(model(x), wanted)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return _compiled(mode, step), (x, wanted)
+
+
+def _letters(model: Any, mode: str, length: int = 8, batch: int = 32) -> Made:
+    """A step of a language model, which predicts the letter behind each."""
+    from mgjit import nn
+    from mgjit import tensor as T
+
+    draw = _draw()
+    x, wanted = (T.asarray([[draw.randrange(27) for _ in range(length)] for _ in range(batch)]) for _ in range(2))
+    return _layered(
+        mode, model, lambda found, labels: nn.functional.cross_entropy(found.swapaxes(1, 2), labels), x, wanted
+    )
+
+
+def lstm(mode: str) -> Made:
+    """An embedding of 32, and an LSTM of 64."""
+    from mgjit import nn
+
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            options: dict[str, Any] = {"dtype": "float32", "generator": _draw()}
+            self.embedding, self.head = nn.Embedding(27, 32, **options), nn.Linear(64, 27, **options)
+            self.cells = nn.LSTM(32, 64, batch_first=True, **options)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(self.cells(self.embedding(x))[0])
+
+    return _letters(Recurrent(), mode)
+
+
+def transformer(mode: str, width: int = 32, length: int = 8) -> Made:
+    """One layer with four heads; each letter sees those before it."""
+    from mgjit import nn
+
+    options: dict[str, Any] = {"dtype": "float32", "generator": _draw()}
+
+    class Transformer(nn.Module):
+        def __init__(self) -> None:
+            self.embedding, self.places = nn.Embedding(27, width, **options), nn.Embedding(length, width, **options)
+            self.before = nn.LayerNorm(width, dtype="float32")
+            self.attention = nn.MultiheadAttention(width, 4, batch_first=True, **options)
+            self.perceptron = nn.Sequential(
+                nn.LayerNorm(width, dtype="float32"), nn.Linear(width, 4 * width, **options), nn.ReLU(),
+                nn.Linear(4 * width, width, **options),
+            )  # fmt: skip
+            self.head = nn.Linear(width, 27, **options)
+
+        def forward(self, x: Any) -> Any:
+            x = self.embedding(x) + self.places.weight
+            y = self.before(x)
+            x = x + self.attention(y, y, y, need_weights=False, is_causal=True)[0]
+            return self.head(x + self.perceptron(x))
+
+    return _letters(Transformer(), mode)
+
+
+def deep(mode: str, layers: int = 6, width: int = 64, batch: int = 32) -> Made:
+    """Linear layers of one width with relu in between."""
+    from mgjit import nn
+    from mgjit import tensor as T
+
+    draw = _draw()
+    options: dict[str, Any] = {"dtype": "float32", "generator": draw}
+    parts: list[Any] = []
+    for inputs, outputs in zip([784, *[width] * (layers - 1)], [*[width] * (layers - 1), 10]):
+        parts += [nn.Linear(inputs, outputs, **options), nn.ReLU()]
+    x = T.asarray(T.uniform((batch, 784), 0.0, 1.0, generator=draw), dtype="float32")
+    labels = T.asarray([draw.randrange(10) for _ in range(batch)])
+    return _layered(mode, nn.Sequential(*parts[:-1]), nn.functional.cross_entropy, x, labels)
+
+
+def regular(mode: str, batch: int = 32) -> Made:
+    """Convolutions, LayerNorm, Dropout, AdamW with a cosine schedule, and gradients that are clipped."""
+    import mgjit
+    from mgjit import nn, optim
+    from mgjit import tensor as T
+    from mgjit.nn import functional as F
+
+    draw = _draw()
+    options: dict[str, Any] = {"dtype": "float32", "generator": draw}
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            self.convolutions = [nn.Conv2d(1, 8, 3, **options), nn.Conv2d(8, 16, 3, **options)]
+            self.norm, self.dropout = nn.LayerNorm(16 * 25, dtype="float32"), nn.Dropout(0.1)
+            self.head = nn.Linear(16 * 25, 10, **options)
+
+        def forward(self, x: Any) -> Any:
+            for layer in self.convolutions:
+                x = F.max_pool2d(F.relu(layer(x)), 2)
+            return self.head(self.dropout(self.norm(x.flatten(1))))
+
+    model = Net()
+    optimizer = optim.AdamW(model.parameters(), lr=0.001, weight_decay=0.01)
+    schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, 1000)
+
+    def step(x: Any, labels: Any) -> Any:
+        loss = F.cross_entropy(model(x), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optim.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        return loss
+
+    random.seed(1)
+    x = T.asarray(T.uniform((batch, 1, 28, 28), 0.0, 1.0, generator=draw), dtype="float32")
+    labels = T.asarray([draw.randrange(10) for _ in range(batch)])
+    return mgjit.compile(step, dtype="float32", mode=mode), (x, labels)
+
+
 MODELS: dict[str, Callable[[str], Made]] = {
     "mlp": mlp,
     "lenet": lenet,
@@ -189,6 +317,10 @@ MODELS: dict[str, Callable[[str], Made]] = {
     "images": lambda mode: mlp(mode, (784, 50, 10), 32),
     "policy": lambda mode: mlp(mode, (4, 64, 64, 2), 32),
     "mlp512": lambda mode: mlp(mode, (784, 512, 512, 10), 128),
+    "regular": regular,
+    "transformer": transformer,
+    "lstm": lstm,
+    "deep": deep,
 }
 TITLES = {
     "mlp": "784-1024-1024-10, batch 128",
@@ -198,6 +330,10 @@ TITLES = {
     "images": "784-50-10, batch 32",
     "policy": "4-64-64-2, batch 32",
     "mlp512": "784-512-512-10, batch 128",
+    "regular": "two convolutions, LayerNorm, Dropout, AdamW, cosine, clipping, batch 32",
+    "transformer": "one-layer Transformer of 32, 32 names of 8 letters",
+    "lstm": "LSTM of 64, 32 names of 8 letters",
+    "deep": "six linear layers of 64, batch 32",
 }
 
 
@@ -226,7 +362,19 @@ def child(name: str, mode: str) -> dict[str, Any]:
 
 
 def _processor() -> float:
-    return sum(os.times()[:4])
+    """Processor seconds of this process and of those that it has started, also where they are not done yet."""
+    ticks: dict[int, int] = {}
+    children: dict[int, list[int]] = {}
+    for directory in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (directory / "stat").read_text().rpartition(")")[2].split()
+            ticks[int(directory.name)] = sum(map(int, fields[11:15]))
+            children.setdefault(int(fields[1]), []).append(int(directory.name))
+
+    def together(process: int) -> int:
+        return ticks.get(process, 0) + sum(map(together, children.get(process, [])))
+
+    return together(os.getpid()) / os.sysconf("SC_CLK_TCK") if ticks else sum(os.times()[:4])
 
 
 def widths() -> dict[str, Any]:
