@@ -381,12 +381,15 @@ def widths() -> dict[str, Any]:
     """Trace and lowering at two widths, in turn."""
     import mgjit.tensor  # noqa: F401
 
-    found: dict[str, list[tuple[float, float]]] = {"64": [], "4096": []}
+    found: dict[str, list[tuple[float, float, float]]] = {"64": [], "4096": []}
     for _ in range(6):
         for width in (64, 4096):
             step, arguments = mlp("strict", (784, width, width, 10), 128)
+            started = time.process_time()
             lowered = step.lower(*arguments)
-            found[str(width)].append((lowered.trace_seconds, sum(lowered.lowered.seconds.values())))
+            used = time.process_time() - started
+            found[str(width)].append((lowered.trace_seconds, sum(lowered.lowered.seconds.values()), used))
+            print(f"width {width}: {lowered.lowered.statements} statements", file=sys.stderr)
     return found
 
 
@@ -445,7 +448,7 @@ def main() -> None:
         print(json.dumps(child(asked.child, asked.mode)))
     elif asked.widths:
         found = widths()
-        for part, title in enumerate(("trace", "lowering")):
+        for part, title in enumerate(("trace", "lowering", "both, processor")):
             narrow, wide = (statistics.median(one[part] for one in found[width]) for width in ("64", "4096"))
             print(f"{title}: width 64 {narrow:.3f} s, width 4,096 {wide:.3f} s, {wide / narrow:.2f} x")
     else:

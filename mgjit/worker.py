@@ -12,6 +12,7 @@ the compiler and removes temporary files; if that takes too long, the whole proc
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pickle
 import queue
@@ -29,7 +30,7 @@ from .choices import import_generator
 from .errors import MgjitError
 from .record.leaks import PlainCall
 
-#: How much less urgent building is than the program.
+#: How much less urgent than the program it is to build better code; what is built quickly the program waits for.
 _NICENESS = 5
 #: Seconds for an orderly end.
 _PATIENCE = 2.0
@@ -50,8 +51,6 @@ def main(lifeline: int, done: int) -> None:
     """
     signal.signal(signal.SIGTERM, _end)
     threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
-    with contextlib.suppress(OSError):
-        os.nice(_NICENESS)
     with contextlib.suppress(MgjitError):  # which each request will meet again
         import_generator()
     while _has_request():
@@ -64,6 +63,13 @@ def main(lifeline: int, done: int) -> None:
             pickle.dump(answer, file, protocol=pickle.HIGHEST_PROTOCOL)
         _is_busy.clear()
         os.write(done, DONE)
+
+
+@functools.cache
+def _be_nice() -> None:
+    """Leave the processors to others, from now on: there is no way back."""
+    with contextlib.suppress(OSError):
+        os.nice(_NICENESS)
 
 
 def _has_request() -> bool:
@@ -93,6 +99,8 @@ def _watch(lifeline: int) -> None:
 
 
 def _answered(request: Request) -> Answer:
+    if not request.options.quick:
+        _be_nice()
     os.environ.clear()
     os.environ.update(request.environment)
     try:

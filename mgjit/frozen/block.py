@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..record.opcodes import GRADIENT, INDEX_MASK, KIND_SHIFT, NO_OPERAND, PARAMETER, STATE, leaf
+from ..record.opcodes import GRADIENT, NO_OPERAND, PARAMETER, STATE, leaf, leaf_index, leaf_kind
 from ..record.trace import NEW_BASE, Trace
 from ..runtime.buffers import ParameterStorage
 
@@ -68,7 +68,7 @@ class _Places(dict[int, int]):
         self.ranges: list[tuple[int, int, int, int]] = []
 
     def __missing__(self, operand: int) -> int:
-        kind, index = ~operand >> KIND_SHIFT, ~operand & INDEX_MASK
+        kind, index = leaf_kind(operand), leaf_index(operand)
         found = operand
         if kind in (PARAMETER, GRADIENT, STATE):
             for of, start, end, place in self.ranges:

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -58,17 +59,14 @@ class TensorRecording:
         """Memory for the result of an operation.
 
         Raises:
-            PrecisionError: the step computes with other floats.
+            PrecisionError: the step computes with other floats. TraceError: there are too many small tensors.
         """
         from ..tensor.memory import Memory
 
         self._require(dtype)
         recorder = self._recorder
-        base = recorder.tensor_size
-        if base + size > ops.INDEX_MASK:
-            raise TraceError(f"{user_location()}: the tensors of one step have more than {ops.INDEX_MASK} elements.")
-        recorder.tensor_size += max(size, 1)
-        recorder.tensors.append(TensorRegion(base, max(size, 1)))
+        base = recorder.tensor_room.take(max(size, 1))
+        insort(recorder.tensors, TensorRegion(base, max(size, 1)))
         return Memory.traced(size, dtype, self, ops.leaf(ops.TENSOR, base))
 
     def _require(self, dtype: DType) -> None:
@@ -164,7 +162,7 @@ class TensorRecording:
                     "its detach()."
                 )
             self._require(memory.dtype)
-            known = self._outside[id(memory)] = memory, ops.leaf(ops.PARAMETER, self._recorder.bound_base(memory))
+            known = self._outside[id(memory)] = memory, ops.leaf(ops.PARAMETER, self._recorder.bound_base(memory, True))
         return known[1]
 
     # ---- records ------------------------------------------------------------------------------------
@@ -218,14 +216,20 @@ class TensorRecording:
             recorder.third[position] = second
         recorder.nests.append(record)
 
+    def is_wide(self, memory: Memory) -> bool:
+        """Whether records cannot name the elements of a memory, only those of a copy."""
+        return ops.is_wide(self.leaf_of(memory))
+
     def backward(self, root: int) -> None:
-        """Record a backward pass from an element."""
+        """Record a backward pass from an element, which records can name."""
         self._recorder.last_backward = self._recorder.emit(ops.BACKWARD, root, ops.NO_OPERAND)
 
     # ---- to and from numbers --------------------------------------------------------------------------
 
     def number(self, tensor: Tensor) -> Any:
         """The only element of a tensor as a traced number."""
+        if self.is_wide(tensor._memory):
+            return self.number(tensor.copy())
         leaf = self.leaf_of(tensor._memory) - tensor._view.offset
         operand = self._recorder.emit(ops.COPY | ops.NUMBER, leaf, ops.NO_OPERAND)
         if tensor._memory.limit is not None:

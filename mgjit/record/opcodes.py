@@ -4,6 +4,9 @@ A record has an opcode and operands.  An operand is an int: `>= 0` is the positi
 negative is a leaf, `~(kind << 26 | index)`, where `kind` says which memory and `index` where in it.
 The kind sits in the top byte, so that the kinds of a whole trace are one `bytes.translate` away, and
 equal steps between leaves of one kind are equal steps between their codes.
+
+Tensors may have more elements than such an index can number.  The leaves of those beyond are codes of more than 32
+bits, which only nests name (see `Place` in trace.py): what a record names is copied to a small tensor first.
 """
 
 from __future__ import annotations
@@ -68,6 +71,10 @@ KINDS = (
 ) = range(len(KINDS))  # fmt: skip
 KIND_SHIFT = 26
 INDEX_MASK = (1 << KIND_SHIFT) - 1
+#: A leaf with a greater index is `~(_WIDE | kind << _WIDE_SHIFT | index)`.
+_WIDE_SHIFT = 48
+_WIDE = 1 << 60
+_WIDE_INDEX_MASK = (1 << _WIDE_SHIFT) - 1
 
 #: Stands for a missing operand of a record.
 NO_OPERAND = -1
@@ -78,17 +85,24 @@ MUTABLE = frozenset({PARAMETER, GRADIENT, STATE, LOCAL, LOCAL_GRADIENT})
 
 def leaf(kind: int, index: int) -> int:
     """The operand that stands for element `index` of the memory `kind`."""
-    return ~(kind << KIND_SHIFT | index)
+    return ~(kind << KIND_SHIFT | index) if index <= INDEX_MASK else ~(_WIDE | kind << _WIDE_SHIFT | index)
+
+
+def is_wide(operand: int) -> bool:
+    """Whether a leaf does not fit into a record."""
+    return ~operand >= _WIDE
 
 
 def leaf_kind(operand: int) -> int:
     """The kind of an operand; TEMPORARY for an earlier record."""
-    return (~operand >> KIND_SHIFT) if operand < 0 else TEMPORARY
+    if operand >= 0:
+        return TEMPORARY
+    return ~operand >> KIND_SHIFT if ~operand < _WIDE else (~operand ^ _WIDE) >> _WIDE_SHIFT
 
 
 def leaf_index(operand: int) -> int:
     """The index of a leaf operand."""
-    return ~operand & INDEX_MASK
+    return ~operand & (INDEX_MASK if ~operand < _WIDE else _WIDE_INDEX_MASK)
 
 
 #: Maps the top byte of an operand (two's complement, 32 bits) to its kind.

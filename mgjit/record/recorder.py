@@ -43,11 +43,13 @@ from .opcodes import (
     TAKE,
     TEMPORARY,
     TableLayout,
+    is_wide,
     leaf,
     leaf_index,
     leaf_kind,
 )
 from .ranges import affine_of_input, inputs_in, range_of
+from .room import Room
 from .trace import BOUND_BASE, LATE, NEW_BASE, Block, Finishing, IndexCheck, NestRecord, TensorRegion, Trace
 
 _backward_of, _sequence_of = attrgetter("_backward"), attrgetter("_sequence")
@@ -68,7 +70,7 @@ class Recorder:
         self.new_parameters: list[Any] = []
         self.bound_storages: list[tuple[int, Any]] = []
         self._bound_bases: dict[int, int] = {}
-        self._next_bound = BOUND_BASE
+        self._bound_room = Room(BOUND_BASE)
         self.states: list[tuple[int, State]] = []
         self._state_size = 0
         self.local_values: list[Value] = []
@@ -92,7 +94,7 @@ class Recorder:
         #: Operations on tensors, and the memory of their results (record/nests.py).
         self.nests: list[NestRecord] = []
         self.tensors: list[TensorRegion] = []
-        self.tensor_size = 0
+        self.tensor_room = Room()
         #: Called with each operand whose value is needed as an index, a key or a length; may start the trace again.
         self.asked_for: Callable[..., None] = lambda operand, also_arguments=True: None
         #: Whether a leaf is an int that each call finds in the user's objects; and those of them that are indices, with
@@ -183,14 +185,14 @@ class Recorder:
             value._trace = self
             value._leaf = leaf(PARAMETER, base + index)
 
-    def bound_base(self, storage: Any) -> int:
-        """The index of the first parameter of a storage that other kernels already use."""
+    def bound_base(self, storage: Any, is_tensor: bool = False) -> int:
+        """The index of the first parameter of a storage that other kernels already use, or of a tensor from outside."""
         base = self._bound_bases.get(id(storage))
         if base is None:
             require_precision("a parameter", storage.precision, self.precision)
-            base = self._bound_bases[id(storage)] = self._next_bound
-            self.bound_storages.append((base, storage))
-            self._next_bound += len(storage)
+            base = self._bound_bases[id(storage)] = self._bound_room.take(len(storage), is_tensor)
+            before = sum(1 for other, _ in self.bound_storages if other <= base)
+            self.bound_storages.insert(before, (base, storage))
         return base
 
     def bound_number(self, storage: Any, place: int) -> int:
@@ -221,6 +223,8 @@ class Recorder:
     def gradient_leaf(data_leaf: int) -> int:
         """The gradient that belongs to a parameter or local leaf."""
         # GRADIENT follows PARAMETER and LOCAL_GRADIENT follows LOCAL, and leaf codes count downwards.
+        if is_wide(data_leaf):
+            return leaf(leaf_kind(data_leaf) + 1, leaf_index(data_leaf))
         return data_leaf - (1 << KIND_SHIFT)
 
     # ---- records ------------------------------------------------------------------------------

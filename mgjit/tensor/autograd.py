@@ -43,11 +43,10 @@ def backward(root: Tensor, gradient: Any = None, retain_graph: bool = False) -> 
             f"{user_location()}: backward() of a tensor of shape {root.shape}. Reduce it to one number, as with "
             ".sum() or .mean(), or pass gradient=, a tensor of that shape."
         )
-    memory = root._memory
-    if memory.is_leaf:
+    memory, taking = root._memory, recording()
+    if memory.is_leaf or (taking is not None and taking.is_wide(memory)):
         root, memory = (copied := root.copy()), copied._memory
     nests = _reached(memory)
-    taking = recording()
     if taking is not None:
         taking.backward(memory.leaf - root._view.offset)
     else:

@@ -93,7 +93,7 @@ class Memory(ParameterStorage):
         """The gradients as a memory of their own."""
         if self._gradients is None:
             if self.trace is None:
-                self._gradients = Memory(self.size, self.dtype, self.grad)
+                self._gradients = _Gradients(self.size, self.dtype, ())
             else:
                 self._gradients = Memory.traced(self.size, self.dtype, self.trace, self.trace.gradient_leaf(self.leaf))
             self._gradients.gradient_of = self
@@ -109,6 +109,22 @@ class Memory(ParameterStorage):
     def differentiates(self) -> bool:
         """Whether gradients flow to it."""
         return self.is_leaf or self.made_by is None or bool(self.made_by)
+
+
+class _Gradients(Memory):
+    """Gradients from outside of a trace, which does not ask for their numbers: they are made when somebody does."""
+
+    __slots__ = ()
+
+    @property
+    def data(self) -> Any:
+        """Those of the memory whose gradients they are."""
+        assert self.gradient_of is not None
+        return self.gradient_of.grad
+
+    @data.setter
+    def data(self, data: Any) -> None:
+        """There are no others."""
 
 
 class LeavesAsBefore:
