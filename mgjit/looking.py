@@ -69,11 +69,11 @@ class Looking(Generic[P, R]):
             ExportError: a file cannot be written.
             RandomnessError, UnsupportedError: the step draws random numbers, or does something else that C cannot do.
         """
-        from .export.exporter import export_step
+        from .export.exporter import export_step, listed_calls
 
         self._refuse_in_trace("export")
         name = self.__name__ if name is None else name
-        bound = None if calls is None else [self._bound(call, {}) for call in calls]
+        bound = None if calls is None else [self._bound(call, {}) for call in listed_calls(calls)]
         return self._turn.run(
             self._with_kernel, "export", lambda: export_step(self._kernels, directory, name, bound, weights)
         )

@@ -19,7 +19,7 @@ from .design import Data, Design
 from .numbers import CHECKSUM_BASIS, CHECKSUM_PRIME, checksum, element_texts, lines_of
 
 _HEAD = """\
-/* A caller of {prefix}.c that checks it: {calls} recorded calls must give the numbers that were recorded. */
+/* Exported by mgjit: a caller of {prefix}.c that checks it. {calls} recorded calls must give the recorded numbers. */
 #include "{prefix}.h"
 
 #include <stddef.h>

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from ..trace.knowledge import Again
 from ..trace.tracer import TracedCall
 from .arguments import c_arguments
 from .check import check_text
-from .cmake import cmake_text
+from .cmake import CMAKE, cmake_text, exports_of
 from .design import Design, data_of, kept_indices
 from .gradients import contract
 from .header import header_text
@@ -44,6 +44,8 @@ from .source import source_text
 #: No vectors, and few sums side by side: code of half the size for a few percent of the speed.
 _PROCESSOR = Processor(lanes=1, registers=12, slack=1.4)
 _WEIGHTS = ("inside", "file")
+#: What the first lines of all files say.
+_MARK = "exported by mgjit"
 
 
 class Request:
@@ -78,15 +80,24 @@ class Request:
             probe = self.directory / f".{name}.{os.getpid()}"
             probe.write_bytes(b"")
             probe.unlink()
-        except OSError as reason:
+        except (OSError, ValueError) as reason:  # ValueError: there is a null byte in it
             raise _not_written(self.directory, reason) from None
 
     def write(self, files: dict[str, bytes]) -> list[Path]:
-        """Write files into the directory.
+        """Write files into the directory, whose CMake file then has all exports that lie there.
 
         Raises:
-            ExportError: it cannot be done.
+            ExportError: it cannot be done, or somebody else has written files of these names.
         """
+        for path in (self.directory / name for name in (*files, CMAKE)):
+            if path.suffix != ".bin" and path.exists() and _MARK not in _beginning(path).lower():
+                raise ExportError(
+                    f"{user_location()}: {path} was not written by an export, and would be lost. Nothing was exported: "
+                    "pass another directory, or move that file."
+                )
+        others = exports_of(_beginning(self.directory / CMAKE)) if (self.directory / CMAKE).exists() else []
+        present = [one for one in others if (self.directory / f"{one}.c").exists()]
+        files = {**files, CMAKE: cmake_text({*present, self.name}).encode("ascii")}
         written = []
         for name, content in files.items():
             path, temporary = self.directory / name, self.directory / f".{name}.{os.getpid()}"
@@ -99,10 +110,19 @@ class Request:
         return written
 
 
-def _not_written(path: Path, reason: OSError) -> ExportError:
+def _beginning(path: Path) -> str:
+    try:
+        with path.open(encoding="ascii", errors="replace") as file:
+            return file.read(4000)
+    except OSError as reason:
+        raise _not_written(path, reason) from None
+
+
+def _not_written(path: Path, reason: OSError | ValueError) -> ExportError:
+    why = getattr(reason, "strerror", None) or reason
     return ExportError(
-        f"{user_location()}: {path} cannot be written: {reason.strerror or reason}. Nothing was exported: pass a "
-        "directory in which you may create files."
+        f"{user_location()}: {path} cannot be written: {why}. Nothing was exported: pass a directory in which you may "
+        "create files."
     )
 
 
@@ -132,6 +152,26 @@ def export_step(
             if calls is None:
                 raise _without_calls() from None
     return request.write(_files(kernels.maker, plan, traced, frames, request))
+
+
+def listed_calls(calls: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
+    """The arguments of the calls to be recorded.
+
+    Raises:
+        ArgumentError: they are no tuples of arguments.
+    """
+    try:
+        found = list(calls)
+    except TypeError:
+        found = [calls]  # type: ignore[list-item]
+    for number, call in enumerate(found):
+        if not isinstance(call, (list, tuple)):
+            what = f"calls={calls!r:.40}" if call is calls else f"calls[{number}], which is {call!r:.40},"
+            raise ArgumentError(
+                f"{user_location()}: {what} is no tuple of arguments. Pass a list with such a tuple for each call: "
+                "calls=[(x, y, 0.1)], or calls=[(x,)] if there is one argument."
+            )
+    return found
 
 
 def _first(calls: Sequence[Sequence[Any]]) -> Sequence[Any]:
@@ -202,7 +242,7 @@ def _files(maker: Maker, plan: ArgumentPlan, traced: TracedCall, frames: Sequenc
 
 
 def _texts(design: Design) -> dict[str, bytes]:
-    """The contents of all files, by name."""
+    """The contents of all files but the CMake file, by name."""
     header, source = header_text(design), source_text(design)
     weights = b"".join(little_endian(one.numbers) for one in design.data) if design.in_file else b""
     digest = hashlib.sha256("\0".join([header, source]).encode() + weights).hexdigest()[:16]
@@ -216,7 +256,6 @@ def _texts(design: Design) -> dict[str, bytes]:
         f"{design.prefix}.h": f"{top}{header}",
         f"{design.prefix}.c": f"{top}{source}",
         f"{design.prefix}_check.c": check_text(design),
-        "CMakeLists.txt": cmake_text(design.prefix),
     }
     made = {name: text.encode("ascii", "replace") for name, text in files.items()}
     return {**made, f"{design.prefix}_weights.bin": weights} if design.in_file else made

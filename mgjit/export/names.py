@@ -18,6 +18,11 @@ _KEYWORDS = frozenset("""
     template this thread_local throw true try typedef typeid typename typeof union unix unsigned using virtual void
     volatile wchar_t while xor xor_eq
 """.split())  # noqa: SIM905  # fmt: skip
+#: Headers of the C library: where the directory of an export is searched first, its header would be found instead.
+_HEADERS = frozenset("""
+    assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic
+    stdbool stddef stdint stdio stdlib stdnoreturn string strings tgmath threads time uchar unistd wchar wctype
+""".split())  # noqa: SIM905  # fmt: skip
 #: Macros and types of the C library that an argument could be called, and the names in exported functions.
 _RESERVED = re.compile(r"(NULL|EOF|NAN|INFINITY|I|assert|errno|u?int\d+_t|memory|result|weights|call|k|x\d+)\Z")
 
@@ -26,20 +31,28 @@ def require_identifier(name: object) -> str:
     """The name of an export.
 
     Raises:
-        ArgumentValueError: it is no C identifier.
+        ArgumentValueError: it is no C identifier, or no name for a header.
     """
-    if isinstance(name, str) and _IDENTIFIER.match(name) and name not in _KEYWORDS:
+    if isinstance(name, str) and _is_name(name):
         return name
-    why = "is a keyword of C or C++" if name in _KEYWORDS else "is no C identifier"
+    why = "is no C identifier"
+    if name in _KEYWORDS:
+        why = "is a keyword of C or C++"
+    elif isinstance(name, str) and name.lower() in _HEADERS:
+        why = f"would make a header {name}.h, as the C library has one"
     raise ArgumentValueError(
         f"{user_location()}: name={name!r} {why}, and all names in the exported C begin with it. Use letters a to z, "
         f"digits and underscores, and begin with a letter, e.g. name={_suggested(str(name))!r}."
     )
 
 
+def _is_name(name: str) -> bool:
+    return bool(_IDENTIFIER.match(name)) and name not in _KEYWORDS and name.lower() not in _HEADERS
+
+
 def _suggested(name: str) -> str:
     text = identifier(name)
-    return text if _IDENTIFIER.match(text) and text not in _KEYWORDS else f"step_{text}".rstrip("_")
+    return text if _is_name(text) else f"step_{text}".rstrip("_")
 
 
 def identifier(path: str) -> str:

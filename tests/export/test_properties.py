@@ -116,8 +116,11 @@ def test_07_a_header_for_cpp_and_for_libraries(compiler: str, tmp_path: Path) ->
     assert subprocess.run([str(tmp_path / "caller")], check=False).returncode == 0
 
 
-def test_08_cmake_builds_it_and_its_test_passes(tmp_path: Path) -> None:
+def test_08_cmake_builds_all_exports_of_a_directory_and_their_tests_pass(tmp_path: Path) -> None:
     step, _, calls = classifier()
+    for name in ("gone", "net", "another"):
+        step.export(tmp_path, name, calls=calls)
+    (tmp_path / "gone.c").unlink()
     step.export(tmp_path, "net", calls=calls)
     assert "-ffp-contract=off" in (tmp_path / "CMakeLists.txt").read_text("ascii")
     require("cmake")
@@ -125,7 +128,7 @@ def test_08_cmake_builds_it_and_its_test_passes(tmp_path: Path) -> None:
     for command in (["cmake", "-S", str(tmp_path), "-B", str(build)], ["cmake", "--build", str(build)]):
         subprocess.run(command, check=True, capture_output=True)
     done = subprocess.run([require("ctest")], cwd=build, check=False, capture_output=True, text=True)
-    assert "100% tests passed" in done.stdout
+    assert "100% tests passed, 0 tests failed out of 2" in done.stdout
 
 
 def test_08_recorded_numbers_are_hexadecimal(tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ from tests.export.steps import classifier
 HERE = re.escape(__file__)
 
 
-@pytest.mark.parametrize("name", ["", "9lives", "two words", "net-1", "int", "class", "_net", "é", None, 3, "a.b"])
+@pytest.mark.parametrize(
+    "name", ["", "9lives", "two words", "net-1", "int", "class", "_net", "é", None, 3, "a.b", "math", "StdInt"]
+)
 def test_names_that_are_no_identifiers(name: Any, tmp_path: Path) -> None:
     step, _, calls = classifier()
     if name is None:
@@ -50,8 +52,30 @@ def test_a_directory_without_permission(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
 
 
+def test_files_of_other_people(tmp_path: Path) -> None:
+    """They stay as they are; what an export has written is written anew."""
+    step, _, calls = classifier()
+    (tmp_path / "CMakeLists.txt").write_text("project(mine C)\n")
+    with pytest.raises(errors.ExportError, match=rf"{HERE}:\d+: .*CMakeLists.txt was not written by an export"):
+        step.export(tmp_path, "net", calls=calls)
+    assert [path.name for path in tmp_path.iterdir()] == ["CMakeLists.txt"]
+    assert (tmp_path / "CMakeLists.txt").read_text() == "project(mine C)\n"
+    for _ in range(2):
+        step.export(tmp_path / "net", "net", calls=calls)
+
+
+@pytest.mark.parametrize("calls", [3, [1.0], ["ab"], {"x": 1}, [([0.5] * 12, 1, 0.1), None]])
+def test_calls_that_are_no_tuples_of_arguments(calls: Any, tmp_path: Path) -> None:
+    step, _, good = classifier()
+    with pytest.raises(errors.ArgumentError, match=rf"{HERE}:\d+: calls.* is no tuple of arguments"):
+        step.export(tmp_path, "net", calls=calls)
+    assert len(step.export(tmp_path, "net", calls=iter(good))) == 4  # type: ignore[arg-type]  # not announced
+
+
 def test_a_directory_that_is_no_path() -> None:
     step, _, calls = classifier()
+    with pytest.raises(errors.ExportError, match="null"):
+        step.export("a\0b", "net", calls=calls)
     with pytest.raises(errors.ArgumentError, match="which is no path"):
         step.export(3, "net", calls=calls)
 

@@ -30,6 +30,18 @@ EXPORTS = [
         "Use letters a to z, digits and underscores, and begin with a letter, e.g. name='step_double'.",
     ),
     Case(
+        "product.export(tempfile.gettempdir(), 'math', calls=[(1.0,)])",
+        "ArgumentValueError",
+        "user.py:1: name='math' would make a header math.h, as the C library has one, and all names in the exported C "
+        "begin with it. Use letters a to z, digits and underscores, and begin with a letter, e.g. name='step_math'.",
+    ),
+    Case(
+        "product.export(tempfile.gettempdir(), 'net', calls=[1.0])",
+        "ArgumentError",
+        "user.py:1: calls[0], which is 1.0, is no tuple of arguments. Pass a list with such a tuple for each call: "
+        "calls=[(x, y, 0.1)], or calls=[(x,)] if there is one argument.",
+    ),
+    Case(
         "product.export(7, 'net', calls=[(1.0,)])",
         "ArgumentError",
         "user.py:1: the directory is 7, which is no path. Pass a string or a Path.",
