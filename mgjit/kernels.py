@@ -178,7 +178,8 @@ class Kernels:
         self.plain.require_trace(plan.key)
         self._refuse_too_many(len(self._kernels.keys() | self._pending.keys()) - (known is not None), reason)
         if not patient:
-            self.earnings.require(plan.key, self.stats.calls)
+            is_building = any(not pending.job.has_ended() for pending in self._pending.values())
+            self.earnings.require(plan.key, self.stats.calls, is_building)
         for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
             self.maker.knowledge.variable.update(kernel.guard.changed_numbers())
         try:

@@ -7,9 +7,9 @@ Python that it replaces:
    to translate the tracer first, after five seconds of plain calls.
 2. Another structure (such as the next length of a sequence) is traced when its plain calls have taken as long as the
    last trace did; when it has to be traced again, as long as all its traces together.  Where it is known how many calls
-   are to come, it is traced as soon as those of this structure are expected to save twice that.  Otherwise, and until
-   there have been compiled calls, the traces of further structures take at most a tenth of the time of plain calls,
-   plus what compiled calls have saved (`Earnings`).
+   are to come, and compiled calls have shown that kernels work, it is traced as soon as a trace is expected to save
+   twice that, one after the other, since they may share code.  The others take at most a tenth of the time of plain
+   calls, plus what compiled calls have saved (`Earnings`).
 3. Code that exists already, in this process or in the disk cache, is used at once.  Otherwise it is built in the
    background (`background.py`), and the trace waits for it (`Pending`).  There are two tiers, where there is a compiler
    that does not optimise: code without a schedule, which takes a tenth of the time, and when that runs, better code,
@@ -127,12 +127,13 @@ class Earnings:
         calls = sum(account.calls for account in self._accounts.values())
         return sum(self._accounts[key].calls for key in keys) >= _FAIR_SHARE * calls
 
-    def require(self, key: Hashable, compiled: int) -> None:
+    def require(self, key: Hashable, compiled: int, is_building: bool = False) -> None:
         """Return if a structure has earned a trace.
 
         Args:
             key: of the structure.
             compiled: how many calls have been compiled ones.
+            is_building: whether other code is being built, which may be shared by this structure.
 
         Raises:
             Waiting: it has not.
@@ -140,11 +141,10 @@ class Earnings:
         if not self._trace_seconds and self._plain_seconds < _BEFORE_FIRST:
             raise Waiting(key)
         account = self._accounts.get(key, _Account())
-        will_pay = self._will_pay(account, compiled)
-        if account.plain < self._trace_seconds * max(1, account.traces) and not will_pay:
-            raise Waiting(key)
-        if will_pay and compiled:
+        if compiled and not is_building and self._will_pay(account, compiled):
             return
+        if account.plain < self._trace_seconds * max(1, account.traces):
+            raise Waiting(key)
         saved = compiled * self.plain_seconds()
         allowed = max(self.budget, _SHARE_OF_TRACES * self._plain_seconds) + saved
         if not account.traces and self._spent + self._trace_seconds > allowed:

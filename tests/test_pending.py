@@ -393,16 +393,14 @@ def test_22_a_structure_that_will_come_often_is_traced_early() -> None:
     earnings.note_trace("first", 1.0)
     for key in ("first", "often", "often", "rare", "often", "rare"):
         earnings.note_plain(key, 0.1)
-    assert earned(earnings, "often")  # 47 calls in 9.4 seconds
-    assert not earned(earnings, "never")
+    assert not earned(earnings, "often")  # nothing shows yet that kernels are of use
+    assert earned(earnings, "often", compiled=1)  # 47 calls in 4.7 seconds
+    assert not earned(earnings, "never", compiled=1)
     for _ in range(14):
-        earnings.note_plain("often", 0.01)
-    assert not earned(earnings, "rare")  # 8 calls in a third of a second
-    earnings.note_trace("often", 12.0)
-    for _ in range(2):
-        earnings.note_plain("third", 50.0)
-    assert not earned(earnings, "third")  # nothing shows yet that kernels are of use
-    assert earned(earnings, "third", compiled=1)
+        earnings.note_plain("rest", 0.01)
+    assert not earned(earnings, "rare", compiled=1)  # 8 calls in a third of a second
+    with pytest.raises(Waiting):
+        earnings.require("often", 1, is_building=True)
 
 
 def test_23_lengths_run_plain_until_they_have_earned_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 
 from ..record.sites import NOWHERE
-from ..trace.sites import Site, Sites
+from ..trace.sites import Sites
 
 
 @dataclass
@@ -79,10 +79,6 @@ class Sources:
             for site in self._sites.stack(number) if number != NOWHERE else ():
                 found.setdefault(self._of_code[site.code], site.line)
         return found
-
-    def innermost(self, number: int) -> Site | None:
-        """The line that runs when something is recorded."""
-        return None if number == NOWHERE else self._sites.all[number]
 
 
 def _lines(code: CodeType) -> list[str]:

@@ -21,6 +21,7 @@ from ..choices import optimisation_for
 from ..codegen.clock import Clock
 from ..codegen.layout import Layout
 from ..errors import CompilerError
+from ..families import FAMILY
 from ..ir.program import Statement
 from ..kernels import Kernels
 from ..making import Maker, Noted
@@ -97,9 +98,7 @@ def study(kernels: Kernels, name: str) -> Study:
         found = _Studied(maker, kernel, name).result()
     except (PlainCall, Again) as reason:
         why = f"it cannot be traced again: {str(reason) or 'other arguments have changed how'}"
-        found = Study(
-            name, maker.stats, Sources(Sites(), maker.function), why_plain=f"it cannot be traced again: {why}"
-        )
+        found = Study(name, maker.stats, Sources(Sites(), maker.function), why_plain=why)
     found.seconds = perf_counter() - started
     return found
 
@@ -132,6 +131,8 @@ class _Studied:
         )  # fmt: skip
         heap, draws = noted.traced.heap, noted.traced.draws
         remarks = [text for text in (draws.describe(), heap.backward) if text]
+        if FAMILY in kernel.code.facts:
+            remarks.append(_SHARED)
         remarks += [f"slower path: {note}" for note in lowered.notes]
         return Study(
             self._name, self._maker.stats, self._sources, kernel.plan.outline(), kernel.code.facts, findings,
@@ -177,6 +178,10 @@ class _Studied:
         return found, ""
 
 
+_SHARED = (
+    "its kernel is code for many lengths, which took no passes and no compiler for this one; what is shown below, and "
+    "was measured, is code for this length alone"
+)
 #: Calls that take less, in seconds, are too short for the clock.
 _SHORTEST = 3e-8
 #: Instrumented libraries, by their source: a report is often made twice.

@@ -19,6 +19,7 @@ from .names import (
     SCOPES,
     Function,
     blocks_of,
+    called_name,
     exposed,
     names_in,
     needs_numbers_only,
@@ -28,6 +29,8 @@ from .names import (
 )
 
 OF_THE_FRAME = frozenset({"locals", "globals", "vars", "eval", "exec", "super", "dir", "__class__"})
+#: Those of them that look at an object instead, if there is one: `vars(model)`.
+_OF_ANYTHING = frozenset({"vars", "dir"})
 #: The lines in front of the statements of a step: its `def` and `global`, which take the places of lines of the module.
 _LINES_OF_HEAD = 3
 
@@ -183,10 +186,15 @@ def _count_assigned(tree: ast.AST, counts: dict[str, int]) -> None:
 def _refuse_special(outline: Outline, names: set[str]) -> None:
     candidate, line = outline.candidate, outline.statements[0].lineno
     scope = candidate.scope
+    nodes = list(walk(scope.body))
+    of_objects = {id(node.func) for node in nodes if isinstance(node, ast.Call) and called_name(node) in _OF_ANYTHING
+                  and node.args}  # fmt: skip
     frame = {
         node.id
-        for node in walk(scope.body)
-        if isinstance(node, ast.Name) and node.id in OF_THE_FRAME - {"super", "__class__"}
+        for node in nodes
+        if isinstance(node, ast.Name)
+        and node.id in OF_THE_FRAME - {"super", "__class__"}
+        and id(node) not in of_objects
     }
     frame |= names & OF_THE_FRAME
     if frame:

@@ -5,6 +5,7 @@ Records themselves know no lines, because that would slow every trace down.  Whe
 
 1. Each line of the user's code that begins is a *site*: the line, and the site that has called its function.  A
    function that calls itself is called from where it was called first, so there are as many sites as there are lines.
+   The `forward` of a layer of this package counts as well: a model may have no lines of the user's.
 2. What is recorded from then on comes from that site, until the next line begins or the function returns.
 3. What is recorded after the step has returned, such as the assignment of its result, comes from where its operand
    does.
@@ -14,8 +15,9 @@ Nothing of this changes the trace: its records and its structure hash are those 
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any, Callable, NamedTuple, TypeVar
 
@@ -99,7 +101,7 @@ class _Calls:
     def enter(self, frame: FrameType, event: str, _: Any) -> Any:
         """A function is called, or a generator goes on."""
         code = frame.f_code
-        if event != "call" or not is_file_of_user(code.co_filename):
+        if event != "call" or not _is_shown(code, frame.f_globals):
             return None
         here = self._running[-1][2] if self._running else NOWHERE
         caller, times = self._first.get(code, (here, 0))
@@ -120,6 +122,22 @@ class _Calls:
             caller, times = self._first.pop(frame.f_code)
             if times > 1:
                 self._first[frame.f_code] = caller, times - 1
-            if self._running:
-                self._marks.append((len(self._op), self._running[-1][2]))
+            self._marks.append((len(self._op), self._running[-1][2] if self._running else NOWHERE))
         return self._inside
+
+
+def _is_shown(code: CodeType, names: Mapping[str, Any]) -> bool:
+    """Whether a function is the user's, or the `forward` of a layer.
+
+    Args:
+        names: of its module.
+    """
+    file = code.co_filename
+    if file.startswith("<") and str(names.get("__name__")).startswith(_MADE):
+        return False
+    return is_file_of_user(file) or (code.co_name == "forward" and os.path.dirname(file) == _LAYERS)
+
+
+#: Methods that dataclasses and named tuples make have no file; these are the beginnings of the names of their modules.
+_MADE = (f"{__name__.partition('.')[0]}.", "namedtuple_")
+_LAYERS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "nn")

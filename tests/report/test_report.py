@@ -367,3 +367,40 @@ def test_markup():
         '<span class="k">for</span> x <span class="k">in</span> y:  <span class="c"># &lt;</span>'
     )
     assert (percent(0.1234), seconds(3.21e-5), seconds(0.0), size(1234567)) == ("12.3 %", "32.1 µs", "0 s", "1.23 MB")
+
+
+def test_a_frozen_model_shows_its_layers():
+    """It has no line of the user's: `forward` of the layers is shown, and nothing of what they are made of."""
+    model = nn.Sequential(nn.Linear(6, 4), nn.ReLU(), nn.Linear(4, 2))
+    x = mgjit.tensor.ones((3, 6))
+    frozen = mgjit.freeze(model, x)
+    frozen(x)
+    study = frozen.report().studies[0]
+    found = {body.function.file: body.share for body in study.findings.bodies}
+    assert list(found)[:2] == ["module.py", "linear.py"]
+    assert set(found) <= {"module.py", "linear.py", "activations.py"}
+    assert found["module.py"] + study.findings.elsewhere == pytest.approx(1.0)
+    assert found["linear.py"] > 0.5
+
+
+def test_a_kernel_that_is_shared_by_lengths_is_said_to_be():
+    weights = [mgjit.Value(0.1 * k) for k in range(4)]
+
+    def step(tokens):
+        state = [mgjit.Value(0.0)] * 4
+        for token in tokens:
+            state = [(w * s + token * w + 0.5).tanh() for w, s in zip(weights, state)]
+        loss = sum(s * s for s in state)
+        for w in weights:
+            w.grad = 0.0
+        loss.backward()
+        for w in weights:
+            w.data -= 0.1 * w.grad
+        return loss
+
+    compiled = mgjit.compile(step, background=False, cache=False)
+    for length in (30, 31, 32):
+        compiled([0.1] * length)
+    assert "code for many lengths" in " ".join(compiled.report().studies[0].remarks)
+    compiled([0.1] * 30)
+    assert "code for many lengths" not in " ".join(compiled.report().studies[0].remarks)
