@@ -5,9 +5,10 @@
    Its cost counts operations and accesses: a vector operation costs as much as a scalar one; what is read or
    written at consecutive places, or is the same in all lanes, is one access, anything else one for each lane.
 3. An array that is only read, and read several times, may be packed first: copied so that it is consecutive.
-4. Sums are chains of dependent additions, so several must be in flight at once, and they share what they read.  The
+4. What is added to at scattered places may be kept in an array of its own meanwhile (passes/window.py).
+5. Sums are chains of dependent additions, so several must be in flight at once, and they share what they read.  The
    numbers of vectors and rows side by side are those that cost least and still keep all sums in registers.
-5. The alternatives are to leave the band alone and to plan the nests inside it, or, for long sums that read much again
+6. The alternatives are to leave the band alone and to plan the nests inside it, or, for long sums that read much again
    and again, to execute the nest in tiles (passes/tile_plan.py).
 """
 
@@ -26,6 +27,7 @@ from .plan import (
     PACKING,
     SPECIAL,
     STRIDED,
+    from_cache,
     operation_cost,
     pieces,
 )
@@ -34,12 +36,15 @@ from .plan import Processor as Processor
 from .plan import Sharing as Sharing
 from .register_block import RegisterBlock, steps_of, vector_access
 from .tile_plan import memory_cost, tiled_plan
+from .window import Window, window_of
 
 #: A plan must be better than the current order by this factor.
 _GAIN = 0.9
 #: The most statements that a jammed body may have.
 _LARGEST_BODY = 320
 _MOST_SIDE_BY_SIDE = 16
+#: The most vectors of a window that are side by side: they share what is the same for all of them.
+_MOST_IN_WINDOW = 4
 
 
 def best_plan(loop: Loop, processor: Processor, sharing: Sharing | None = None) -> tuple[float, Plan | None]:
@@ -103,7 +108,7 @@ def cost_when_scheduled(statement: Statement, loops: Sequence[Loop]) -> float:
     return max(total, LOAD) * work(around)
 
 
-# ---- 2 and 3: the cost of an order --------------------------------------------------------------------------
+# ---- 2 to 4: the cost of an order --------------------------------------------------------------------------
 
 
 def _plan(nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Processor, sharing: Sharing) -> Plan:
@@ -114,20 +119,46 @@ def _plan(nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Proc
         order = [*first, *([rows] if rows else []), *([vector] if vector else []), *sums]
         if vector is None and rows is None:
             order = list(nest.band)
-        plan = Plan(0.0, order, vector, 1, rows, 1)
-        plan.packed = _worth_packing(nest, plan, processor, sharing)
-        plan.padded = (
-            vector is not None
-            and vector.count % processor.lanes > 0
-            and all(use.reference in plan.packed or _has_room(use, vector, processor.lanes) for use in nest.uses)
-            and not any(statement.operation in SPECIAL for statement in nest.around)
-        )
-        plan.cost = _cost(nest, plan, processor, sharing)
-        _side_by_side(nest, plan, processor)
-        if best is None or plan.cost < best.cost:
-            best = plan
+        windows: list[Window | None] = [None]
+        if vector is not None and rows is None:
+            window = window_of(nest, vector, [vector, *sums, *nest.inner], processor.lanes)
+            windows += [window] if window is not None else []
+        for window in windows:
+            plan = _plan_in_order(nest, order, vector, rows, window, processor, sharing)
+            if best is None or plan.cost < best.cost:
+                best = plan
     assert best is not None
     return best
+
+
+def _plan_in_order(
+    nest: Nest,
+    order: list[Loop],
+    vector: Loop | None,
+    rows: Loop | None,
+    window: Window | None,
+    processor: Processor,
+    sharing: Sharing,
+) -> Plan:
+    plan = Plan(0.0, order, vector, 1, rows, 1, window=window)
+    plan.packed = _worth_packing(nest, plan, processor, sharing)
+    plan.padded = (
+        vector is not None
+        and vector.count % processor.lanes > 0
+        and all(
+            use.reference in plan.packed or _held(use, plan) or _has_room(use, vector, processor.lanes)
+            for use in nest.uses
+        )
+        and not any(statement.operation in SPECIAL for statement in nest.around)
+    )
+    plan.cost = _cost(nest, plan, processor, sharing)
+    _side_by_side(nest, plan, processor)
+    return plan
+
+
+def _held(use: Use, plan: Plan) -> bool:
+    """Whether an access is to the window."""
+    return plan.window is not None and use.reference == plan.window.target
 
 
 def vectors_of(plan: Plan, processor: Processor) -> tuple[tuple[int, int], ...]:
@@ -200,11 +231,19 @@ def _cost(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> flo
         access = vector_access(use.reference, plan, processor)
         if use.reference in plan.packed:
             total += times * share * LOAD + _copying(use, plan, processor, sharing)
+        elif plan.window is not None and _held(use, plan):
+            total += times * share * (LOAD + from_cache(plan.window.elements)) + _holding(use, plan, plan.window)
         elif access == STRIDED:
             total += times * (STRIDED + conversion)
         else:
             total += times * share * (access * processor.lanes + conversion)
     return total
+
+
+def _holding(use: Use, plan: Plan, window: Window) -> float:
+    """What copying the window costs, before the nest for what reads and behind it for what writes."""
+    around = [loop for loop in plan.order[: plan.order.index(window.vector)] if loop in use.loops]
+    return PACKING * window.places * window.vector.count * work(around)
 
 
 def _times(use: Use, plan: Plan) -> float:
@@ -216,7 +255,7 @@ def _times(use: Use, plan: Plan) -> float:
     return work(loops)
 
 
-# ---- 4: side by side ------------------------------------------------------------------------------------------
+# ---- 5: side by side ------------------------------------------------------------------------------------------
 
 
 def _side_by_side(nest: Nest, plan: Plan, processor: Processor) -> None:
@@ -224,6 +263,8 @@ def _side_by_side(nest: Nest, plan: Plan, processor: Processor) -> None:
     inner = _innermost_sum(nest, plan)
     if inner is None:
         plan.rows = None  # there is no sum: nothing is shared, and nothing waits
+        if plan.window is not None:
+            plan.vectors = min(_MOST_IN_WINDOW, -(-plan.window.vector.count // processor.lanes))
         return
     block = RegisterBlock(nest, plan, inner, processor)
     rows = 1 if plan.rows is None else plan.rows.count

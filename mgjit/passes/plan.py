@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from ..engine.library import FUNCTIONS as LIBRARY
 from ..ir.program import Loop, Reference, Statement
+
+if TYPE_CHECKING:
+    from .window import Window
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,9 @@ EXPENSIVE.update(dict.fromkeys(LIBRARY, 25.0))
 #: Operations that may be slow on unused lanes, whose numbers are arbitrary, such as zeros.
 SPECIAL = frozenset({"log", "power"})
 LOAD, UNALIGNED, STRIDED, CONVERSION = 0.5, 0.75, 1.0, 1.0
+#: How many elements fit a cache, and what reading a vector costs that is not in it, but in the next one.
+_CACHES = ((6_000, 0.0), (128_000, 2.0))
+_BEYOND = 8.0
 #: Packing costs a load and a store for each element, or for each vector where the elements are consecutive.
 PACKING = 2.0
 
@@ -55,6 +62,7 @@ class Plan:
         packed: reads that are packed.
         padded: whether the last vector may go beyond the end of the loop.
         tiled: whether it is executed in tiles (passes/tiles.py); then `packed` is packed for each block of vectors.
+        window: what it adds to, if that is kept in an array of its own (passes/window.py), or None.
     """
 
     cost: float
@@ -66,6 +74,7 @@ class Plan:
     packed: list[Reference] = field(default_factory=list)
     padded: bool = False
     tiled: bool = False
+    window: Window | None = None
 
 
 @lru_cache(maxsize=1024)
@@ -78,6 +87,11 @@ def pieces(count: int, lanes: int) -> tuple[tuple[int, int], ...]:
             count %= lanes
         lanes //= 2
     return tuple(found)
+
+
+def from_cache(elements: float) -> float:
+    """What reading a vector costs, beside the load, where so many elements are read again and again."""
+    return next((cost for size, cost in _CACHES if elements <= size), _BEYOND)
 
 
 #: How many statements read the same elements in the same pattern, by `pattern`.

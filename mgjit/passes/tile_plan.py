@@ -1,8 +1,10 @@
 """Decide whether a nest is executed in tiles (passes/tiles.py), along which loops, and how large they are.
 
 1. Candidates are all pairs of independent loops, one for the vectors and one for the rows of a tile; some loop below
-   must be a sum.
-2. What the sum reads along the vectors, the same for all rows, is packed for each block of vectors.
+   must be a sum.  Of a sum over several loops the first ones may be around everything, so that a block of what they
+   read fits a cache; then the sums are kept in memory in between.
+2. What the sum reads along the vectors, the same for all rows, is packed for each block of vectors.  Other independent
+   loops that it does not depend on are inside: a convolution packs its weights once, for all windows of all images.
 3. The size of a tile is the one whose blocks cost least (passes/register_block.py); of those that cost about as much,
    the one with the least code.
 4. To that are added packing, what is not part of the sums, and that sums go through memory at the ends of a tile.
@@ -17,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from ..ir.program import Loop, Reference
 from .nest import Nest, Use, loops_of, work
 from .pack import can_be_packed
-from .plan import LOAD, PACKING, STRIDED, Plan, Processor, operation_cost
+from .plan import LOAD, PACKING, STRIDED, Plan, Processor, from_cache, operation_cost, pieces
 from .register_block import RegisterBlock, steps_of, vector_access
 
 #: The largest tile, in vectors and in rows.
@@ -34,9 +36,8 @@ _FEW_ROWS = 6
 _SCATTERED = 2.5
 #: What a vector costs that is not handled side by side with others, but in loops over the vectors and rows of a tile.
 _ROLLED = 1.0
-#: How many elements fit a cache, and what reading a vector costs that is not in it, but in the next one.
-_CACHES = ((6_000, 0.0), (128_000, 2.0))
-_BEYOND = 8.0
+#: Panels of more elements fit no cache.
+_LARGE_PANEL = 128_000
 
 
 def tiled_plan(nest: Nest, free: Sequence[Loop], processor: Processor) -> Plan | None:
@@ -49,7 +50,13 @@ def tiled_plan(nest: Nest, free: Sequence[Loop], processor: Processor) -> Plan |
     """
     if processor.lanes == 1 or len(free) < 2 or not _sums(nest, free):
         return None
-    plans = (plan_along(nest, vector, rows, free, processor) for vector in free for rows in free if vector is not rows)
+    plans = (
+        plan_along(nest, vector, rows, free, processor, around)
+        for vector in free
+        for rows in free
+        if vector is not rows
+        for around in range(max(1, len(_inside(nest.band, free))))
+    )
     return min((plan for plan in plans if plan is not None), key=lambda plan: plan.cost, default=None)
 
 
@@ -68,23 +75,31 @@ def _inside(loops: Sequence[Loop], free: Sequence[Loop]) -> list[Loop]:
     return [loop for loop in loops if loop not in free]
 
 
-def plan_along(nest: Nest, vector: Loop, rows: Loop, free: Sequence[Loop], processor: Processor) -> Plan | None:
+def plan_along(
+    nest: Nest, vector: Loop, rows: Loop, free: Sequence[Loop], processor: Processor, around: int = 0
+) -> Plan | None:
     """The plan with tiles along two loops; None if a packed block would be too large.
 
     Args:
         nest, free, processor: as for `tiled_plan`.
         vector, rows: the two, among the free ones.
+        around: how many loops of the band that are not free are around everything.
     """
-    first = [loop for loop in free if loop not in (vector, rows)]
-    plan = Plan(0.0, [*first, vector, rows, *_inside(nest.band, free)], vector, 1, rows, 1, tiled=True)
-    packed = list(_panels(nest, plan, free))
-    plan.packed = list(dict.fromkeys(use.reference for use in packed))
-    _choose_size(nest, plan, free, processor)
-    width = plan.vectors * processor.lanes
-    if any(work(_inside_of(use, vector)) * width > _LARGEST_PANEL for use in packed):
+    sums = _inside(nest.band, free)
+    plan = Plan(0.0, [vector, rows, *sums[around:]], vector, 1, rows, 1, tiled=True)
+    packed = {use.reference: use for use in _panels(nest, plan, free)}
+    plan.packed = list(packed)
+    depends = {loop for reference in packed for loop in loops_of(reference.index)}
+    others = [loop for loop in free if loop not in (vector, rows)]
+    first = [*sums[:around], *(loop for loop in others if loop in depends or not packed)]
+    plan.order = [*first, *(loop for loop in others if loop not in first), *plan.order]
+    sizes = [work([loop for loop in _inside_of(use, vector) if loop not in first]) for use in packed.values()]
+    if any(size * processor.lanes > _LARGEST_PANEL for size in sizes):
         return None
-    plan.cost += sum(_packing(use, first, vector, processor) for use in {use.reference: use for use in packed}.values())
-    plan.cost += _rest(nest, plan, free, processor)
+    _choose_size(nest, plan, free, processor, int(_LARGEST_PANEL / max([*sizes, 1.0]) / processor.lanes))
+    plan.cost += sum(_packing(use, first, vector, processor) for use in packed.values())
+    plan.cost += sum(_streaming(use, size, plan, processor) for use, size in zip(packed.values(), sizes))
+    plan.cost += _rest(nest, plan, free, processor) * work(sums[:around])
     return plan
 
 
@@ -112,8 +127,18 @@ def _packing(use: Use, first: Sequence[Loop], vector: Loop, processor: Processor
     return work(loops) * (PACKING / processor.lanes if step == 1 else PACKING)
 
 
-def _choose_size(nest: Nest, plan: Plan, free: Sequence[Loop], processor: Processor) -> None:
-    """The vectors and rows of a tile, and what the sums cost."""
+def _streaming(use: Use, size: float, plan: Plan, processor: Processor) -> float:
+    """What it costs that a panel, of so many elements for each of its vectors, fits no cache."""
+    assert plan.rows is not None
+    elements = size * plan.vectors * processor.lanes
+    if elements <= _LARGE_PANEL:
+        return 0.0
+    times = work([loop for loop in use.loops if loop is not plan.rows]) / processor.lanes
+    return from_cache(elements) * times * -(-plan.rows.count // plan.row_count)
+
+
+def _choose_size(nest: Nest, plan: Plan, free: Sequence[Loop], processor: Processor, most: int) -> None:
+    """The vectors, at most so many, and rows of a tile, and what the sums cost."""
     assert plan.vector is not None
     assert plan.rows is not None
     lasts: dict[Loop, float] = {}
@@ -125,13 +150,23 @@ def _choose_size(nest: Nest, plan: Plan, free: Sequence[Loop], processor: Proces
     groups, rows = -(-plan.vector.count // processor.lanes), plan.rows.count
     limit = max(1, int(processor.registers * _FOR_SUMS) // max(1, *(block.sums for block, _ in blocks)))
     found: list[tuple[int, float, int, int]] = []
-    for vectors in range(1, min(groups, _MOST_VECTORS, limit) + 1):
+    for vectors in range(1, min(groups, _MOST_VECTORS, limit, most) + 1):
         for row_count in range(1, min(rows, _MOST_ROWS, limit // vectors) + 1):
             sizes = [(v, m, r, n) for v, m in steps_of(groups, vectors) for r, n in steps_of(rows, row_count)]
             cost = sum(m * n * block.cost(v, r) * times for v, m, r, n in sizes for block, times in blocks if m and n)
             found.append((sum(v * r for v, m, r, n in sizes if m and n), cost, vectors, row_count))
     best = min(cost for _, cost, _, _ in found)
     _, plan.cost, plan.vectors, plan.row_count = min(one for one in found if one[1] <= best * _SLACK)
+    if any(use.reference not in plan.packed and _in_sums_along(use, plan.vector, free) for use in nest.uses):
+        # What is read from where it is has no room for whole vectors.
+        plan.cost *= sum(count for _, count in pieces(plan.vector.count, processor.lanes)) / groups
+
+
+def _in_sums_along(use: Use, vector: Loop, free: Sequence[Loop]) -> bool:
+    """Whether a sum reads something along the vectors, not counting what it adds to."""
+    depends = loops_of(use.reference.index)
+    sums = _inside(use.loops, free)
+    return not use.writes and vector in depends and not depends.isdisjoint(sums)
 
 
 def _rest(nest: Nest, plan: Plan, free: Sequence[Loop], processor: Processor) -> float:
@@ -165,9 +200,8 @@ def memory_cost(nest: Nest, plan: Plan | None, processor: Processor) -> float:
     for reference, loops in _read_again(nest).items():
         depends = loops_of(reference.index)
         elements = work([loop for loop in loops if loop in depends])
-        each = next((cost for size, cost in _CACHES if elements <= size), _BEYOND)
         times = work(loops) / processor.lanes
-        total += each * times / (side_by_side if rows not in depends else 1)
+        total += from_cache(elements) * times / (side_by_side if rows not in depends else 1)
     return total
 
 

@@ -44,7 +44,7 @@ from ..ir.program import (
 from .dependence import plain
 from .expand import Arrays, crossing_registers, expand_registers
 from .in_blocks import FEW, beside, blocks, rolled, sections
-from .nest import Nest
+from .nest import Nest, loops_of
 from .plan import SPECIAL, Plan
 from .rewrite import rewrite_operands
 from .substitute import Substitution, copy_nodes
@@ -72,16 +72,20 @@ class Tiles:
         """The nodes that take the place of the nest."""
         place = self.plan.order.index(self.rows)
         outside = [loop for loop in self.plan.order[:place] if loop is not self.vector]
+        packed = self.plan.packed
+        depends = {loop for reference in packed for loop in loops_of(reference.index)}
+        # The loops behind the last one that a panel depends on are inside a block of vectors.
+        around = max((number + 1 for number, loop in enumerate(outside) if loop in depends or not packed), default=0)
         base = Substitution()
-        around = [base.loop_copy(loop) for loop in outside]
+        loops = [base.loop_copy(loop) for loop in outside]
         sums = [base.loop_copy(loop) for loop in self.plan.order[place + 1 :]]
         body = nested(sums, copy_nodes(self.nest.body, base))
-        packed = [self._moved(reference, base) for reference in self.plan.packed]
+        packed = [self._moved(reference, base) for reference in packed]
         done: list[Node] = []
         for outer, size, start in blocks(self.vector.count, self.plan.vectors * self.lanes):
-            nodes = self._columns(body, packed, outer, size, start)
+            nodes = self._columns(body, packed, loops[around:], outer, size, start)
             done += nodes if outer is None else nested([outer], nodes)
-        return nested(around, done)
+        return nested(loops[:around], done)
 
     @staticmethod
     def _moved(reference: Reference, substitution: Substitution) -> Reference:
@@ -90,9 +94,15 @@ class Tiles:
     # ---- 1: blocks --------------------------------------------------------------------------------------
 
     def _columns(
-        self, body: Sequence[Node], packed: Sequence[Reference], outer: Loop | None, size: int, start: int
+        self,
+        body: Sequence[Node],
+        packed: Sequence[Reference],
+        inside: Sequence[Loop],
+        outer: Loop | None,
+        size: int,
+        start: int,
     ) -> list[Node]:
-        """A block of vectors: its panels, and the blocks of rows."""
+        """A block of vectors: its panels, and, in the loops inside of it, the blocks of rows."""
         column = Loop(size, [])
         split = Substitution(self.vector, outer, self.plan.vectors * self.lanes, start, lane=column)
         copy = copy_nodes(body, split)
@@ -110,7 +120,9 @@ class Tiles:
             nodes = copy_nodes(copy, Substitution(self.rows, outer_row, self.plan.row_count, first, lane=row))
             tile = _Tile(nodes, row, column, self.lanes, self.arrays, known).nodes()
             done += tile if outer_row is None else nested([outer_row], tile)
-        return [*filling, *done]
+        copies = Substitution()
+        loops = [copies.loop_copy(loop) for loop in inside]
+        return [*filling, *nested(loops, copy_nodes(done, copies) if loops else done)]
 
     def _panel(self, reference: Reference, nodes: Sequence[Node], column: Loop) -> tuple[Reference, list[Node]]:
         """The element of a packed copy of what a block of vectors reads, and the loops that fill it."""

@@ -11,7 +11,8 @@
 3. The band is put in the order of the plan.  Independent loops may be anywhere in it.
 4. The vector loop is split into steps of whole vectors, and a remainder of shorter ones; the lanes become the innermost
    loop around every stretch of statements that differ between lanes.  Statements that are the same for all lanes are
-   executed once.  Registers that cross stretches become array elements.
+   executed once.  Registers that cross stretches become array elements.  What is added to at scattered places is kept
+   in an array of its own (passes/window.py).
 5. The steps and the rows are executed in register blocks (passes/in_blocks.py).
 6. A plan with tiles is executed by passes/tiles.py instead.
 
@@ -127,10 +128,18 @@ class _Scheduler:
         for one in reversed(plan.order):
             if one is plan.rows or (one is plan.vector and plan.rows is None):
                 rows = copy_of[one] if one is plan.rows else None
+                before, behind = self._window(plan, nodes, substitution)
                 nodes = in_blocks(nodes, rows, plan.row_count, vector, plan.vectors, self.processor.lanes)
+                nodes = [*before, *nodes, *behind]
             elif one is not plan.vector:
                 nodes = nested([copy_of[one]], nodes)
         return filling + nodes
+
+    def _window(self, plan: Plan, nodes: list[Node], copied: Substitution) -> tuple[list[Node], list[Node]]:
+        """Keep in its window what the plan says; the loops that copy it."""
+        if plan.window is None:
+            return [], []
+        return plan.window.hold(nodes, plan.window.array(self.held), copied)
 
     def _keep_crossing(self, loop: Loop, nest: Nest, vector: Loop) -> bool:
         """Keep registers that cross stretches in arrays, with an element per lane; False if there are too many."""

@@ -6,11 +6,24 @@ import random
 
 import pytest
 
-from mgjit.ir.program import Array, Loop, Node, Program, Register, Statement, count_statements, statements, walk
+from mgjit.ir.program import (
+    Array,
+    Loop,
+    Node,
+    Program,
+    Reference,
+    Register,
+    Statement,
+    arrays_read,
+    count_statements,
+    statements,
+    walk,
+)
 from mgjit.passes.cost import Processor, best_plan
 from mgjit.passes.dependence import independent_among
 from mgjit.passes.expand import Arrays
-from mgjit.passes.nest import Nest, examine
+from mgjit.passes.nest import Nest, examine, executions
+from mgjit.passes.rewrite import with_surroundings
 from mgjit.passes.tile_plan import plan_along, tiled_plan
 from mgjit.passes.tiles import Tiles
 from mgjit.passes.vectorise import vectorise
@@ -41,7 +54,8 @@ def tile(nodes: list[Node], lanes: int, draw: random.Random, found: list[int]) -
         if nest is None or not pairs or tiled_plan(nest, free, Processor(lanes, 16)) is None:
             done.append(node)
             continue
-        plan = plan_along(nest, *draw.choice(pairs), free, Processor(lanes, 16))
+        sums = [loop for loop in nest.band if loop not in free]
+        plan = plan_along(nest, *draw.choice(pairs), free, Processor(lanes, 16), draw.randrange(max(1, len(sums))))
         assert plan is not None
         plan.vectors, plan.row_count = draw.choice(SIZES)
         found.append(1)
@@ -155,7 +169,54 @@ def test_06_small_products_are_not() -> None:
     assert plan is None or not plan.tiled
 
 
-def test_07_sums_in_lanes_keep_their_order() -> None:
+def convolution(images: int, channels: int, outputs: int, side: int, window: int, sums_first: bool) -> Loop:
+    """A convolution of images and windows that are squares; or, `sums_first`, the gradient of its weights."""
+    wide = side + window - 1
+    x = Array("x", "input", images * channels * wide * wide)
+    w = Array("w", "parameter", outputs * channels * window * window)
+    y = Array("y", "state", images * outputs * side * side)
+    counts = (images, outputs, side, side, channels, window, window)
+    n, o, i, j, c, k, l = (Loop(count, [], sums_first) for count in counts)  # noqa: E741
+    far, high = channels * wide * wide, wide * wide
+    read = load(x, (n, far), (c, high), (i, wide), (k, wide), (j, 1), (l, 1))
+    weight = at(w, (o, channels * window**2), (c, window**2), (k, window), (l, 1))
+    out = at(y, (n, outputs * side**2), (o, side**2), (i, side), (j, 1))
+    term = Statement(
+        "multiply", (read, load(out.array, *out.index.terms) if sums_first else load(w, *weight.index.terms))
+    )
+    if sums_first:
+        adding = update(weight, "add", Register(term))
+        return around(n, around(o, around(i, around(j, around(c, around(k, around(l, term, adding)))))))
+    total = around(c, around(k, around(l, term, update(out, "add", Register(term)))))
+    return around(n, around(o, around(i, around(j, define(out, "copy", load(Array("z", "input", 1))), total))))
+
+
+@pytest.mark.parametrize("sums_first", [False, True])
+def test_07_convolutions(sums_first: bool) -> None:
+    """Loops that panels do not depend on are inside of blocks; sums over several loops are cut into blocks."""
+    for seed in range(4):
+        draw = random.Random(seed)
+        sizes = [draw.randrange(2, 5), draw.randrange(2, 4), draw.randrange(2, 7), draw.randrange(2, 4)]
+        check(convolution(*sizes, window=2, sums_first=sums_first), seed=seed)
+
+
+def test_08_panels_of_convolutions_are_packed_once_and_fit_a_cache() -> None:
+    """Weights are packed once, for all windows of all images; for their gradient, one image at a time."""
+    for sums_first, side, packed, images in ((False, 5, "w", 0), (True, 14, "y", 128)):
+        program = Program([convolution(128, 20, 64, side, 3, sums_first)])
+        vectorise(program, Processor(16, 32))
+        fills = {
+            statement: loops
+            for statement, loops in with_surroundings(program.forward)
+            if statement.operation == "copy" and packed in {array.name for array in arrays_read(statement)}
+            if isinstance(statement.target, Reference) and statement.target.array.name.startswith("tile")
+        }
+        elements = {array for statement in fills for array in arrays_read(statement)}.pop().size
+        assert sum(executions(loops) for loops in fills.values()) == elements
+        assert all(loops[0].count == images or not images for loops in fills.values())
+
+
+def test_09_sums_in_lanes_keep_their_order() -> None:
     """The loop that is summed over is never the one that runs in lanes or rows."""
     nest = product(64, 64, 256)
     program = Program([nest])
