@@ -84,10 +84,15 @@ class NumbersColumn(Column):
         return element.item() if self._is_plain and hasattr(element, "item") else element
 
     def numbers(self) -> array[float] | None:
-        """All numbers at once, if they are float64."""
-        if not self._is_plain or memoryview(self.buffer).format not in ("d", "@d"):
+        """All numbers at once, if they are float64; they may be the caller's own."""
+        view = memoryview(self.buffer)
+        if not self._is_plain or view.format not in ("d", "@d"):
             return None
-        return array("d", memoryview(self.buffer).tobytes())
+        if type(self.buffer) is array:
+            return self.buffer
+        found = array("d")
+        found.frombytes(view.cast("B") if view.c_contiguous else view.tobytes())
+        return found
 
 
 class BufferColumn(Column):

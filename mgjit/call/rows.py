@@ -16,12 +16,14 @@ from __future__ import annotations
 import copy
 import struct
 from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any, Callable, NamedTuple
 
 from ..errors import ColumnError, MgjitError, user_location
+from ..record.trace import IndexCheck
 from .columns import Column, Columns, NumbersColumn, StackedColumn
 from .containers import DataclassNode, MappingNode, SequenceNode
 from .inputs import BufferNode, NumberNode, NumbersNode, is_exact, is_not_all_ints
@@ -33,6 +35,8 @@ from .plan import ArgumentPlan, plan_arguments
 
 #: Rows are compared with the plans of so many others.
 _MOST_PLANS = 64
+#: Formats of ints, and how large they can be without being rounded in any precision.
+_INTEGERS, _SMALL = "bBhHiIlLqQ", 2**24
 
 
 class MovingBuffer(NamedTuple):
@@ -95,6 +99,26 @@ class Rows:
         memory, _ = self.buffers[node.region]
         flat = memoryview(memory).cast("B").cast(node.format)  # type: ignore[call-overload]
         return flat[index - node.place :: node.size].tolist()  # type: ignore[no-any-return]
+
+    def are_allowed(self, region: int, count: int, allowed: range) -> bool:
+        """Whether `count` elements of a buffer are ints of a range in all rows; False if not told at once."""
+        node = next((node for node in self.plan.buffers if node.region == region), None)
+        if node is None or node.size != count or node.format not in _INTEGERS or allowed.stop > _SMALL:
+            return False
+        view = memoryview(self.buffers[region].memory).cast("B")
+        if node.format == "B":
+            return not view.tobytes().translate(None, bytes(range(max(allowed.start, 0), min(allowed.stop, 256))))
+        flat: Sequence[int] = view.cast(node.format).tolist()  # type: ignore[call-overload]
+        return min(flat) >= allowed.start and max(flat) < allowed.stop
+
+
+def alike(checks: Sequence[IndexCheck], plan: ArgumentPlan) -> dict[tuple[int, range], list[IndexCheck]]:
+    """Checks by the region of their input, which is -1 for packed numbers, and what is allowed; one for each input."""
+    groups: defaultdict[tuple[int, range], dict[int, IndexCheck]] = defaultdict(dict)
+    for check in checks:
+        buffers = (node.region for node in plan.buffers if node.place <= check.input_index < node.place + node.size)
+        groups[next(buffers, -1), check.allowed].setdefault(check.input_index, check)
+    return {key: list(of_inputs.values()) for key, of_inputs in groups.items()}
 
 
 def pack_rows(plan: ArgumentPlan, frame: Frame, columns: Columns) -> Rows:
@@ -169,16 +193,21 @@ def _store(place: int, size: int, numbers: Sequence[Any], integer: bool, rows: R
     """Write `size` numbers of each row to `place` in it."""
     if integer and not is_exact(numbers):
         return False
-    try:
-        flat = array(rows.packed.typecode, numbers)
-    except OverflowError:  # an int that is greater than any float
-        return False
-    width = rows.plan.packed_size
+    width, code = rows.plan.packed_size, rows.packed.typecode
+    if size < width and type(numbers) is array and numbers.typecode == code:
+        flat = numbers
+    else:
+        try:
+            flat = array(code, numbers)
+        except OverflowError:  # an int that is greater than any float
+            return False
     if size == width:
         rows.packed, rows.packed_stride = flat, rows.plan.precision.size * width
         return True
     rows.spread()
-    if size <= rows.count:  # whichever takes fewer assignments
+    if size == 1:
+        rows.packed[place::width] = flat
+    elif size <= rows.count:  # whichever takes fewer assignments
         for k in range(size):
             rows.packed[place + k :: width] = flat[k::size]
     else:

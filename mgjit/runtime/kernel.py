@@ -16,7 +16,8 @@ import math
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import starmap
+from functools import cached_property
+from itertools import chain, starmap
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -25,7 +26,7 @@ from ..call.node import Frame
 from ..call.objects import ObjectSlots
 from ..call.plan import ArgumentPlan
 from ..call.results import ResultTree
-from ..call.rows import Rows
+from ..call.rows import Rows, alike
 from ..call.written import Writes
 from ..codegen.slot import Slot
 from ..draws.plan import DrawPlan
@@ -429,12 +430,20 @@ class Kernel:
         Raises:
             IndexRangeError: one is out of range.
         """
-        for check in self.checks:
+        groups = self._alike_checks.items()
+        doubtful = (
+            checks for (region, allowed), checks in groups if not rows.are_allowed(region, len(checks), allowed)
+        )
+        for check in chain.from_iterable(doubtful):
             column = list(map(self.plan.precision.rounded, rows.input_column(check.input_index)))
             allowed = check.allowed
             if not (all(map(float.is_integer, column)) and min(column) >= allowed.start and max(column) < allowed.stop):
                 row = next(k for k, number in enumerate(column) if not _is_in(number, allowed))
                 raise _out_of_range(check, column[row], f" in row {row}")
+
+    @cached_property
+    def _alike_checks(self) -> dict[tuple[int, range], list[IndexCheck]]:
+        return alike(self.checks, self.plan)
 
     def stays_exact(self, rows: Rows) -> bool:
         """Whether no int of a loop becomes larger than it may be."""

@@ -12,8 +12,9 @@ import pytest
 from mgjit import Value
 from mgjit.call.columns import Columns, read_columns
 from mgjit.call.plan import ArgumentPlan, plan_arguments
-from mgjit.call.rows import Rows, _pack_one_by_one, pack_rows
+from mgjit.call.rows import Rows, _pack_one_by_one, alike, pack_rows
 from mgjit.errors import ArgumentValueError, ColumnError
+from mgjit.record.trace import IndexCheck
 
 
 class Pair(NamedTuple):
@@ -199,3 +200,45 @@ def test_09_lists_of_ints_among_lists_of_floats() -> None:
         columns = read(column, [1.0, 2.0])
         rows = pack_rows(*planned(columns), columns)
         assert rows.separate is separate
+
+
+@pytest.mark.parametrize("kind", [bytes, "b", "B", "i", "Q"])
+@pytest.mark.parametrize("allowed", [range(10), range(1, 256), range(-3, 9), range(2**24, 2**24 + 2)])
+def test_10_all_checks_of_a_buffer_at_once(kind: Any, allowed: range) -> None:
+    """They fail in any row; numbers that may be rounded, and parts of a buffer, are checked one by one."""
+    for bad in (None, 0, 9, 10, 120):
+        numbers = [5] * 12 if bad is None else [5] * 11 + [bad]
+        flat = bytes(numbers) if kind is bytes else array(kind, numbers)
+        column = memoryview(flat).cast("B").cast("B" if kind is bytes else kind, (3, 4))  # type: ignore[call-overload]
+        columns = read(column)
+        plan, frame = planned(columns)
+        rows = pack_rows(plan, frame, columns)
+        settled = allowed.stop <= 2**24
+        assert rows.are_allowed(0, 4, allowed) is (settled and all(number in allowed for number in numbers))
+        assert not rows.are_allowed(0, 3, allowed)
+        assert not rows.are_allowed(-1, 4, allowed)
+
+
+def test_11_checks_that_are_alike() -> None:
+    """By buffer and range, the first of each input."""
+    plan, _ = planned(read(memoryview(bytes(8)).cast("B", (2, 4)), [0.5, 1.5]))
+    place = plan.buffers[0].place
+    checks = [
+        *(IndexCheck(place + k, 10, "first") for k in range(4)),
+        IndexCheck(0, 10, "number"),
+        IndexCheck(place, 10, "again"),
+        IndexCheck(place + 1, 9, "other"),
+    ]
+    assert alike(checks, plan) == {
+        (0, range(10)): checks[:4],
+        (-1, range(10)): [checks[4]],
+        (0, range(9)): [checks[6]],
+    }
+
+
+def test_12_the_callers_numbers_are_never_the_rows() -> None:
+    """A kernel may be given a copy or another order, but not memory that can change after the checks."""
+    for columns in (read(array("d", NUMBERS)), read(array("d", NUMBERS), array("d", NUMBERS))):
+        plan, frame = planned(columns)
+        rows = pack_rows(plan, frame, columns)
+        assert all(rows.packed is not getattr(column, "buffer", None) for column in columns.columns)
