@@ -265,7 +265,7 @@ def _refuse(traced: TracedCall, location: str) -> None:
     """Raise an error about what a step does that C cannot do."""
     if traced.draws.size:
         raise RandomnessError(
-            f"{traced.draws.first_line}: the step at {location} draws random numbers ({traced.draws.describe()}), and "
+            f"{traced.draws.first_line}: the step at {location} {traced.draws.describe()}, and "
             "exported C has no generator. Draw outside of the step and pass what was drawn as an argument."
         )
     if traced.writes:

@@ -22,7 +22,7 @@ from ..build import build
 from ..call.appended import AppendingResult
 from ..call.plan import ArgumentPlan
 from ..draws.plan import DrawPlan
-from ..errors import FreezeError, TraceError
+from ..errors import FreezeError, TraceError, user_location
 from ..families import Kin
 from ..ir.parameters import Layouts, ParameterLayout
 from ..making import Maker, changed_by
@@ -200,8 +200,8 @@ class FrozenMaker(Maker):
         found = structure.difference()
         if found:
             raise FreezeError(
-                f"{self.qualname}: arguments of another structure need another trace of the step, which has changed "
-                f"since it was frozen: {found}. Freeze it again."
+                f"{user_location()}: {self.qualname}: arguments of another structure, .lower, .report and .export need "
+                f"another trace of the step, which has changed since it was frozen: {found}. Freeze it again."
             )
 
     # ---- 2, 3: traces ---------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ EXPORTS = [
         "    return w * x + random.random()\n"
         "mgjit.compile(step).export(tempfile.gettempdir(), 'net', calls=[(1.0,)])",
         "RandomnessError",
-        "user.py:2: the step at user.py:1 draws random numbers (draws 1 random number a call: random 1 x), "
+        "user.py:2: the step at user.py:1 draws 1 random number a call: random 1 x, "
         "and exported C has no generator. Draw outside of the step and pass what was drawn as an argument.",
     ),
     Case(
