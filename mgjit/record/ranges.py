@@ -1,8 +1,10 @@
 """Which integers a run-time index can be, as far as its operations tell.
 
 1. Constants, draws, and inputs and kept ints that an earlier look-up requires to be in a range, are in a known range.
-2. Sums, differences, products, negations and choices of these are in the range of their extremes.
-3. An index that is `factor * n + offset`, of one input `n` about which nothing is known, can be required of `n`.
+2. Sums, differences, products, negations and choices of these are in the range of their extremes; so are their
+   quotients by a constant.
+3. Remainders by a constant are in a range that follows from it, also of ints about which nothing is known.
+4. An index that is `factor * n + offset`, of one input `n` about which nothing is known, can be required of `n`.
 
 Everything else has no range, and is no index.
 """
@@ -71,6 +73,41 @@ def range_of(recorder: Recorder, operand: int, depth: int = 0) -> range | None:
     else:
         results = [_computed(code, x, y) for x in ends[0] for y in ends[1]]
     return range(min(results), max(results) + 1)
+
+
+def range_of_remainder(recorder: Recorder, a: int, b: int) -> range | None:
+    """The range that `a % b` is in; None if `b` is no constant, or `a` may be no int when the step runs (`1 // 0`)."""
+    divisor = _constant(recorder, b)
+    if not divisor or not _is_int(recorder, a):
+        return None
+    return range(divisor) if divisor > 0 else range(divisor + 1, 1)
+
+
+def range_of_quotient(recorder: Recorder, a: int, b: int) -> range | None:
+    """The range that `a // b` is in; None if `b` is no constant, or nothing is known of `a`."""
+    divisor, known = _constant(recorder, b), range_of(recorder, a)
+    if not divisor or known is None:
+        return None
+    ends = (known[0] // divisor, known[-1] // divisor)
+    return range(min(ends), max(ends) + 1)
+
+
+def _constant(recorder: Recorder, operand: int) -> int | None:
+    known = range_of(recorder, operand)
+    return known[0] if known is not None and len(known) == 1 else None
+
+
+def _is_int(recorder: Recorder, operand: int, depth: int = 0) -> bool:
+    """Whether an operand that is an int in the trace is one whenever the step runs: no division by zero has made it."""
+    if operand in recorder.known_integers:
+        return True
+    if operand < 0:
+        return leaf_kind(recorder.read_at_last(operand)) in (CONSTANT, INPUT, STATE)
+    code = recorder.op[operand]
+    if depth == _DEEPEST or (code not in _OF_ONE and code not in _OF_TWO):
+        return False
+    operands = (recorder.a[operand],) if code in _OF_ONE else (recorder.a[operand], recorder.b[operand])
+    return all(_is_int(recorder, one, depth + 1) for one in operands)
 
 
 def affine_of_input(recorder: Recorder, operand: int, depth: int = 0) -> Affine | None:

@@ -408,9 +408,9 @@ class Recorder:
                 return
             raise TraceError(
                 f"{user_location()}: the index of table[i], mgjit.take and mgjit.one_hot must be an int argument of "
-                "the step itself, or a sum or product of such ints and constants, so that its range can be checked "
-                "before anything is written, and this one is computed in another way. Compute the index outside, and "
-                "pass it as an argument."
+                "the step itself, a sum or product of such ints and constants, or a remainder by a constant, so that "
+                "its range can be checked before anything is written, and this one is computed in another way. Compute "
+                "the index outside, and pass it as an argument."
             )
         if count > self.precision.largest_integer:
             raise TraceError(f"{user_location()}: float32 does not hold all indices of a table of {count} elements.")
@@ -435,8 +435,8 @@ class Recorder:
     def _require_in_range(self, known: range, count: int) -> None:
         if known[0] < 0 or known[-1] >= count:
             raise TraceError(
-                f"{user_location()}: the index is a random number from {known[0]} to {known[-1]}, and the table has "
-                f"{count} elements. Draw from range({count}), so that every number that can be drawn is an index."
+                f"{user_location()}: the index is an int from {known[0]} to {known[-1]}, and the table has {count} "
+                f"elements. Draw or compute it in range({count}), so that every int that it can be is an index."
             )
 
     # ---- reads that outlive a store ---------------------------------------------------------------

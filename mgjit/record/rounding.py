@@ -13,6 +13,7 @@ from ..engine.value import Value
 from ..errors import TraceError, user_location
 from . import opcodes as ops
 from .mixed import Numbers
+from .ranges import range_of_quotient, range_of_remainder
 from .recorder import Recorder
 
 _CODES = {name: code | ops.NUMBER for name, code in ops.LIBRARY_CODES.items()}
@@ -78,6 +79,10 @@ def rounding_methods(
     def signs_differ(a: int, b: int) -> int:
         return emit(ops.NOT_EQUAL, is_less(a, zero(0.0)), is_less(b, zero(0.0)))
 
+    def note(result: int, found: range | None) -> None:
+        if found is not None:
+            recorder.known_integers[result] = found
+
     def remainder(a: int, b: int, of_integers: bool) -> int:
         rest = emit(_CODES["fmod"], a, b)
         moved = emit(ops.ADD, rest, b)
@@ -85,6 +90,7 @@ def rounding_methods(
         result = select(rest, chosen, zero(0.0) if of_integers else emit(_CODES["copysign"], zero(0.0), b))
         if of_integers:
             recorder.integer_results += [rest, moved, chosen, result]
+            note(result, range_of_remainder(recorder, a, b))
         return result
 
     def quotient(a: int, b: int, of_integers: bool) -> int:
@@ -93,6 +99,7 @@ def rounding_methods(
             exact = emit(ops.DIVIDE, whole, b)
             result = emit(ops.ADD, exact, zero(0.0))
             recorder.integer_results += [whole, exact, result]
+            note(result, range_of_quotient(recorder, a, b))
             return result
         rest = emit(_CODES["fmod"], a, b)
         ratio = emit(ops.DIVIDE, emit(ops.SUBTRACT, a, rest), b)

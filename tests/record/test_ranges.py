@@ -11,7 +11,15 @@ import mgjit
 from mgjit.engine.precision import FLOAT64
 from mgjit.errors import IndexRangeError, TraceError
 from mgjit.record import opcodes as ops
-from mgjit.record.ranges import Affine, affine_of_input, inputs_in, intersection, range_of
+from mgjit.record.ranges import (
+    Affine,
+    affine_of_input,
+    inputs_in,
+    intersection,
+    range_of,
+    range_of_quotient,
+    range_of_remainder,
+)
 from mgjit.record.recorder import Recorder
 
 TABLE = [0.5 * k - 3.0 for k in range(40)]
@@ -128,3 +136,61 @@ def test_05_what_has_no_range_is_no_index() -> None:
             mgjit.compile(background=False)(step)(2)
     compiled = mgjit.compile(background=False)(_of_two)
     assert compiled(1, 2) == 2.0 + SHORT[2] + TABLE[10]  # both are known to be in range
+
+
+class Ring:
+    """The last numbers that were given."""
+
+    def __init__(self) -> None:
+        self.numbers, self.t = [0.0] * 4, 0
+
+    def add(self, x: float, n: int) -> tuple[Any, ...]:
+        self.numbers[self.t % 4] = x
+        self.t += 1
+        kept = self.numbers[(self.t - 3) % 4] if self.t > 2 else 0.0
+        return kept, TABLE[n % 7] + TABLE[39 - n % 40], SHORT[-n % 5], TABLE[n % 40 // 4], SHORT[n % -5 + 4]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("backend", ["c", "python"])
+def test_06_remainders_by_constants_are_indices(backend: str, dtype: str) -> None:
+    """Also of ints that the step counts up, and of negative ones; quotients of what is in a known range, too."""
+    plain, other = Ring(), Ring()
+    compiled = mgjit.compile(background=False, verify="never", backend=backend, dtype=dtype)(other.add)
+    calls = [(0.25 * k, n) for k, n in enumerate([0, 1, 6, 7, 39, 40, 41, -1, -7, -40, 123456])]
+    for x, n in calls:
+        assert compiled(x, n) == plain.add(x, n)
+    columns = compiled.loop([x for x, _ in calls], [n for _, n in calls])
+    assert list(zip(*columns)) == [plain.add(x, n) for x, n in calls]
+    assert vars(plain) == vars(other)
+    assert compiled.stats.traces <= 2
+
+
+def test_07_ranges_of_remainders_and_quotients() -> None:
+    """Of every int by a constant, but not of what a division by zero may have made, which is no int then."""
+    recorder, known, unknown = _recorder()
+    four, below, zero = recorder.constant(4.0), recorder.constant(-3.0), recorder.constant(0.0)
+    moved = _apply(recorder, ops.ADD, unknown, 2.0)
+    for operand in (known, unknown, moved, _apply(recorder, ops.MULTIPLY, moved, moved)):
+        assert range_of_remainder(recorder, operand, four) == range(4)
+        assert range_of_remainder(recorder, operand, below) == range(-2, 1)
+    divided = _apply(recorder, ops.DIVIDE, known, unknown)
+    for operand, by in (
+        (divided, four),
+        (_apply(recorder, ops.ADD, divided, 1.0), four),
+        (known, zero),
+        (known, known),
+    ):
+        assert range_of_remainder(recorder, operand, by) is None
+    assert range_of_quotient(recorder, known, four) == range(2)
+    assert range_of_quotient(recorder, known, below) == range(-2, 0)
+    assert range_of_quotient(recorder, unknown, four) is range_of_quotient(recorder, known, zero) is None
+
+
+def test_08_a_remainder_that_is_no_index_is_refused() -> None:
+    """Where it may be larger than the table, or a division by zero may have made it."""
+    local = TABLE[:5]
+    with pytest.raises(TraceError, match="the index is an int from 0 to 5, and the table has 5 elements"):
+        mgjit.freeze(lambda n: local[n % 6], 1)
+    with pytest.raises(TraceError, match="computed in another way"):
+        mgjit.freeze(lambda n: local[(6 // n) % 5], 1)

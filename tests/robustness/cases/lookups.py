@@ -61,9 +61,9 @@ LOOKUPS = [
         "mgjit.compile(lambda i: mgjit.take([1.0, 2.0], i * i))(0)",
         "TraceError",
         "user.py:1: the index of table[i], mgjit.take and mgjit.one_hot must be an int argument of the "
-        "step itself, or a sum or product of such ints and constants, so that its range can be checked before "
-        "anything is written, and this one is computed in another way. Compute the index outside, and pass it as "
-        "an argument.",
+        "step itself, a sum or product of such ints and constants, or a remainder by a constant, so that its range "
+        "can be checked before anything is written, and this one is computed in another way. Compute the index "
+        "outside, and pass it as an argument.",
     ),
     Case(
         "mgjit.compile(lambda i: mgjit.take([1.0, 2.0], 2 * i - 6))(1)",
