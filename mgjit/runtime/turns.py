@@ -126,8 +126,8 @@ class _Stretch:
                 return None
             for check in kernel.checks:
                 check_index(check, kernel.plan, kernel.frame)
-        except MgjitError:
-            return None  # the call will raise it
+        except (MgjitError, PlainCall):
+            return None  # the call will raise it, or is plain Python
         number = self._numbers.get(kernel)
         if number is None:
             if not (_is_settled(kernel) and self._shares_copies(kernel)):
