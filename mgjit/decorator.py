@@ -37,7 +37,7 @@ def compile(
     cache: bool = ...,
     cache_key: str = ...,
     background: bool = ...,
-    limit: int = ...,
+    limit: int | None = ...,
     warn_after: int = ...,
     lock: bool = ...,
     verify: str = ...,
@@ -55,7 +55,7 @@ def compile(
     cache: bool = True,
     cache_key: str = "",
     background: bool = True,
-    limit: int = 64,
+    limit: int | None = None,
     warn_after: int = 10,
     lock: bool = True,
     verify: str = "auto",
@@ -76,7 +76,8 @@ def compile(
         background: True: calls are plain Python, with the same numbers, until another process has built the code for
             their arguments; arguments of another structure (such as another length) are traced once plain calls with
             them have taken as long as a trace. False: the first call of each structure waits for its code.
-        limit: how many argument structures are traced before a RetraceLimitError.
+        limit: how many argument structures are traced before a RetraceLimitError.  None: 64, and calls with further
+            lengths of arguments are plain Python.
         warn_after: how many are traced before a RetraceWarning, unless each of them has been called several times.
         lock: True: threads take turns. False: they may run the step at the same time. Each thread then traces it for
             itself, and has its own inputs, results and `.stats`; machine code, parameters and state are shared, and
@@ -97,8 +98,9 @@ def compile(
     _require("None or a str", (str, type(None)), compiler=compiler, optimisation=optimisation)
     _require("a str, such as 'experiment 7'", (str,), cache_key=cache_key)
     _require("True or False", (bool,), grads=grads, cache=cache, background=background, lock=lock)
-    _require("an int", (int,), limit=limit, warn_after=warn_after)
-    if min(limit, warn_after) < 1:
+    _require("None or an int", (int, type(None)), limit=limit)
+    _require("an int", (int,), warn_after=warn_after)
+    if min(warn_after if limit is None else limit, warn_after) < 1:
         raise ArgumentValueError(
             f"{user_location()}: limit and warn_after must be at least 1, not {limit}, {warn_after}."
         )

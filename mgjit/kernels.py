@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
 from time import perf_counter
 from typing import Any
@@ -31,7 +31,7 @@ from .errors import (
     user_stacklevel,
 )
 from .making import Maker, changed_by
-from .pending import Earnings, Found, Pending, Upgrade, Waiting
+from .pending import Earnings, Found, Pending, TooMany, Upgrade, Waiting
 from .plain import PlainCalls
 from .record.leaks import PlainCall
 from .runtime.buffers import storage_of
@@ -46,6 +46,8 @@ _CALLS_OF_A_FAMILY = 4
 
 #: Plain calls detach parameters if they take longer than so many seconds for each: so that this is a small part of it.
 _SECONDS_TO_DETACH = 2e-6
+#: How many structures there may be where `limit=` does not say so.
+_MOST_STRUCTURES = 64
 
 
 class Kernels:
@@ -176,7 +178,7 @@ class Kernels:
         elif self._options.code.separate:
             reason = "its phases are run separately"
         self.plain.require_trace(plan.key)
-        self._refuse_too_many(len(self._kernels.keys() | self._pending.keys()) - (known is not None), reason)
+        self._refuse_too_many(plan, len(self._kernels.keys() | self._pending.keys()) - (known is not None), reason)
         if not patient:
             is_building = any(not pending.job.has_ended() for pending in self._pending.values())
             self.earnings.require(plan.key, self.stats.calls, is_building)
@@ -277,8 +279,11 @@ class Kernels:
         if reason:
             raise PlainCall(reason)
 
-    def _refuse_too_many(self, known: int, reason: str) -> None:
-        if known >= self._options.limit:
+    def _refuse_too_many(self, plan: ArgumentPlan, known: int, reason: str) -> None:
+        limit = self._options.limit
+        if known >= (limit or _MOST_STRUCTURES):
+            if limit is None and self.maker.may_be_plain and any(map(plan.differs_in_lengths, self._plans())):
+                raise TooMany(plan.key, known)
             raise RetraceLimitError(
                 f"{user_location()}: {self._name} has been traced for {known} argument structures, the "
                 f"limit. The first difference from the last call: {reason}. Make the arguments alike (pad them, "
@@ -294,6 +299,10 @@ class Kernels:
                 RetraceWarning,
                 stacklevel=user_stacklevel(),
             )
+
+    def _plans(self) -> Iterator[ArgumentPlan]:
+        """Those of all kernels, but for kernels that run phases: without them there are no phases."""
+        return (kernel.plan for kernel in self._kernels.values() if not kernel.code.separate)
 
     def _make(self, plan: ArgumentPlan, arguments: Sequence[Any], reason: str, patient: bool) -> Kernel:
         """Trace the call, and make its kernel.

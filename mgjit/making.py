@@ -86,6 +86,9 @@ class Maker:
         kin: what kernels leave for those of other lengths.
     """
 
+    #: Whether calls may be plain Python.
+    may_be_plain = True
+
     def __init__(
         self,
         function: Callable[..., Any],

@@ -58,7 +58,7 @@ class StepOptions:
     code: Options = field(default_factory=Options)
     precision: Precision = FLOAT64
     static: frozenset[str] = frozenset()
-    limit: int = 64
+    limit: int | None = None
     warn_after: int = 10
     lock: bool = True
     verify: str = "auto"

@@ -68,6 +68,21 @@ class Waiting(PlainCall):
         self.key = key
 
 
+class TooMany(PlainCall):
+    """This call runs as plain Python because its arguments have other lengths than those of very many kernels.
+
+    Attributes:
+        key: of the structure of the arguments.
+    """
+
+    def __init__(self, key: Hashable, kernels: int) -> None:
+        super().__init__(
+            f"its arguments have other lengths than those for which it has kernels, which are {kernels} by now; limit= "
+            "says how many there may be"
+        )
+        self.key = key
+
+
 @dataclass
 class _Account:
     """What has been spent on a structure of arguments, in seconds.

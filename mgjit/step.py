@@ -17,7 +17,7 @@ import sys
 import threading
 import warnings
 from array import array
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from time import thread_time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
@@ -34,7 +34,7 @@ from .options import StepOptions
 from .parallel.pool import checked_threads
 from .parallel.rows import run_rows_in_threads
 from .parallel.writes import refuse_writes
-from .pending import Waiting
+from .pending import TooMany, Waiting
 from .record.leaks import PlainCall
 from .record.progress import is_tracing, tracing_threads
 from .runtime.buffers import Moved
@@ -341,15 +341,17 @@ class CompiledStep(Looking[P, R]):
         """A call in plain Python, which may change anything that kernels know."""
         try:
             if isinstance(reason, Waiting):
-                return self._call_meanwhile(reason, call)
+                self.stats.waiting_calls += 1
+                return self._call_meanwhile(reason.key, call)
             self._kernels.plain.note_call(str(reason))
+            if isinstance(reason, TooMany):
+                return self._call_meanwhile(reason.key, call)
             return as_returned(Detached(reason.parameters).during(call) if reason.parameters else call())
         finally:
             self._kernels.look_at_everything()
 
-    def _call_meanwhile(self, reason: Waiting, call: Callable[[], Any]) -> Any:
-        """A call in plain Python, until there is a kernel."""
-        self.stats.waiting_calls += 1
+    def _call_meanwhile(self, key: Hashable, call: Callable[[], Any]) -> Any:
+        """A call in plain Python, of a structure that has no kernel yet, while others have."""
         detached = self._kernels.detached()
         started = thread_time()
         try:
@@ -358,7 +360,7 @@ class CompiledStep(Looking[P, R]):
             self._forget_call()
             return as_returned(detached.meanwhile(call))
         finally:
-            self._kernels.earnings.note_plain(reason.key, thread_time() - started)
+            self._kernels.earnings.note_plain(key, thread_time() - started)
 
     def _continue(self, phase: str, after: str) -> None:
         self._refuse_in_trace(phase)

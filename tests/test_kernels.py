@@ -52,6 +52,38 @@ def test_02_limit(w: Value) -> None:
     assert step([1.0] * 4) == 8.0
 
 
+def test_02b_very_many_lengths_without_a_limit(w: Value, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Further lengths are plain Python, which says so once; other structures are an error."""
+    monkeypatch.setattr("mgjit.kernels._MOST_STRUCTURES", 3)
+
+    def plain(x: Any) -> Any:
+        loss = w * sum(x)
+        loss.backward()
+        w.data -= 0.125 * w.grad
+        return loss.data
+
+    rows = [[0.5 * k + 0.25 * n for k in range(n)] for n in (1, 2, 3, 4, 2, 5, 4, 3, 1)]
+    expected = [plain(row) for row in rows] + [w.data, w.grad]
+    in_a_loop = [plain(row) for row in rows]
+    w.data, w.grad = 2.0, 0.0
+    step = mgjit.compile(background=False)(plain)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = [step(row) for row in rows]
+    assert [*found, w.data, w.grad] == expected
+    texts = [str(warning.message) for warning in caught]
+    assert [("other lengths" in text, "3 by now" in text, "limit=" in text) for text in texts] == [(True, True, True)]
+    assert (step.stats.calls, step.stats.plain_calls, step.stats.traces) == (6, 3, 3)
+    assert "plain Python: its arguments have other lengths" in step.lower([1.0]).explain()
+    assert list(step.loop(rows)) == in_a_loop
+    with pytest.raises(RetraceLimitError):
+        step({"x": 1.0})
+    for n in (1, 2, 3):
+        step.forward([1.0] * n)
+    with pytest.raises(RetraceLimitError):
+        step.forward([1.0] * 4)
+
+
 def test_03_warn_after(w: Value) -> None:
     """One warning, with the difference, at the line of the call."""
     step = mgjit.compile(warn_after=2)(lambda x: w * sum(x))

@@ -35,6 +35,7 @@ from ..tensor.tensor import Tensor
 from .containers import DataclassNode, MappingNode, SequenceNode, attributes_of_dataclass
 from .inputs import BufferNode, NumberNode, NumbersNode, check_exact
 from .known import KnownNode, StaticNode, ValueNode
+from .lengths import differ_in_lengths
 from .node import Frame, MakeNumber, Node
 from .objects import ObjectNode, class_of_slot
 from .tensors import TensorNode
@@ -70,6 +71,10 @@ class ArgumentPlan:
     def resembles(self, other: ArgumentPlan) -> bool:
         """Whether the structure is that of `other`, or differs in whether lists have ints or floats."""
         return _without_types(self.structure) == _without_types(other.structure)
+
+    def differs_in_lengths(self, other: ArgumentPlan) -> bool:
+        """Whether arguments of another plan are alike but for lengths."""
+        return len(self.nodes) == len(other.nodes) and all(map(differ_in_lengths, self.nodes, other.nodes))
 
     def frame(self) -> Frame:
         """A frame of the right sizes."""

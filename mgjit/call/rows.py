@@ -28,7 +28,6 @@ from .columns import Column, Columns, NumbersColumn, StackedColumn
 from .containers import DataclassNode, MappingNode, SequenceNode
 from .inputs import BufferNode, NumberNode, NumbersNode, is_exact, is_not_all_ints
 from .known import KnownNode, ValueNode
-from .lengths import differ_in_lengths
 from .node import NO_FRAME, Frame, Node
 from .objects import ObjectNode
 from .plan import ArgumentPlan, plan_arguments
@@ -328,7 +327,7 @@ def _plan_other_values(plan: ArgumentPlan, columns: Columns, arguments: Sequence
         ColumnError: it does not.
     """
     other = plan_arguments(columns.names, arguments, plan.fixed | columns.static, precision=plan.precision)
-    if not other.resembles(plan) and all(map(differ_in_lengths, other.nodes, plan.nodes)):
+    if not other.resembles(plan) and other.differs_in_lengths(plan):
         return other
     if not other.resembles(plan) or not other.pack(arguments, other.frame()):
         raise ColumnError(

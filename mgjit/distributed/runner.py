@@ -21,7 +21,6 @@ from weakref import WeakKeyDictionary
 
 from .. import settings
 from ..call.columns import Columns
-from ..call.lengths import differ_in_lengths
 from ..call.results import averaged, constants
 from ..call.rows import Rows, pack_rows
 from ..errors import ColumnError, SeparationError, user_location
@@ -156,7 +155,7 @@ class BatchRunner:
     def _different(self, lead: Kernel, kernel: Kernel) -> str:
         """How the rows of a kernel differ from those of the first one in more than lengths; empty if they do not."""
         one, other = lead.plan, kernel.plan
-        if not other.resembles(one) and not all(map(differ_in_lengths, other.nodes, one.nodes)):
+        if not other.resembles(one) and not other.differs_in_lengths(one):
             raise ColumnError(
                 f"{user_location()}: a row has another structure than the first one: {one.first_difference(other)}. "
                 "Make the rows alike (lengths may differ)."

@@ -158,6 +158,7 @@ class FrozenMaker(Maker):
     """
 
     about: About
+    may_be_plain = False
 
     def __init__(
         self, function: Callable[..., Any], signature: Signature, options: StepOptions, qualname: str, stats: Stats

@@ -25,7 +25,7 @@ from ..errors import BackendWarning, DefectWarning, MismatchWarning, RetraceWarn
 from ..kernels import Kernels
 from ..making import Maker
 from ..options import StepOptions
-from ..pending import Prepared, Waiting
+from ..pending import Prepared, TooMany, Waiting
 from ..record.hazards import as_number
 from ..record.leaks import PlainCall, holds_traced, is_traced
 from ..record.progress import current_recorder, is_tracing
@@ -163,8 +163,11 @@ class OutlinedStep(CompiledStep[Any, Any]):
     def _was_plain(self, reason: PlainCall) -> Any:
         """Note a call that has to be made in Python."""
         kernels = self._kernels
-        if isinstance(reason, Waiting):
-            self.stats.waiting_calls += 1
+        if isinstance(reason, (Waiting, TooMany)):
+            if isinstance(reason, Waiting):
+                self.stats.waiting_calls += 1
+            else:
+                kernels.plain.note_call(str(reason))
             kernels.earnings.note_plain(reason.key, self._iteration)
             if kernels.detached() is not None:
                 self.release()

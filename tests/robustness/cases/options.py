@@ -130,22 +130,22 @@ OPTIONS = [
     Case(
         'mgjit.compile(limit="64")',
         "ArgumentError",
-        "user.py:1: limit must be an int, not str '64'.",
+        "user.py:1: limit must be None or an int, not str '64'.",
     ),
     Case(
         "mgjit.compile(limit=1.5)",
         "ArgumentError",
-        "user.py:1: limit must be an int, not float 1.5.",
+        "user.py:1: limit must be None or an int, not float 1.5.",
     ),
     Case(
         "mgjit.compile(limit=True)",
         "ArgumentError",
-        "user.py:1: limit must be an int, not bool True.",
+        "user.py:1: limit must be None or an int, not bool True.",
     ),
     Case(
-        "mgjit.compile(limit=None)",
+        "mgjit.compile(limit='none')",
         "ArgumentError",
-        "user.py:1: limit must be an int, not NoneType None.",
+        "user.py:1: limit must be None or an int, not str 'none'.",
     ),
     Case(
         "mgjit.compile(warn_after=0.5)",
@@ -155,7 +155,7 @@ OPTIONS = [
     Case(
         "mgjit.compile(warn_after=-3)",
         "ArgumentValueError",
-        "user.py:1: limit and warn_after must be at least 1, not 64, -3.",
+        "user.py:1: limit and warn_after must be at least 1, not None, -3.",
     ),
     Case(
         'mgjit.compile(warn_after="10")',
