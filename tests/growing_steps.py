@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from typing import Any
 
 import mgjit
@@ -45,8 +46,12 @@ def suffix_products(count: int = 9) -> Made:
     return step, (numbers(count), numbers(count, 2))
 
 
-def causal_attention(positions: int = 7, width: int = 4) -> Made:
-    """Each position attends to itself and those before it, over `mgjit.Value`."""
+def causal_attention(positions: int = 7, width: int = 4, shifted: bool = False) -> Made:
+    """Each position attends to itself and those before it, over `mgjit.Value`.
+
+    Args:
+        shifted: whether the greatest score is subtracted from all.
+    """
     square = width * width
     weights = values(random.Random(2), 4 * square)
     matrices = [
@@ -65,7 +70,12 @@ def causal_attention(positions: int = 7, width: int = 4) -> Made:
             query = times(matrices[0], x)
             keys.append(times(matrices[1], x))
             found.append(times(matrices[2], x))
-            powers = [mgjit.exp(sum(a * b for a, b in zip(query, key))) for key in keys]
+            scores = (sum(a * b for a, b in zip(query, key)) for key in keys)
+            if shifted:
+                kept = list(scores)
+                greatest = reduce(mgjit.maximum, [score.data for score in kept])
+                scores = (score - greatest for score in kept)
+            powers = [mgjit.exp(score) for score in scores]
             total = sum(powers)
             shares = [power / total for power in powers]
             mixed = [sum(share * v[j] for share, v in zip(shares, found)) for j in range(width)]
@@ -134,6 +144,7 @@ STEPS = {
     "prefix sums": prefix_sums,
     "suffix products": suffix_products,
     "causal attention": causal_attention,
+    "shifted attention": partial(causal_attention, shifted=True),
     "cholesky": cholesky,
     "ragged batch": ragged_batch,
 }

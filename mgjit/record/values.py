@@ -248,7 +248,12 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
         def method(self: Any, other: Any) -> Any:
             if isinstance(other, Value):
                 return value_from(recorder.emit(code, lift(self), lift(other)))
-            result = recorder.emit(code | ops.NUMBER, number_operand(self), number_operand(other))
+            best = number_operand(self)
+            if type(self) is DataNumber:
+                # As where a single one enters arithmetic (`lift`): so positions of a sequence that look back at one or
+                # at several others are the same operations, and become one loop.
+                best = recorder.emit(ops.COPY | ops.NUMBER, best, ops.NO_OPERAND)
+            result = recorder.emit(code | ops.NUMBER, best, number_operand(other))
             # As Python: the first one unless the other is greater, or less.
             compare = operator.gt if code == ops.MAXIMUM else operator.lt
             return like(

@@ -73,6 +73,15 @@ def test_all_positions_of_causal_attention_are_one_loop(positions: int) -> None:
     assert growing_loops(rolled(causal_attention(positions))) == [(positions, [counts] * 4)]
 
 
+@pytest.mark.parametrize("positions", [8, 12])
+def test_the_first_position_looks_for_the_greatest_of_one_score(positions: int) -> None:
+    """There is no maximum of two numbers in it, and it is an iteration like the others."""
+    ((count, counts),) = growing_loops(rolled(causal_attention(positions, shifted=True)))
+    assert count == positions
+    assert tuple(range(positions)) in counts  # maxima
+    assert set(counts) <= {tuple(range(positions)), tuple(range(1, positions + 1))}
+
+
 def test_a_triangle_inside_of_a_triangle() -> None:
     ((rows, counts), (inner, _)) = growing_loops(rolled(cholesky(9)))
     assert rows == inner == 7
