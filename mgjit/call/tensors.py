@@ -16,7 +16,7 @@ from ..tensor.dtypes import DType, bool_
 from ..tensor.shapes import Shape, View, row_major
 from ..tensor.tensor import Tensor
 from .inputs import EXACT_INTEGERS, BufferNode
-from .node import Frame, MakeNumber
+from .node import MakeNumber
 from .results import ResultTree
 
 
@@ -40,9 +40,6 @@ class TensorNode(BufferNode):
             argument = argument.detach().copy()
         first = argument._view.offset
         return argument._memory.data[first : first + self.size]
-
-    def pack(self, argument: Any, frame: Frame) -> bool:
-        return super().pack(argument, frame) if self.size else isinstance(argument, Tensor)
 
     def traced(self, make: MakeNumber) -> Any:
         memory = recording().input(self.place, self.size, self.element)

@@ -8,7 +8,7 @@ of a compiled one; what it changes is no reason to trace again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, described, user_location
@@ -28,9 +28,7 @@ class LRScheduler:
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise ArgumentError(f"{user_location()}: a schedule needs an optimiser, not the {described(optimizer)}.")
-        self.optimizer = optimizer
+        self.optimizer = _checked(optimizer)
         for group in optimizer.param_groups:
             if group.initial_lr is None:
                 group.initial_lr = group.lr
@@ -51,16 +49,26 @@ class LRScheduler:
         for group, rate in zip(self.optimizer.param_groups, self.get_last_lr()):
             group["lr"] = rate
 
+    def rates(self, bases: Sequence[Any], t: Any) -> list[Any]:
+        """The learning rates of all groups after t steps, of groups that began with `bases`."""
+        return [self.at(base, t) for base in bases]
+
     def get_last_lr(self) -> list[Any]:
         """The learning rates that the last step has assigned."""
-        return [self.at(base, self.last_epoch) for base in self.base_lrs]
+        return self.rates(self.base_lrs, self.last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
         """What `load_state_dict` needs to go on: numbers in a dict."""
         return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on as the schedule from which `state_dict` is."""
+        """Go on as the schedule from which `state_dict` is.
+
+        Raises:
+            ArgumentValueError: it is of something else.
+        """
+        if saved.keys() != {"last_epoch", "base_lrs"}:
+            raise ArgumentValueError(f"{user_location()}: that is no state of a schedule: it has {list(saved)}.")
         if len(saved["base_lrs"]) != len(self.base_lrs):
             raise ArgumentValueError(
                 f"{user_location()}: a schedule of {len(saved['base_lrs'])} groups, for {len(self.base_lrs)}."
@@ -74,21 +82,29 @@ class LambdaLR(LRScheduler):
 
     Args:
         optimizer, last_epoch: see `LRScheduler`.
-        lr_lambda: a function of the number of steps.
+        lr_lambda: a function of the number of steps, or a list with one for each group.
     """
 
-    def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[Any], Any], last_epoch: int = -1) -> None:
-        self.lr_lambda = lr_lambda
+    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
+        is_list = isinstance(lr_lambda, (list, tuple))
+        groups = len(_checked(optimizer).param_groups)
+        self.lr_lambdas = list(lr_lambda) if is_list else [lr_lambda] * groups
+        if len(self.lr_lambdas) != groups or not all(map(callable, self.lr_lambdas)):
+            raise ArgumentError(
+                f"{user_location()}: lr_lambda is a function, or a list of {groups}, one for each group, and not the "
+                f"{described(lr_lambda)}."
+            )
         super().__init__(optimizer, last_epoch)
 
-    def at(self, base: Any, t: Any) -> Any:
-        return base * self.lr_lambda(t)
+    def rates(self, bases: Sequence[Any], t: Any) -> list[Any]:
+        return [base * rule(t) for base, rule in zip(bases, self.lr_lambdas)]
 
 
 class StepLR(LRScheduler):
     """base * gamma ** (t // step_size): by the factor gamma every `step_size` steps."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+        _require_steps("step_size", step_size)
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
@@ -126,6 +142,7 @@ class CosineAnnealingLR(LRScheduler):
     """From base to `eta_min` in `T_max` steps, along half a wave of a cosine (Loshchilov and Hutter 2017)."""
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
+        _require_steps("T_max", T_max)
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
@@ -140,6 +157,7 @@ class LinearLR(LRScheduler):
         self, optimizer: Optimizer, start_factor: float = 1.0 / 3.0, end_factor: float = 1.0, total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:  # fmt: skip
+        _require_steps("total_iters", total_iters)
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -170,8 +188,20 @@ class SequentialLR(LRScheduler):
         self.schedulers, self.milestones = tuple(schedulers), tuple(milestones)
         super().__init__(optimizer, last_epoch)
 
-    def at(self, base: Any, t: Any) -> Any:
-        rate = self.schedulers[0].at(base, t)
+    def rates(self, bases: Sequence[Any], t: Any) -> list[Any]:
+        found = self.schedulers[0].rates(bases, t)
         for scheduler, milestone in zip(self.schedulers[1:], self.milestones):
-            rate = scheduler.at(base, t - milestone) if t >= milestone else rate
-        return rate
+            following = scheduler.rates(bases, t - milestone)
+            found = [new if t >= milestone else old for old, new in zip(found, following)]
+        return found
+
+
+def _checked(optimizer: Any) -> Optimizer:
+    if not isinstance(optimizer, Optimizer):
+        raise ArgumentError(f"{user_location()}: a schedule needs an optimiser, not the {described(optimizer)}.")
+    return optimizer
+
+
+def _require_steps(name: str, count: Any) -> None:
+    if not count >= 1:
+        raise ArgumentValueError(f"{user_location()}: a schedule with {name}={count!r}; it must be at least 1.")

@@ -74,9 +74,13 @@ class Optimizer:
     # ---- the rule -----------------------------------------------------------------------------------
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """Raise an error for options that make no sense: none may be negative, and betas lie in [0, 1)."""
+        """Raise an error for options that make no sense: all are numbers, none is negative, betas lie in [0, 1)."""
         for name, content in options.items():
             for number in content if name == "betas" else [content]:
+                if not hasattr(type(number), "__float__"):
+                    raise ArgumentError(
+                        f"{user_location()}: {type(self).__name__} with {name}={content!r}, which is no number."
+                    )
                 if isinstance(number, (int, float)) and not 0 <= number < (1 if name in _SHARES else float("inf")):
                     raise ArgumentValueError(f"{user_location()}: {type(self).__name__} with {name}={content!r}.")
 
@@ -177,6 +181,8 @@ class Optimizer:
         Raises:
             ArgumentValueError: it is of other parameters or of another optimiser; nothing has changed then.
         """
+        if not saved.keys() >= {"state", "param_groups"}:
+            raise ArgumentValueError(f"{user_location()}: that is no state of an optimiser: it has {list(saved)}.")
         groups, state = saved["param_groups"], saved["state"]
         sizes = [len(group["params"]) for group in groups]
         if sizes != [len(group.params) for group in self.param_groups]:
@@ -187,9 +193,13 @@ class Optimizer:
         found = []
         for group, other in zip(self.param_groups, groups):
             options = {name: content for name, content in other.items() if name not in ("params", "counts")}
-            rows = [state[number] for number in other["params"]]
+            rows = [state.get(number, {}) for number in other["params"]]
             names = self.state_names(options) if options.keys() == self.defaults.keys() else None
-            if names is None or any(row.keys() != set(names) for row in rows) or len(other["counts"]) != self.counts:
+            if (
+                names is None
+                or any(row.keys() != set(names) for row in rows)
+                or len(other.get("counts", ())) != self.counts
+            ):
                 raise ArgumentValueError(
                     f"{user_location()}: the state of another optimiser than {type(self).__name__}."
                 )

@@ -17,7 +17,7 @@ from .tensor import Tensor, require
 _TAKE = Body(2, (Step("copy", (Element(0),)),))
 
 
-def concat(tensors: Sequence[Tensor], *, axis: int = 0) -> Tensor:
+def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors one after the other along an axis (`cat` in PyTorch).
 
     Raises:
@@ -43,7 +43,7 @@ def concat(tensors: Sequence[Tensor], *, axis: int = 0) -> Tensor:
     return made
 
 
-def stack(tensors: Sequence[Tensor], *, axis: int = 0) -> Tensor:
+def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors of one shape along a new axis.
 
     Raises:
@@ -56,7 +56,7 @@ def stack(tensors: Sequence[Tensor], *, axis: int = 0) -> Tensor:
     return concat([one.expand_dims(axis) for one in parts], axis=axis)
 
 
-def split(x: Tensor, sizes: Any, *, axis: int = 0) -> list[Tensor]:
+def split(x: Tensor, sizes: Any, axis: int = 0) -> list[Tensor]:
     """Views of parts along an axis.
 
     Args:
@@ -101,7 +101,7 @@ def pad(x: Tensor, widths: Any, value: float = 0.0) -> Tensor:
     return made
 
 
-def take(x: Tensor, indices: Any, *, axis: int = 0) -> Tensor:
+def take(x: Tensor, indices: Any, axis: int = 0) -> Tensor:
     """The elements (rows, ...) of x that whole numbers choose along an axis; their axes take its place.
 
     Where an element is chosen several times, its gradients are added up.
@@ -137,7 +137,7 @@ def take(x: Tensor, indices: Any, *, axis: int = 0) -> Tensor:
     return made
 
 
-def take_along_axis(x: Tensor, indices: Tensor, *, axis: int = -1) -> Tensor:
+def take_along_axis(x: Tensor, indices: Tensor, axis: int = -1) -> Tensor:
     """For each place of the other axes, the elements that whole numbers choose along one axis (`gather` in PyTorch).
 
     Args:

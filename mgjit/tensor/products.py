@@ -107,7 +107,7 @@ def _summed(name: str, operands: list[tuple[Tensor, str]], result: str, extents:
     return reduction("einsum", REDUCTIONS[name], accesses, outer, inner, dtype)
 
 
-def vecdot(x: Tensor, y: Tensor, *, axis: int = -1) -> Tensor:
+def vecdot(x: Tensor, y: Tensor, axis: int = -1) -> Tensor:
     """The sum of products along an axis."""
     x, y = require(x, "vecdot").moveaxis(axis, -1), require(y, "vecdot").moveaxis(axis, -1)
     return matmul(x.expand_dims(-2), y.expand_dims(-1)).squeeze(-1).squeeze(-1)
@@ -120,7 +120,7 @@ def outer(x: Tensor, y: Tensor) -> Tensor:
     return x.expand_dims(1) * y
 
 
-def tensordot(x: Tensor, y: Tensor, *, axes: Any = 2) -> Tensor:
+def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
     """The sum of products over the last axes of x and the first of y, or over two lists of axes."""
     x, y = require(x, "tensordot"), require(y, "tensordot")
     left, right = (range(x.ndim - axes, x.ndim), range(axes)) if isinstance(axes, int) else axes

@@ -38,7 +38,7 @@ def _kept(made: Tensor, shape: Shape, axes: tuple[int, ...], keepdims: bool) -> 
     return made.reshape(tuple(1 if k in axes else e for k, e in enumerate(shape))) if keepdims else made
 
 
-def sum(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def sum(x: Tensor, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """((0.0 + x[0]) + x[1]) + ... along an axis, or several, or all (None), in row-major order; of bools their number.
 
     Args:
@@ -48,12 +48,12 @@ def sum(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     return _reduced("sum", x, axis, keepdims, int64 if require(x, "sum").dtype is bool_ else x.dtype)
 
 
-def prod(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def prod(x: Tensor, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """((1.0 * x[0]) * x[1]) * ..."""
     return _reduced("prod", x, axis, keepdims, int64 if require(x, "prod").dtype is bool_ else x.dtype)
 
 
-def max(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def max(x: Tensor, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The greatest element, found as by Python's max from -inf on: nan is not greater than anything.
 
     The gradient goes to the first of several equal ones.
@@ -61,27 +61,27 @@ def max(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     return _reduced("max", x, axis, keepdims, require(x, "max").dtype)
 
 
-def min(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def min(x: Tensor, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The smallest element, found as by Python's min from inf on."""
     return _reduced("min", x, axis, keepdims, require(x, "min").dtype)
 
 
-def any(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def any(x: Tensor, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Whether some element is not 0."""
     return _reduced("any", x, axis, keepdims, bool_)
 
 
-def all(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def all(x: Tensor, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Whether no element is 0."""
     return _reduced("all", x, axis, keepdims, bool_)
 
 
-def argmax(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def argmax(x: Tensor, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The index of the greatest element, the first of several; without an axis, among all in row-major order."""
     return _indexed("argmax", x, axis, keepdims)
 
 
-def argmin(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def argmin(x: Tensor, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The index of the smallest element, the first of several."""
     return _indexed("argmin", x, axis, keepdims)
 
@@ -95,25 +95,25 @@ def _indexed(name: str, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     return made
 
 
-def mean(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def mean(x: Tensor, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """sum(x) / n"""
     x = require(x, "mean")
     return _as_floats(sum(x, axis=axis, keepdims=keepdims)) / _count("mean", x, axis)
 
 
-def var(x: Tensor, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def var(x: Tensor, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """sum((x - mean(x)) ** 2) / (n - correction); PyTorch's default correction is 1."""
     x = _as_floats(require(x, "var"))
     away = x - mean(x, axis=axis, keepdims=True)
     return sum(away * away, axis=axis, keepdims=keepdims) / (_count("var", x, axis) - correction)
 
 
-def std(x: Tensor, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(x: Tensor, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """sqrt(var(x))"""
     return var(x, axis=axis, correction=correction, keepdims=keepdims).sqrt()
 
 
-def logsumexp(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def logsumexp(x: Tensor, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """m + log(sum(exp(x - m))), where m is the maximum along the axis, without a gradient of its own."""
     x = require(x, "logsumexp")
     highest = max(x.detach(), axis=axis, keepdims=True)
@@ -124,14 +124,14 @@ def logsumexp(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     return found.reshape(tuple(extent for k, extent in enumerate(x.shape) if k not in axes))
 
 
-def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
+def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """exp(x - m) / sum(exp(x - m)), where m is the maximum along the axis, without a gradient of its own."""
     x = require(x, "softmax")
     powers = (x - max(x.detach(), axis=axis, keepdims=True)).exp()
     return powers / sum(powers, axis=axis, keepdims=True)
 
 
-def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
+def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """x - logsumexp(x)"""
     return require(x, "log_softmax") - logsumexp(x, axis=axis, keepdims=True)
 

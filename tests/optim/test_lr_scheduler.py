@@ -96,6 +96,30 @@ def test_each_group_has_its_own_rate() -> None:
     assert [group["lr"] for group in optimizer.param_groups] == [0.5, 0.05]
 
 
+def test_each_group_has_its_own_function_also_in_a_sequence_and_in_a_compiled_step() -> None:
+    def trained(decorate: Any) -> list[list[str]]:
+        x, y = T.ones(1, requires_grad=True), T.ones(1, requires_grad=True)
+        optimizer = optim.SGD([{"params": [x], "lr": 1.0}, {"params": [y]}], lr=0.1)
+        rules = schedules.LambdaLR(optimizer, [lambda t: 0.5**t, lambda t: 1 / (1 + t)])
+        scheduler = schedules.SequentialLR(optimizer, [rules, schedules.ExponentialLR(optimizer, 0.9)], [3])
+
+        @decorate
+        def step() -> Any:
+            loss = (x * y).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+            return loss
+
+        return [[step().item().hex(), *(rate.hex() for rate in scheduler.get_last_lr())] for _ in range(5)]
+
+    plain = trained(lambda f: f)
+    assert trained(mgjit.compile(background=False, backend="python")) == plain
+    assert [row[1:] for row in plain[:3]] == [[(0.5).hex(), (0.05).hex()], [(0.25).hex(), (0.1 * (1 / 3)).hex()],
+                                              [(1.0).hex(), (0.1).hex()]]  # fmt: skip
+
+
 def test_what_does_not_go_together_is_refused() -> None:
     _, optimizer = optimizer_of_one()
     _, other = optimizer_of_one()
@@ -108,3 +132,11 @@ def test_what_does_not_go_together_is_refused() -> None:
         schedules.SequentialLR(other, [one, one], [1])
     with pytest.raises(ArgumentValueError, match="a schedule of 2 groups, for 1"):
         one.load_state_dict({"last_epoch": 1, "base_lrs": [1.0, 2.0]})
+    with pytest.raises(ArgumentValueError, match=r"no state of a schedule: it has \['epoch'\]"):
+        one.load_state_dict({"epoch": 1})
+    for rules in (3, [lambda t: 1.0, lambda t: 1.0]):
+        with pytest.raises(ArgumentError, match="a function, or a list of 1, one for each group"):
+            schedules.LambdaLR(optimizer, rules)
+    for make in (schedules.StepLR, schedules.CosineAnnealingLR, lambda o, n: schedules.LinearLR(o, total_iters=n)):
+        with pytest.raises(ArgumentValueError, match="=0; it must be at least 1"):
+            make(optimizer, 0)

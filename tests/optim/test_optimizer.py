@@ -258,6 +258,8 @@ def test_what_cannot_be_optimised_is_refused() -> None:
         (ArgumentValueError, [{"params": [x]}, {"params": [x]}], "updated twice"),
         (ArgumentValueError, [{"params": [x], "rate": 1.0}], "SGD has no option rate"),
         (ArgumentValueError, [{"params": [x], "lr": -1.0}], "lr=-1.0"),
+        (ArgumentError, [{"params": [x], "lr": "0.1"}], "lr='0.1', which is no number"),
+        (ArgumentError, [{"params": [x], "momentum": None}], "momentum=None, which is no number"),
     ]
     for kind, params, words in refused:
         with pytest.raises(kind, match=words) as caught:
@@ -267,3 +269,5 @@ def test_what_cannot_be_optimised_is_refused() -> None:
         optim.Adam([x], betas=(0.9, 1.0))
     with pytest.raises(ArgumentValueError, match="nesterov needs a momentum"):
         optim.SGD([x], nesterov=True)
+    with pytest.raises(ArgumentValueError, match=r"no state of an optimiser: it has \['model'\]"):
+        optim.SGD([x]).load_state_dict({"model": {}})

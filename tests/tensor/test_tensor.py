@@ -439,6 +439,26 @@ def test_tensors_without_elements() -> None:
     assert [one.tolist() for one in step(empty)(x)] == [one.tolist() for one in empty(x)]
 
 
+@pytest.mark.parametrize("dtype", ["float64", "int64", "bool"])
+def test_a_step_that_was_traced_with_a_tensor_without_elements_takes_others(dtype: str) -> None:
+    @mgjit.compile(background=False, backend="python")
+    def step(x: T.Tensor) -> Any:
+        return x.sum(), x * 2
+
+    for rows in (0, 2, 0, 3):
+        found = step(T.ones((rows, 2), dtype=dtype))
+        assert [part.tolist() for part in found] == [2 * rows, [[2, 2]] * rows]
+        assert found[1].shape == (rows, 2)
+    assert step.stats.traces == 3
+
+
+def test_an_axis_needs_no_name() -> None:
+    x = T.asarray([[1.0, 3.0], [2.0, 5.0]])
+    assert x.sum(0).tolist() == T.sum(x, 0).tolist() == [3.0, 8.0]
+    assert (T.concat([x, x], 1).shape, T.stack([x, x], 1).shape) == ((2, 4), (2, 2, 2))
+    assert T.take_along_axis(x, T.asarray([[1], [0]]), 1).tolist() == [[3.0], [2.0]]
+
+
 def test_lists_and_arrays_of_numbers_become_tensors_in_one_record() -> None:
     compiled = step(lambda x, y: (T.asarray(x) * T.asarray(y)).sum())
     assert compiled([1.0, 2.0, 3.0], array("d", [1.0, 10.0, 100.0])).item() == 321.0
