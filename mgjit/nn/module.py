@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from threading import get_ident
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ..engine import hook
 from ..engine.value import Value
@@ -33,6 +33,8 @@ class Module:
     """
 
     training: bool = True
+    #: Attributes that the guard of a compiled step compares at each call, of however many modules.
+    compared_at_each_call: ClassVar[tuple[str, ...]] = ("training",)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         return self.forward(*inputs, **named)

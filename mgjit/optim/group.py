@@ -7,7 +7,7 @@ The parameters of a group are tensors of one type, or objects with the numbers `
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ..engine import state as scalars
 from ..errors import (
@@ -44,6 +44,9 @@ class Group:
         ArgumentError, ArgumentValueError, GradientError, PrecisionError: these cannot be the parameters of a group.
     """
 
+    #: Attributes that the guard of a compiled step compares at each call.
+    compared_at_each_call: ClassVar[tuple[str, ...]] = ("options",)
+
     def __init__(self, params: Sequence[Any], options: dict[str, Any], names: Sequence[str], counts: int) -> None:
         self.params = list(params)
         self.has_tensors = _has_tensors(self.params)
@@ -79,7 +82,9 @@ class Group:
                 "only lr can be assigned. Assign it between calls, or leave the step undecorated."
             )
         else:
-            self.options = tuple({**dict(self.options), name: content}.items())
+            changed = tuple({**dict(self.options), name: content}.items())
+            if changed != self.options:
+                self.options = changed
 
     def __contains__(self, name: object) -> bool:
         return name in tuple(self)

@@ -28,7 +28,6 @@ from typing import Any
 
 from ..errors import RetraceWarning, user_stacklevel
 from ..lookup import entries
-from ..nn.module import Module
 from ..nn.scalar import Neuron
 from ..record.progress import tracing_threads
 from ..runtime.live import deletions, raw_attributes
@@ -157,8 +156,8 @@ class Guard:
         spaces, paths = [own for own, _ in owners], [path for _, path in owners]
         for name in dict.fromkeys(name for own in spaces for name in own):
             if every or name in survey.names:
-                is_mode = name == "training" and issubclass(group.kind, Module)
-                self._column(is_single or is_mode, Column(spaces, itemgetter(name), name, paths, group.kind))
+                column = Column(spaces, itemgetter(name), name, paths, group.kind)
+                self._column(is_single, column, always=name in getattr(group.kind, "compared_at_each_call", ()))
         if spaces:
             self._rarely.keys(spaces, paths)
             if is_single:
@@ -177,9 +176,9 @@ class Guard:
                 if name not in own and self._has_room():
                     self._often.entry(own, name, (path, f".{name}"), own)
 
-    def _column(self, is_single: bool, column: Column) -> None:
+    def _column(self, is_single: bool, column: Column, always: bool = False) -> None:
         if column.without(self._looked_after):
-            often = is_single and self._has_room() and all(map(_is_data, column.noted))
+            often = always or (is_single and self._has_room() and all(map(_is_data, column.noted)))
             (self._often if often else self._rarely).column(column)
 
     def _note_containers(self, survey: Survey) -> None:

@@ -271,3 +271,24 @@ def test_what_cannot_be_optimised_is_refused() -> None:
         optim.SGD([x], nesterov=True)
     with pytest.raises(ArgumentValueError, match=r"no state of an optimiser: it has \['model'\]"):
         optim.SGD([x]).load_state_dict({"model": {}})
+
+
+def test_an_option_that_changes_late_takes_effect_in_the_next_call() -> None:
+    weights = [T.ones(1, requires_grad=True) for _ in range(5)]
+    optimizer = optim.SGD([{"params": [w]} for w in weights], lr=0.5)
+
+    @mgjit.compile(background=False, backend="python", verify="never")
+    def step(rate: float) -> None:
+        sum((w * rate).sum() for w in weights).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    for _ in range(1200):  # the guard looks at everything in the first 1,000 calls
+        step(0.0)
+    optimizer.param_groups[4]["weight_decay"] = 0.0
+    step(0.0)
+    assert step.stats.traces == 1
+    optimizer.param_groups[4]["weight_decay"] = 0.5
+    step(0.0)
+    assert [w.item() for w in weights] == [1.0, 1.0, 1.0, 1.0, 0.75]
+    assert step.stats.traces == 2
