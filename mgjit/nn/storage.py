@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..errors import ArgumentError, ArgumentValueError, user_location
+from ..errors import ArgumentError, ArgumentValueError, described, user_location
 from ..tensor.creation import asarray, from_flat
 from ..tensor.dtypes import DType, bool_, float32, float64, int64
 from ..tensor.shapes import size_of
@@ -42,7 +42,12 @@ def save(state: Mapping[str, Any], path: Any) -> None:
 
     Raises:
         ArgumentValueError: it ends otherwise.
+        ArgumentError: these are no tensors by name.
     """
+    if not isinstance(state, Mapping):
+        raise ArgumentError(
+            f"{user_location()}: tensors by name are saved, such as model.state_dict(), not the {described(state)}."
+        )
     name = os.fspath(path)
     write = _of_suffix(name, _write_npz, _write_safetensors)
     tensors = {str(key): asarray(tensor) for key, tensor in state.items()}

@@ -85,12 +85,9 @@ class TensorRecording:
         index = ops.leaf_index(memory.leaf)
         number = next(k for k, region in enumerate(recorder.tensors) if region.base == index)
         recorder.tensors[number] = recorder.tensors[number]._replace(is_leaf=True)
-        zero = Place(recorder.constant(0.0), 0, (0,))
-        self._emit(
-            NestRecord(
-                "zeros", _copy(), (memory.size,), (), (zero,), Place(self.gradient_leaf(memory.leaf), 0, (1,)), False
-            )
-        )
+        if memory.size:
+            zero, target = Place(recorder.constant(0.0), 0, (0,)), Place(self.gradient_leaf(memory.leaf), 0, (1,))
+            self._emit(NestRecord("zeros", _copy(), (memory.size,), (), (zero,), target, False))
 
     @staticmethod
     def gradient_leaf(leaf: int) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 from mgjit import nn
 from mgjit import tensor as T
-from mgjit.errors import ArgumentValueError
+from mgjit.errors import ArgumentError, ArgumentValueError
 
 STATE = {
     "a.weight": T.asarray([[1.0, -0.0, float("inf")], [1e-300, 0.1, 5.0]]),
@@ -80,5 +80,7 @@ def test_damaged_files_are_refused(tmp_path: Path, suffix: str) -> None:
 def test_other_suffixes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArgumentValueError, match=r"must end with \.npz or \.safetensors"):
         nn.save(STATE, tmp_path / "model.pt")
+    with pytest.raises(ArgumentError, match=r"such as model\.state_dict\(\), not the Linear"):
+        nn.save(nn.Linear(2, 1), tmp_path / "model.npz")  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError):
         nn.load(tmp_path / "none.npz")

@@ -452,6 +452,18 @@ def test_a_step_that_was_traced_with_a_tensor_without_elements_takes_others(dtyp
     assert step.stats.traces == 3
 
 
+def test_a_leaf_without_elements_may_be_made_in_a_step() -> None:
+    def made(x: T.Tensor) -> Any:
+        w = T.ones((0, 2), requires_grad=True)
+        loss = (x * w).sum() + x.sum()
+        loss.backward()
+        return loss, w.grad
+
+    compiled = step(made)
+    assert [part.tolist() for part in compiled(T.ones(2))] == [2.0, []]
+    assert compiled.stats.traces == 1
+
+
 def test_an_axis_needs_no_name() -> None:
     x = T.asarray([[1.0, 3.0], [2.0, 5.0]])
     assert x.sum(0).tolist() == T.sum(x, 0).tolist() == [3.0, 8.0]
