@@ -27,11 +27,11 @@ from bench.processes import Finished, environment, folder, timed
 SCRIPTS = Path(__file__).resolve().parent / "unmodified"
 #: How many iterations or epochs take a few seconds in CPython.
 SIZES = {
-    "module_loop": 600, "trainer_class": 600, "main_nested": 500, "ragged": 250, "early_stopping": 800,
-    "schedule": 1200, "evaluation": 8000, "generator": 4000, "progress_bar": 1500, "several_models": 600,
+    "module_loop": 600, "trainer_class": 600, "main_nested": 500, "ragged": 1500, "early_stopping": 800,
+    "schedule": 4800, "evaluation": 8000, "generator": 4000, "progress_bar": 1500, "several_models": 600,
     "reinforce": 3000, "sampler": 7500, "arguments": 1500, "plain_floats": 40000, "network_by_hand": 9000,
-    "while_loop": 1200, "accumulation": 1500, "adam": 1500, "dropout": 1500, "divides_by_zero": 8000,
-    "overflows": 4000, "several_modules": 400, "no_training": 1500, "refused": 1500, "micrograd_demo": 20,
+    "while_loop": 4000, "accumulation": 1500, "adam": 1500, "dropout": 1500, "divides_by_zero": 8000,
+    "overflows": 4000, "several_modules": 3000, "no_training": 1500, "refused": 1500, "micrograd_demo": 100,
     "styles": 1200,
 }  # fmt: skip
 UNORDERED = frozenset({"micrograd_demo"})

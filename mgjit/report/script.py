@@ -32,6 +32,8 @@ def write_report(report: Report, path: str) -> None:
     for section in sorted(report.sections, key=lambda one: -one.calls):
         source = section.source
         name = f"{os.path.basename(source.filename)}, lines {source.first} to {source.last}"
+        if section.step is None and source.in_reserve:
+            continue
         if section.step is None:
             why = section.reason or "the loop did not run long enough for it to be worth while"
             others.append(f"{name}, are a step that was not tried: {why}")

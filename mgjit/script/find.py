@@ -4,7 +4,8 @@
    numbers that they compute, or call such a function), and which can be noticed from outside (they print, write, read
    a clock).  Modules beside it that it imports count as well.
 2. A loop is a candidate if its own statements train, or simple loops in it do; a loop in it that trains by itself is
-   a candidate of its own, inside of the other one.
+   a candidate of its own, inside of the other one.  A loop that only goes through such loops is one in reserve: for
+   iterations of theirs that are too short.
 3. `--loop FILE:LINE` makes the loop at that line one, and leaves out all others.
 """
 
@@ -190,7 +191,7 @@ class Candidate:
         tree: the module. scope: the module or function that it is in. function: its name; empty at module level.
         in_class: whether names with two underscores mean something else there.
         outer: the candidate around it, or None. around: all loops around it, in this scope, the innermost first.
-        enclosing: the functions around the scope.
+        enclosing: the functions around the scope. in_reserve: whether the loops in it come first.
     """
 
     loop: Loop
@@ -202,6 +203,7 @@ class Candidate:
     outer: Candidate | None = None
     around: Sequence[Loop] = ()
     enclosing: Sequence[Function] = ()
+    in_reserve: bool = False
 
 
 def candidates(tree: ast.Module, known: Knowledge, lines: Sequence[int] | None = None) -> list[Candidate]:
@@ -226,10 +228,15 @@ def candidates(tree: ast.Module, known: Knowledge, lines: Sequence[int] | None =
                 visit([part for part in statement.body if isinstance(part, SCOPES)], scope, True, None, (), enclosing)
                 continue
             around = outer
-            if isinstance(statement, LOOPS) and _is_wanted(statement, known, lines):
-                name = getattr(scope, "name", "")
-                around = Candidate(statement, block, tree, scope, name, in_class, outer, loops, enclosing)
-                found.append(around)
+            if isinstance(statement, LOOPS):
+                is_wanted = _is_wanted(statement, known, lines)
+                in_reserve = not is_wanted and lines is None and _goes_through(statement, known)
+                if is_wanted or in_reserve:
+                    name = getattr(scope, "name", "")
+                    around = Candidate(
+                        statement, block, tree, scope, name, in_class, outer, loops, enclosing, in_reserve
+                    )
+                    found.append(around)
             further = (statement, *loops) if isinstance(statement, LOOPS) else loops
             for inner in blocks_of(statement):
                 visit(inner, scope, in_class, around, further, enclosing)
@@ -245,6 +252,12 @@ def _is_wanted(loop: Loop, known: Knowledge, lines: Sequence[int] | None) -> boo
     if not evidence:
         return False
     return trains_by_itself(loop, known) or any(_takes_time(node, known) for node in walk(loop.body))
+
+
+def _goes_through(loop: Loop, known: Knowledge) -> bool:
+    """Whether there is a loop that trains among the own statements of another one."""
+    inner = [node for node in walk(loop.body, (*SCOPES, *LOOPS)) if isinstance(node, LOOPS)]
+    return any(trains_by_itself(one, known) and _is_wanted(one, known, None) for one in inner)
 
 
 def _takes_time(node: ast.AST, known: Knowledge) -> bool:

@@ -47,6 +47,8 @@ class Report:
 def _told(section: Section) -> list[str]:
     source, step = section.source, section.step
     head = f"{source.filename}:{source.line}: lines {source.first} to {source.last} are a step"
+    if step is None and source.in_reserve:
+        return []
     if step is None:
         why = section.reason or "the loop did not run long enough for it to be worth while"
         return [f"{head}, which was not tried: {why}."]

@@ -73,7 +73,7 @@ class StepSource:
         numbers_only: for each result, whether the program looks only at the numbers of an object.
         stops: how many reasons there are for which plain Python makes an iteration. leaving: as of `Outline`.
         outer: the number of the section around it, or -1. levels: how many loops of the function are around its loop.
-        is_value: whether it is an expression.
+        is_value: whether it is an expression. in_reserve: whether the loops in it come first.
     """
 
     text: str
@@ -89,6 +89,7 @@ class StepSource:
     outer: int = -1
     levels: int = 0
     is_value: bool = False
+    in_reserve: bool = False
 
     def compiled(self, namespace: dict[str, Any]) -> Any:
         """The function, over the variables of its module."""
@@ -169,7 +170,8 @@ def rewrite(
             parts = outlined(candidate, known, lines is not None, used_later)
             planned += [(candidate, outline) for outline in parts]
         except Refusal as refusal:
-            notes.append(Note(filename, candidate.loop.lineno, at=refusal.line, reason=str(refusal)))
+            if not candidate.in_reserve:
+                notes.append(Note(filename, candidate.loop.lineno, at=refusal.line, reason=str(refusal)))
     if lines is None:  # a loop over parameters in a function that a step calls is part of that step
         called = called_by(tree, [one for _, outline in planned for one in outline.statements])
         planned = [
@@ -185,6 +187,7 @@ def rewrite(
         source = _step_source(text, filename, outline)
         source.outer = made[id(around)] if around is not None else -1
         source.levels = sum(isinstance(one, ast.For) for one in candidate.around)
+        source.in_reserve = candidate.in_reserve
         steps.append(source)
         notes.append(Note(filename, candidate.loop.lineno, source.first, source.last))
     found = list[Evaluation]()

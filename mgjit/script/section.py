@@ -7,7 +7,8 @@
 3. While it is tried (`Trying`), each iteration asks for the result of a compiled call.  There is none until the code is
    built, and where a call has to be made in Python.
 4. It is given up (`Off`) when the step is refused, is slower than Python, or has to be undone again and again.
-5. Of a loop in a loop, the outer one is tried first if its iterations are short, the inner one otherwise.
+5. Of a loop in a loop, the outer one is tried first if its iterations are short, the inner one otherwise.  An outer
+   loop that does nothing but go through others waits for them (`Reserve`).
 6. Of expressions that evaluate a model, evaluations are timed (`WatchingValue`), and a try costs less than a tenth of
    what they have taken so far.
 
@@ -42,6 +43,7 @@ _TINY, _SURE = 30e-6, 1000
 _WORTH = 0.75
 #: A step is given up where half of so many calls take longer; after so many that were plain Python; that were undone.
 _SLOW, _PLAIN, _UNDONE = 50, 64, 4
+_TOO_SHORT = "its iterations are too short to gain anything"
 #: Lengths of these are read without running code of the program.
 _SIZED = (range, list, tuple, dict, str, set, frozenset, bytes)
 
@@ -65,8 +67,8 @@ class Section:
 
     __slots__ = (
         "allowed", "begun", "calls", "calls_to_come", "compiled", "costly", "failures", "first", "goes_on", "has_inner",
-        "is_inside", "iteration", "lengths", "namespace", "outer", "plain", "reason", "share", "slow", "source",
-        "spent", "step", "ticks",
+        "inner", "is_inside", "iteration", "lengths", "namespace", "outer", "plain", "reason", "share", "slow",
+        "source", "spent", "step", "ticks",
     )  # fmt: skip
 
     #: Whether a step is to be tried now.
@@ -75,6 +77,7 @@ class Section:
     def __init__(self, source: StepSource, namespace: dict[str, Any]) -> None:
         self.source, self.namespace = source, namespace
         self.outer: Section | None = None
+        self.inner: list[Section] = []
         self.has_inner = self.is_inside = self.goes_on = False
         self.lengths: dict[int, int] = {}
         self.first = self.iteration = self.allowed = self.spent = self.compiled = 0.0
@@ -146,7 +149,7 @@ class Section:
         self.share = min(1.0, (process_time() - processor) / (perf_counter() - begun))
         is_tiny = self.iteration * self.share < _TINY
         if is_tiny and self.ticks > _SURE:
-            self.end("its iterations are too short to gain anything")
+            self.end(_TOO_SHORT)
         return not is_tiny and _pays(loading, self.iteration, expected, self.share)
 
     def left_to_do(self, levels: int) -> float:
@@ -188,7 +191,7 @@ class Watching(Section):
             return False
         if self.iteration < _TINY:
             if self.ticks > _SURE:
-                self.end("its iterations are too short to gain anything")
+                self.end(_TOO_SHORT)
             return False
         if not (self.is_eager or (_pays(_LOADING, self.iteration, expected) and self._is_sure(_LOADING, expected))):
             return False
@@ -201,6 +204,27 @@ class Watching(Section):
             self.end("its iterations are too long for one step: what is inside of it is tried instead")
             return False
         return True
+
+
+class Reserve(Watching):
+    """The loops in it come first; it is tried where their iterations are too short to gain anything."""
+
+    __slots__ = ()
+
+    @property
+    def ready(self) -> bool:
+        """Never; but a step may be tried later."""
+        self.ticks += 1
+        if self.ticks == 1:
+            self.first, self.begun = perf_counter(), (perf_counter(), process_time())
+        if self.inner and all(inner.reason == _TOO_SHORT for inner in self.inner):
+            self.__class__ = Watching  # type: ignore[assignment]
+        elif all(isinstance(inner, Off) for inner in self.inner):
+            self.end("the loops in it cannot be compiled")
+        return False
+
+    def is_ahead(self) -> bool:
+        return False
 
 
 class WatchingValue(Section):
@@ -321,10 +345,12 @@ def sections_of(steps: Sequence[StepSource], namespace: dict[str, Any]) -> list[
     """The sections of a module."""
     made: list[Section] = []
     for source in steps:
-        section: Section = (WatchingValue if source.is_value else Watching)(source, namespace)
+        kind = WatchingValue if source.is_value else Reserve if source.in_reserve else Watching
+        section: Section = kind(source, namespace)
         if source.outer >= 0:
             section.outer = made[source.outer]
             section.outer.has_inner = True
+            section.outer.inner.append(section)
         made.append(section)
         _loops.extend([] if source.is_value else [section])
     return made

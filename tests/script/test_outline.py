@@ -128,3 +128,18 @@ def test_refusal(text: str, reason: str) -> None:
 def test_loops_without_training_are_no_candidates() -> None:
     assert not outlines("for word in words:\n    counts[word] = counts.get(word, 0) + 1\n")
     assert not outlines("for p in params:\n    p.data -= rate * p.grad\n")
+
+
+def test_a_loop_that_goes_through_loops_that_train_is_in_reserve() -> None:
+    text = (
+        "for epoch in range(9):\n    for x in data:\n        loss = f(x)\n        loss.backward()\n    print(epoch)\n"
+    )
+    tree = ast.parse(text)
+    found = candidates(tree, knowledge_of(tree))
+    assert [(one.loop.lineno, one.in_reserve) for one in found] == [(1, True), (2, False)]
+    assert [lines(one) for one in outlines(text)] == [[2], [3, 4]]
+
+
+def test_no_loop_in_reserve_beside_one_that_is_named() -> None:
+    tree = ast.parse("for epoch in range(9):\n    for x in data:\n        loss = f(x)\n        loss.backward()\n")
+    assert [one.loop.lineno for one in candidates(tree, knowledge_of(tree), [2])] == [2]

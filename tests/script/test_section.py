@@ -1,0 +1,75 @@
+"""When a part of a loop is tried as a step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mgjit.script.rewrite import StepSource
+from mgjit.script.section import Off, Reserve, Section, Watching, sections_of
+from tests.script.running import both
+from tests.script.test_run import written
+
+
+def pair() -> tuple[Section, Section]:
+    """A loop in reserve, and the one in it."""
+    outer, inner = sections_of(
+        [
+            StepSource("", "outer", "x.py", 1, 2, 3, in_reserve=True),
+            StepSource("", "inner", "x.py", 2, 3, 3, outer=0),
+        ],
+        {},
+    )
+    return outer, inner
+
+
+def test_a_loop_in_reserve_waits_for_the_one_in_it() -> None:
+    outer, inner = pair()
+    assert not outer.ready
+    assert type(outer) is Reserve
+    assert not outer.is_ahead()
+    assert type(inner) is Watching
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"), [("its iterations are too short to gain anything", Watching), ("it is refused", Off)]
+)
+def test_a_loop_in_reserve_is_for_iterations_that_are_too_short(reason: str, kind: type) -> None:
+    outer, inner = pair()
+    inner.end(reason)
+    assert not outer.ready
+    assert type(outer) is kind
+
+
+BY_HAND = """
+weights = [0.1, -0.2, 0.3]
+data = [([k / 30, 1.0, k % 3], k / 10) for k in range(30)]
+for epoch in range(60):
+    total = 0.0
+    for x, y in data:
+        error = sum(w * v for w, v in zip(weights, x)) - y
+        for k, v in enumerate(x):
+            weights[k] -= 0.01 * error * v
+        total += error * error
+        if epoch == 50 and y > 2.8:
+            print("late", x, total)
+    if epoch % 20 == 0:
+        print(epoch, total)
+    if total < 1e-9:
+        break
+else:
+    print("all", weights)
+try:
+    for epoch in range(60):
+        for x, y in data:
+            error = sum(w * v for w, v in zip(weights, x)) / (55 - epoch)
+            for k, v in enumerate(x):
+                weights[k] -= 0.01 * error * v
+except ZeroDivisionError as problem:
+    print(problem, epoch, weights, error)
+"""
+
+
+def test_short_iterations_by_hand(tmp_path: Path) -> None:
+    both(tmp_path, written(tmp_path, BY_HAND))
