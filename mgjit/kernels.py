@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from array import array
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
 from time import perf_counter
 from typing import Any
 
 from .background import Job, prepare, start
+from .call.lengths import lengths_of
 from .call.plan import ArgumentPlan
 from .call.whole_arrays import array_engine
 from .engine.value import Value
@@ -100,7 +100,7 @@ class Kernels:
 
     def member(self, arguments: Sequence[Any]) -> Kernel | None:
         """The kernel that was last used for arguments of these lengths."""
-        return self._family.get(_lengths(arguments)) if self._family else None
+        return self._family.get(lengths_of(arguments)) if self._family else None
 
     def known(self, arguments: Sequence[Any]) -> Kernel | None:
         """The kernel that fits these arguments, which are in its frame then; guards are not asked."""
@@ -125,14 +125,14 @@ class Kernels:
             reason = kernel.guard.difference()
             if not reason:
                 return kernel
-        member = self._family.get(_lengths(arguments))
+        member = self._family.get(lengths_of(arguments))
         if member is not None and member is not kernel and self._fits(member, arguments):
             self.last = member
             return member
         kernel = self._look_up(arguments, reason, patient or self._options.is_patient)
         if not kernel.plan.pack(arguments, kernel.frame):
             raise ArgumentError(f"{user_location()}: the arguments changed while the step was traced.")
-        self.last = self._family[_lengths(arguments)] = kernel
+        self.last = self._family[lengths_of(arguments)] = kernel
         return kernel
 
     def _fits(self, kernel: Kernel, arguments: Sequence[Any]) -> bool:
@@ -439,15 +439,3 @@ def _refuse_shared(plan: ArgumentPlan, arguments: Sequence[Any], changed: frozen
     names = plan.shared(arguments, changed)
     if names:
         raise _Shared(frozenset(names))
-
-
-def _lengths(arguments: Sequence[Any]) -> Hashable:
-    """A cheap key that usually tells structures of arguments apart: types, lengths of sequences and of their rows."""
-    return tuple([
-        (len(a), len(a[0]) if len(a) and type(a[0]) in _WITH_LENGTH else 0) if type(a) in _WITH_LENGTH else type(a)
-        for a in arguments
-    ])  # fmt: skip
-
-
-#: Arguments of these types usually differ in length between calls.
-_WITH_LENGTH = frozenset({list, tuple, bytes, bytearray, array})

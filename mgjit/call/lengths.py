@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from array import array
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 from .containers import DataclassNode, MappingNode, SequenceNode
@@ -71,3 +72,15 @@ def _fullest(forms: list[Any]) -> Any:
     """Of forms that match, one that says what is inside, if there is one; None if there are none."""
     full = [form for form in forms if not (isinstance(form, _Many) and form.form is None)]
     return next(iter([*full, *forms]), None)
+
+
+def lengths_of(arguments: Sequence[Any]) -> Hashable:
+    """A cheap key that usually tells structures of arguments apart: types, lengths of sequences and of their rows."""
+    return tuple([
+        (len(a), len(a[0]) if len(a) and type(a[0]) in _WITH_LENGTH else 0) if type(a) in _WITH_LENGTH else type(a)
+        for a in arguments
+    ])  # fmt: skip
+
+
+#: Arguments of these types usually differ in length between calls.
+_WITH_LENGTH = frozenset({list, tuple, bytes, bytearray, array})

@@ -17,7 +17,7 @@ import copy
 import struct
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any, Callable, NamedTuple
@@ -28,12 +28,11 @@ from .columns import Column, Columns, NumbersColumn, StackedColumn
 from .containers import DataclassNode, MappingNode, SequenceNode
 from .inputs import BufferNode, NumberNode, NumbersNode, is_exact, is_not_all_ints
 from .known import KnownNode, ValueNode
+from .lengths import lengths_of
 from .node import NO_FRAME, Frame, Node
 from .objects import ObjectNode
 from .plan import ArgumentPlan, plan_arguments
 
-#: Rows are compared with the plans of so many others.
-_MOST_PLANS = 64
 #: Formats of ints, and how large they can be without being rounded in any precision.
 _INTEGERS, _SMALL = "bBhHiIlLqQ", 2**24
 
@@ -277,16 +276,17 @@ def _pack_one_by_one(plan: ArgumentPlan, columns: Columns) -> Rows:
     packed = frame.packed[:0]
     buffers: list[list[Any]] = [[] for _ in plan.buffers]
     separate, values = False, None
-    lengths: list[tuple[ArgumentPlan, Frame]] = []  # the plans of rows of other lengths
+    others: dict[Hashable, tuple[ArgumentPlan, Frame]] = {}  # the plans of rows of other lengths
     for number, arguments in enumerate(columns.rows()):
         try:
             if not plan.pack(arguments, frame):
                 separate = True
-                if any(other.pack(arguments, its_frame) for other, its_frame in lengths):
+                lengths = lengths_of(arguments)
+                if lengths in others and others[lengths][0].pack(arguments, others[lengths][1]):
                     continue
                 found = _plan_other_values(plan, columns, arguments)
                 if not found.resembles(plan):
-                    lengths = [(found, found.frame()), *lengths[: _MOST_PLANS - 1]]
+                    others[lengths] = found, found.frame()
                     continue
                 frame = found.frame()
                 found.pack(arguments, frame)
@@ -298,7 +298,7 @@ def _pack_one_by_one(plan: ArgumentPlan, columns: Columns) -> Rows:
         values = values or list(map(id, frame.values))
         separate = separate or list(map(id, frame.values)) != values
     rows = Rows(plan, frame, columns.length)
-    if lengths:
+    if others:
         rows.separate = rows.ragged = True
         return rows
     rows.separate = separate
