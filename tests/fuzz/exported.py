@@ -38,7 +38,7 @@ def exporting(by: str, **options: Any) -> Callable[[Any], Callable[..., Any]]:
                 else:
                     counts["exported"] += 1
                     try:
-                        checked(Path(folder), "net", by)
+                        checked(Path(folder), "net", by, () if by == "tcc" else ("-O3", "-march=native"))
                     except (AssertionError, subprocess.SubprocessError) as error:
                         raise RuntimeError(f"exported C: {error}") from error
             return compiled(*arguments)
