@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from struct import calcsize
 
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
 from ..engine.library import FUNCTIONS as LIBRARY
@@ -393,8 +394,9 @@ class _CEmitter(ScalarEmitter):
         text = f"*(const {memory} *)&{self.reference(_in_lane(reference, lane, 0))}"
         if array.format in LONG_INTEGERS:
             text = f"__builtin_convertvector({text}, {self.vectors.memory_type(lane.count, 'double')})"
-        if array.format in "bBhH?":  # through int: gcc converts small integers to floats one by one
-            text = f"__builtin_convertvector({text}, {self.vectors.memory_type(lane.count, 'int')})"
+        # By steps of twice the size: gcc converts small integers one by one to anything else.
+        for wider in {1: ("short", "int"), 2: ("int",)}.get(calcsize(array.format), ()):
+            text = f"__builtin_convertvector({text}, {self.vectors.memory_type(lane.count, wider)})"
         return f"__builtin_convertvector({text}, {self.vectors.type(lane.count)})"
 
     def _is_long(self, array: Array, lane: Loop) -> bool:

@@ -61,6 +61,7 @@ static inline UNUSED real8 choose_8(mask8 m, real8 a, real8 b)
 
 typedef int memory_int4 __attribute__((vector_size(4 * sizeof(int)), aligned(sizeof(int))));
 typedef real memory_real4 __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real))));
+typedef short memory_short4 __attribute__((vector_size(4 * sizeof(short)), aligned(sizeof(short))));
 typedef unsigned char memory_unsigned_char4 __attribute__((vector_size(4 * sizeof(unsigned char)), aligned(sizeof(unsigned char))));
 typedef real memory_real8 __attribute__((vector_size(8 * sizeof(real)), aligned(sizeof(real))));
 static inline real4 exp_4(real4 x) { real4 y; for (int k = 0; k < 4; k++) y[k] = exp(x[k]); return y; }
@@ -68,7 +69,7 @@ static inline real4 tanh_4(real4 x) { real4 y; for (int k = 0; k < 4; k++) y[k] 
 
 static NOINLINE void forward_on(real *RESTRICT const p0, const unsigned char *RESTRICT const x1, real *RESTRICT const t1, real *RESTRICT const t4, const real *RESTRICT const x0, real *RESTRICT const y, const int *RESTRICT const table)
 {
-    real4 v1 = *(memory_real4 *)&p0[0] * __builtin_convertvector(__builtin_convertvector(*(const memory_unsigned_char4 *)&x1[0], memory_int4), real4);
+    real4 v1 = *(memory_real4 *)&p0[0] * __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(*(const memory_unsigned_char4 *)&x1[0], memory_short4), memory_int4), real4);
     real4 v2 = exp_4(v1);
     *(memory_real4 *)&t1[0] = v2;
     real4 v3 = *(memory_real4 *)&p0[0] * 0x1.0000000000000p-1f;
