@@ -331,9 +331,19 @@ def walk(nodes: Sequence[Node]) -> Iterator[Node]:
 
 def statements(nodes: Sequence[Node]) -> Iterator[Statement]:
     """Every statement below, in order."""
-    for node in walk(nodes):
-        if isinstance(node, Statement):
+    for node in nodes:
+        if type(node) is Statement:
             yield node
+        elif isinstance(node, (Loop, Block)):
+            yield from statements(node.body)
+
+
+def has_blocks(nodes: Sequence[Node]) -> bool:
+    """Whether there are Blocks below."""
+    return any(
+        type(node) is not Statement and (isinstance(node, Block) or (isinstance(node, Loop) and has_blocks(node.body)))
+        for node in nodes
+    )
 
 
 def leaf_operands(operand: Operand) -> Iterator[Operand]:
@@ -396,4 +406,7 @@ def arrays_written(statement: Statement) -> Iterator[Array]:
 
 def count_statements(nodes: Sequence[Node]) -> int:
     """Number of statements below."""
-    return sum(1 for _ in statements(nodes))
+    return sum(
+        1 if type(node) is Statement else count_statements(node.body) if isinstance(node, (Loop, Block)) else 0
+        for node in nodes
+    )

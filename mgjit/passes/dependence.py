@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from ..ir.program import (
     Array,
-    Block,
     Choice,
     Index,
     Loop,
@@ -25,6 +24,7 @@ from ..ir.program import (
     Operand,
     Reference,
     Statement,
+    has_blocks,
     leaf_operands,
     reads,
     statements,
@@ -46,7 +46,7 @@ def independent(loop: Loop, nest: Sequence[Node] | None = None) -> bool:
 
 def independent_among(loops: Sequence[Loop], nest: Sequence[Node]) -> list[Loop]:
     """Those of `loops` that are `independent` in the same nodes around them."""
-    if any(isinstance(node, Block) for node in walk(nest)):
+    if has_blocks(nest):
         return []
     written = [accesses for accesses in accesses_by_array(nest).values() if accesses.writes]
     if any(None in accesses.writes or None in accesses.reads for accesses in written):
@@ -71,7 +71,7 @@ def separable(first: Sequence[Node], second: Sequence[Node], loop: Loop) -> bool
     """Whether no element connects an iteration of `first` with another iteration of `second`, parts of one body."""
     both = [*first, *second]
     inside = {node for node in walk(both) if isinstance(node, Loop)}
-    if any(isinstance(node, Block) for node in walk(both)):
+    if has_blocks(both):
         return False
     one, other = accesses_by_array(first), accesses_by_array(second)
     for array in one.keys() & other.keys():
@@ -157,9 +157,16 @@ class _Signature(NamedTuple):
 
 def _signature(index: Index, loop: Loop, inside: set[Loop]) -> _Signature:
     """A key that is equal for accesses that are the same function, up to the identity of their inner loops."""
-    inner = tuple(sorted((c, other.count) for other, c in index.terms if _is_free(other, inside)))
-    outer = tuple((id(other), c) for other, c in index.terms if not _is_free(other, inside) and other is not loop)
-    return _Signature(index.base, dict(index.terms).get(loop, 0), inner, outer)
+    inner, outer, step = [], [], 0
+    for other, c in index.terms:
+        if other in inside or type(other) is Anywhere:
+            inner.append((c, other.count))
+        elif other is not loop:
+            outer.append((id(other), c))
+        if other is loop:
+            step = c
+    inner.sort()
+    return _Signature(index.base, step, tuple(inner), tuple(outer))
 
 
 def _is_free(loop: Loop, free: set[Loop]) -> bool:
@@ -211,6 +218,8 @@ def never_meet(a: Index, b: Index, free: set[Loop] | None = None) -> bool:
     multiple of some step cannot make it zero if the rest is never a multiple of that step.
     """
     difference = a.base - b.base
+    if not difference:
+        return False  # as they do in the first iterations
     parts_ = [(c, loop.count) for loop, c in a.terms if free is None or _is_free(loop, free)]
     parts_ += [(-c, loop.count) for loop, c in b.terms if free is None or _is_free(loop, free)]
     for step in {0, *(abs(c) for c, _ in parts_)}:

@@ -36,8 +36,8 @@ from ..ir.program import (
     Statement,
     arrays_read,
     arrays_written,
+    has_blocks,
     statements,
-    walk,
 )
 from .dependence import independent, may_meet, separable
 from .expand import Arrays, crossing_registers, expand_registers
@@ -76,7 +76,7 @@ def _distribute(nodes: Sequence[Node], around: tuple[Loop, ...], arrays: Arrays,
 
 def _split(loop: Loop, around: tuple[Loop, ...], arrays: Arrays, tables: Sequence[int]) -> list[Node]:
     """The loop as one loop for each part of its body, or as it is."""
-    if len(loop.body) > _MOST_NODES or any(isinstance(node, Block) for node in walk(loop.body)):
+    if len(loop.body) > _MOST_NODES or has_blocks(loop.body):
         return [loop]
     flat = all(isinstance(node, Statement) for node in loop.body)
     if flat:

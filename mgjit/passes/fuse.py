@@ -27,16 +27,15 @@ from functools import cached_property
 from ..ir.builders import nested
 from ..ir.program import (
     Array,
-    Block,
     Index,
     Loop,
     Node,
     Program,
     Statement,
     count_statements,
+    has_blocks,
     reads,
     statements,
-    walk,
     writes,
 )
 from .cost import Processor, best_plan
@@ -61,7 +60,7 @@ def fuse(program: Program, processor: Processor) -> None:
         processor: the processor for which nests are costed.
     """
     for _, nodes in program.phases:
-        if not any(isinstance(node, Block) for node in walk(nodes)):
+        if not has_blocks(nodes):
             nodes[:] = _fuse(nodes, processor)
 
 
@@ -121,7 +120,7 @@ class _Member(_Part):
     def of(cls, nest: Loop, processor: Processor) -> _Member | None:
         """A nest as a member, or None if it cannot be fused."""
         loops = band(nest)
-        if count_statements([nest]) > _MOST_STATEMENTS or any(isinstance(node, Block) for node in walk([nest])):
+        if count_statements([nest]) > _MOST_STATEMENTS or has_blocks([nest]):
             return None
         free = independent_among([loop for loop in loops if loop.bound is None], [nest])
         if not free:

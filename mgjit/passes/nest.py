@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from ..ir.domain import bounding
 from ..ir.program import (
-    Block,
     Choice,
     Index,
     Load,
@@ -25,6 +24,7 @@ from ..ir.program import (
     Statement,
     TargetChoice,
     TargetMixed,
+    has_blocks,
     leaf_operands,
     leaf_targets,
     walk,
@@ -102,7 +102,7 @@ def _varies(part: Operand, loop: Loop, found: set[Statement]) -> bool:
 
 def examine(loop: Loop) -> Nest | None:
     """The nest that begins with `loop`; None if it contains blocks, or targets that are not plain."""
-    if any(isinstance(node, Block) for node in walk([loop])):
+    if has_blocks([loop]):
         return None
     loops = band(loop)
     around = dict(with_surroundings([loop]))

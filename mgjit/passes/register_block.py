@@ -16,6 +16,22 @@ from .plan import LOAD, STRIDED, UNALIGNED, Plan, Processor, operation_cost
 _LATENCY = 8.0
 
 
+class _Counts:
+    """What there is once, once for each vector, for each row, and for each of both."""
+
+    def __init__(self) -> None:
+        self._weights = [0.0, 0.0, 0.0, 0.0]
+
+    def add(self, by_vector: bool, by_row: bool, weight: float) -> None:
+        """Count something."""
+        self._weights[by_vector + 2 * by_row] += weight
+
+    def total(self, vectors: int, rows: int) -> float:
+        """All of it, with so many vectors and rows."""
+        once, by_vector, by_row, by_both = self._weights
+        return once + vectors * by_vector + rows * (by_row + vectors * by_both)
+
+
 class RegisterBlock:
     """The cost of an iteration of the innermost loop, with several vectors and rows side by side."""
 
@@ -24,9 +40,11 @@ class RegisterBlock:
         by_vector = nest.varying(plan.vector) if plan.vector else set()
         by_row = nest.varying(plan.rows) if plan.rows else set()
         fused = _fused(members) | {s for s in members if _adds_zero(s)} if processor.fuses else set()
-        self.operations = [(s in by_vector, s in by_row, operation_cost(s)) for s in members if s not in fused]
         self.sums = 0
-        self.loads: list[tuple[bool, bool, float]] = []
+        self._operations, self._loads = _Counts(), _Counts()
+        for s in members:
+            if s not in fused:
+                self._operations.add(s in by_vector, s in by_row, operation_cost(s))
         for reference in {use.reference for use in nest.uses if use.statement in members}:
             steps = dict(reference.index.terms)
             if inner not in steps:
@@ -34,9 +52,9 @@ class RegisterBlock:
                 continue
             access = 0.0 if reference in plan.packed else vector_access(reference, plan, processor)
             weight = max(1.0, access * processor.lanes / LOAD)
-            self.loads.append((plan.vector in steps, plan.rows in steps, weight))
+            self._loads.add(plan.vector in steps, plan.rows in steps, weight)
         #: The cost of one vector and one row, as it was counted in the cost of the nest.
-        self.counted = sum(map(operation_cost, members)) + LOAD * sum(weight for _, _, weight in self.loads)
+        self.counted = sum(map(operation_cost, members)) + LOAD * self._loads.total(1, 1)
 
     @staticmethod
     def _last(loops: tuple[Loop, ...], plan: Plan) -> Loop:
@@ -44,11 +62,7 @@ class RegisterBlock:
 
     def cost(self, vectors: int, rows: int) -> float:
         """The longest of loads, operations and waiting for sums, in units of operations."""
-
-        def total(parts: Sequence[tuple[bool, bool, float]]) -> float:
-            return sum((vectors if v else 1) * (rows if r else 1) * weight for v, r, weight in parts)
-
-        loads, operations = total(self.loads), total(self.operations)
+        loads, operations = self._loads.total(vectors, rows), self._operations.total(vectors, rows)
         return max(loads, operations, _LATENCY) + 0.2 * loads
 
 
