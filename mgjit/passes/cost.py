@@ -20,7 +20,7 @@ from ..engine.library import FUNCTIONS as LIBRARY
 from ..ir.program import Loop, Reference, Statement, reads, writes
 from .dependence import independent_among, plain
 from .nest import Nest, Use, examine, loops_of, work
-from .pack import can_be_packed, pattern
+from .pack import pattern
 from .plan import (
     CONVERSION,
     LOAD,
@@ -34,8 +34,9 @@ from .plan import (
 from .plan import Plan as Plan
 from .plan import Processor as Processor
 from .plan import Sharing as Sharing
-from .register_block import RegisterBlock, steps_of, vector_access
+from .register_block import RegisterBlock, steps_of
 from .tile_plan import memory_cost, tiled_plan
+from .uses import Uses
 from .window import Window, window_of
 
 #: A plan must be better than the current order by this factor.
@@ -47,13 +48,16 @@ _MOST_SIDE_BY_SIDE = 16
 _MOST_IN_WINDOW = 4
 
 
-def best_plan(loop: Loop, processor: Processor, sharing: Sharing | None = None) -> tuple[float, Plan | None]:
+def best_plan(
+    loop: Loop, processor: Processor, sharing: Sharing | None = None, independent: Sequence[Loop] | None = None
+) -> tuple[float, Plan | None]:
     """The cost of a nest, and the plan to execute it; None: each nest inside it is executed by its own plan.
 
     Args:
         loop: the outermost of the nest.
         processor: the processor to schedule for.
         sharing: for each pattern of reads, how many statements would share a packed copy.
+        independent: the loops of its band whose iterations are independent, where they are known.
     """
     sharing = sharing or {}
     nest = examine(loop)
@@ -61,9 +65,11 @@ def best_plan(loop: Loop, processor: Processor, sharing: Sharing | None = None) 
     if nest is None:
         return inside, None
     # A loop cannot be split into steps if anything but affine indices depends on it.
-    free = independent_among([one for one in nest.band if one not in nest.fixed and one.count > 1], [loop])
-    plans = [_plan(nest, vector, free, processor, sharing) for vector in free] if processor.lanes > 1 else []
-    plain = _plan(nest, None, free, processor, sharing)
+    free = [one for one in nest.band if one not in nest.fixed and one.count > 1]
+    free = independent_among(free, [loop]) if independent is None else [one for one in free if one in independent]
+    uses = Uses(nest, processor)
+    plans = [_plan(uses, vector, free, processor, sharing) for vector in free] if processor.lanes > 1 else []
+    plain = _plan(uses, None, free, processor, sharing)
     plan = min([plain, *plans], key=lambda one: one.cost)
     if plan is not plain and plan.cost > _GAIN * plain.cost:
         plan = plain
@@ -111,7 +117,8 @@ def cost_when_scheduled(statement: Statement, loops: Sequence[Loop]) -> float:
 # ---- 2 to 4: the cost of an order --------------------------------------------------------------------------
 
 
-def _plan(nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Processor, sharing: Sharing) -> Plan:
+def _plan(uses: Uses, vector: Loop | None, free: Sequence[Loop], processor: Processor, sharing: Sharing) -> Plan:
+    nest = uses.nest
     sums = [loop for loop in nest.band if loop not in free]
     best: Plan | None = None
     for rows in [None, *(loop for loop in free if loop is not vector)]:
@@ -124,7 +131,7 @@ def _plan(nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Proc
             window = window_of(nest, vector, [vector, *sums, *nest.inner], processor.lanes)
             windows += [window] if window is not None else []
         for window in windows:
-            plan = _plan_in_order(nest, order, vector, rows, window, processor, sharing)
+            plan = _plan_in_order(uses, order, vector, rows, window, processor, sharing)
             if best is None or plan.cost < best.cost:
                 best = plan
     assert best is not None
@@ -132,7 +139,7 @@ def _plan(nest: Nest, vector: Loop | None, free: Sequence[Loop], processor: Proc
 
 
 def _plan_in_order(
-    nest: Nest,
+    uses: Uses,
     order: list[Loop],
     vector: Loop | None,
     rows: Loop | None,
@@ -140,8 +147,9 @@ def _plan_in_order(
     processor: Processor,
     sharing: Sharing,
 ) -> Plan:
-    plan = Plan(0.0, order, vector, 1, rows, 1, window=window)
-    plan.packed = _worth_packing(nest, plan, processor, sharing)
+    nest, plan = uses.nest, Plan(0.0, order, vector, 1, rows, 1, window=window)
+    times = uses.times(plan)
+    plan.packed = _worth_packing(uses, times, plan, processor, sharing)
     plan.padded = (
         vector is not None
         and vector.count % processor.lanes > 0
@@ -151,7 +159,7 @@ def _plan_in_order(
         )
         and not any(statement.operation in SPECIAL for statement in nest.around)
     )
-    plan.cost = _cost(nest, plan, processor, sharing)
+    plan.cost = _cost(uses, times, plan, processor, sharing)
     _side_by_side(nest, plan, processor)
     return plan
 
@@ -201,15 +209,15 @@ def _has_room(use: Use, vector: Loop, lanes: int) -> bool:
     )
 
 
-def _worth_packing(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> list[Reference]:
+def _worth_packing(
+    uses: Uses, all_times: Sequence[float], plan: Plan, processor: Processor, sharing: Sharing
+) -> list[Reference]:
     """Reads whose lanes are scattered or unaligned, and that cost less as reads of an aligned copy."""
     found: list[Reference] = []
-    written = {use.reference.array for use in nest.uses if use.writes}
-    for use in nest.uses:
-        now = vector_access(use.reference, plan, processor)
-        if now > LOAD / processor.lanes and can_be_packed(use, nest, written):
+    for number, (use, times, now) in enumerate(zip(uses.nest.uses, all_times, uses.costs(plan.vector))):
+        if now > LOAD / processor.lanes and uses.packable[number]:
             copying = _copying(use, plan, processor, sharing)
-            if _times(use, plan) * LOAD / processor.lanes + copying < _times(use, plan) * now:
+            if times * LOAD / processor.lanes + copying < times * now:
                 found.append(use.reference)
     return found
 
@@ -222,13 +230,11 @@ def _copying(use: Use, plan: Plan, processor: Processor, sharing: Sharing) -> fl
     return elements * each / max(1, sharing.get(pattern(use.reference), 1))
 
 
-def _cost(nest: Nest, plan: Plan, processor: Processor, sharing: Sharing) -> float:
+def _cost(uses: Uses, all_times: Sequence[float], plan: Plan, processor: Processor, sharing: Sharing) -> float:
     share = _share(plan, processor)
-    total = sum(work(loops) * share * operation_cost(s) for s, loops in nest.around.items())
-    for use in nest.uses:
-        times = _times(use, plan)
+    total = sum(work(loops) * share * operation_cost(s) for s, loops in uses.nest.around.items())
+    for use, times, access in zip(uses.nest.uses, all_times, uses.costs(plan.vector)):
         conversion = CONVERSION if use.reference.array.format not in "df" else 0.0
-        access = vector_access(use.reference, plan, processor)
         if use.reference in plan.packed:
             total += times * share * LOAD + _copying(use, plan, processor, sharing)
         elif plan.window is not None and _held(use, plan):
@@ -244,15 +250,6 @@ def _holding(use: Use, plan: Plan, window: Window) -> float:
     """What copying the window costs, before the nest for what reads and behind it for what writes."""
     around = [loop for loop in plan.order[: plan.order.index(window.vector)] if loop in use.loops]
     return PACKING * window.places * window.vector.count * work(around)
-
-
-def _times(use: Use, plan: Plan) -> float:
-    """How often an access is executed, if it is moved out of the innermost loops that it does not depend on."""
-    depends = loops_of(use.reference.index)
-    loops = [*plan.order, *(loop for loop in use.loops if loop not in plan.order)]
-    while loops and loops[-1] not in depends and loops[-1] is not plan.vector:
-        loops.pop()
-    return work(loops)
 
 
 # ---- 5: side by side ------------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ class _Member(_Part):
     @cached_property
     def cost(self) -> float:
         """The cost of its best plan."""
-        return best_plan(self.node, self.processor)[0]
+        return best_plan(self.node, self.processor, independent=self.free)[0]
 
     @cached_property
     def places(self) -> list[tuple[Array, Index]]:

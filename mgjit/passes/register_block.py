@@ -50,7 +50,7 @@ class RegisterBlock:
             if inner not in steps:
                 self.sums += any(u.writes and u.reference == reference for u in nest.uses)
                 continue
-            access = 0.0 if reference in plan.packed else vector_access(reference, plan, processor)
+            access = 0.0 if reference in plan.packed else vector_access(reference, plan.vector, processor)
             weight = max(1.0, access * processor.lanes / LOAD)
             self._loads.add(plan.vector in steps, plan.rows in steps, weight)
         #: The cost of one vector and one row, as it was counted in the cost of the nest.
@@ -83,13 +83,13 @@ def _adds_zero(statement: Statement) -> bool:
     return statement.operation == "add" and not statement.update and Constant(0.0) in statement.operands
 
 
-def vector_access(reference: Reference, plan: Plan, processor: Processor) -> float:
+def vector_access(reference: Reference, vector: Loop | None, processor: Processor) -> float:
     """The cost of an access for one iteration of the vector loop."""
     steps = dict(reference.index.terms)
-    step = 0 if plan.vector is None else steps.pop(plan.vector, 0)
+    step = 0 if vector is None else steps.pop(vector, 0)
     if step not in (0, 1):
         return STRIDED
-    width = processor.lanes if plan.vector is None else min(processor.lanes, plan.vector.count)
+    width = processor.lanes if vector is None else min(processor.lanes, vector.count)
     aligned = not step or not (reference.index.base % width or any(c % width for c in steps.values()))
     return (LOAD if aligned else UNALIGNED) / processor.lanes
 

@@ -183,7 +183,7 @@ def _rest(nest: Nest, plan: Plan, free: Sequence[Loop], processor: Processor) ->
             continue
         # A sum is read before, written behind, and kept in the tile in between.
         times = work([loop for loop in use.loops if loop in free])
-        access = vector_access(use.reference, plan, processor)
+        access = vector_access(use.reference, plan.vector, processor)
         each = _SCATTERED if access == STRIDED else access * processor.lanes * share
         total += times * (2 * (each + (LOAD + _ROLLED) * share) if inside else each)
     return total
