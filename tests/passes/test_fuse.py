@@ -42,7 +42,7 @@ X, D, S = Array("x", "input", 40), Array("d", "input", 40), Array("s", "state", 
 def whatever_it_costs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What may be fused is fused, but in tests of what it costs."""
     if "costs" not in request.node.name:
-        monkeypatch.setattr("mgjit.passes.fuse.best_plan", lambda nest, processor: (0.0, None))
+        monkeypatch.setattr("mgjit.passes.fuse.best_plan", lambda nest, processor, independent: (0.0, None))
 
 
 def gradient(rows: int = 4, columns: int = 5) -> Loop:
@@ -287,7 +287,8 @@ def test_20_random_nests(seed: int) -> None:
 @pytest.mark.parametrize(("power", "expected"), [(1.0, True), (1.02, True), (1.1, False)])
 def test_21_what_it_costs(monkeypatch: pytest.MonkeyPatch, power: float, expected: bool) -> None:
     """Nests stay apart when the one that they would make costs more than both."""
-    monkeypatch.setattr("mgjit.passes.fuse.best_plan", lambda nest, _: (count_statements([nest]) ** power, None))
+    cost = lambda nest, processor, independent: (count_statements([nest]) ** power, None)  # noqa: E731
+    monkeypatch.setattr("mgjit.passes.fuse.best_plan", cost)
     assert together([gradient()], [descent()]) is expected
 
 
