@@ -115,35 +115,19 @@ class Dense(nn.Module):
         return x
 
 
-def convolved(x: Any, weight: Any, bias: Any) -> Any:
-    """A convolution of 3 x 3 with a border of zeros, as the sum over a view of windows."""
-    windows = T.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))).unfold(2, 3, 1).unfold(3, 3, 1)
-    return T.einsum("nchwij,ocij->nohw", windows, weight) + bias.reshape((-1, 1, 1))
-
-
-def pooled(x: Any) -> Any:
-    """The maximum of 2 x 2."""
-    n, c, h, w = x.shape
-    return x.reshape((n, c, h // 2, 2, w // 2, 2)).max(axis=(3, 5))
-
-
 class LeNet(nn.Module):
     """Two convolutions of 20 and 50 channels with pooling, and two linear layers."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.w1, self.b1 = nn.Parameter(0.3 * T.randn((20, 1, 3, 3), dtype="float32")), _zeros(20)
-        self.w2, self.b2 = nn.Parameter(0.07 * T.randn((50, 20, 3, 3), dtype="float32")), _zeros(50)
+        self.first = nn.Conv2d(1, 20, 3, padding=1, dtype="float32")
+        self.second = nn.Conv2d(20, 50, 3, padding=1, dtype="float32")
         self.dense = Dense([2450, 500, 10])
 
     def forward(self, x: Any) -> Any:
-        x = pooled(T.relu(convolved(x, self.w1, self.b1)))
-        x = pooled(T.relu(convolved(x, self.w2, self.b2)))
+        x = nn.functional.max_pool2d(T.relu(self.first(x)), 2)
+        x = nn.functional.max_pool2d(T.relu(self.second(x)), 2)
         return self.dense(x.reshape((x.shape[0], 2450)))
-
-
-def _zeros(n: int) -> Any:
-    return nn.Parameter(T.zeros(n, dtype="float32"))
 
 
 class Gru(nn.Module):

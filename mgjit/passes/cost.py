@@ -44,6 +44,8 @@ _GAIN = 0.9
 #: The most statements that a jammed body may have.
 _LARGEST_BODY = 320
 _MOST_SIDE_BY_SIDE = 16
+#: A window of so many elements fits the nearest cache: 32 KB in float32.
+_NEAR = 8_192
 #: The most vectors of a window that are side by side: they share what is the same for all of them.
 _MOST_IN_WINDOW = 4
 
@@ -238,12 +240,17 @@ def _cost(uses: Uses, all_times: Sequence[float], plan: Plan, processor: Process
         if use.reference in plan.packed:
             total += times * share * LOAD + _copying(use, plan, processor, sharing)
         elif plan.window is not None and _held(use, plan):
-            total += times * share * (LOAD + from_cache(plan.window.elements)) + _holding(use, plan, plan.window)
+            total += times * share * (LOAD + _from_window(plan.window)) + _holding(use, plan, plan.window)
         elif access == STRIDED:
             total += times * (STRIDED + conversion)
         else:
             total += times * share * (access * processor.lanes + conversion)
     return total
+
+
+def _from_window(window: Window) -> float:
+    """What an access to a window costs beside the load: one that fits the nearest cache stays there."""
+    return 0.0 if window.elements <= _NEAR else from_cache(window.elements)
 
 
 def _holding(use: Use, plan: Plan, window: Window) -> float:

@@ -13,7 +13,8 @@ in the Program of a whole step, backward and update are one phase.
    band move inwards.
 2. Corresponding iterations may be executed together if the nests meet only in elements of the same iteration.
 3. Nothing between the two may access what the nest that moves writes, or write what it reads.
-4. The plan of the fused nest must not cost more than those of the two (passes/cost.py).
+4. The plan of the fused nest must not cost more than those of the two (passes/cost.py).  Those of the two read from
+   memory again what fits no cache.
 
 Source: loop fusion, K. Kennedy, K. McKinley, "Maximizing loop parallelism and improving data locality via loop
 fusion and distribution", LCPC 1993.
@@ -40,7 +41,8 @@ from ..ir.program import (
 )
 from .cost import Processor, best_plan
 from .dependence import Accesses, accesses_by_array, accesses_may_meet, independent_among, ranged, separable
-from .nest import band
+from .nest import band, work
+from .plan import from_cache
 from .rewrite import registers_used
 from .substitute import Substitution, copy_nodes
 
@@ -48,8 +50,10 @@ from .substitute import Substitution, copy_nodes
 _MOST_STATEMENTS = 48
 #: How many earlier nests are considered as partners.
 _FARTHEST = 64
-#: How much more a fused nest may cost than its parts, since the cost does not include the saved memory traffic.
+#: How much more a fused nest may cost than its parts, since the cost does not include what is read from a cache again.
 _TOLERANCE = 1.02
+#: Arrays of more elements fit no cache.
+_LARGE = 128_000
 
 
 def fuse(program: Program, processor: Processor) -> None:
@@ -147,11 +151,13 @@ def _join_with_earlier(done: list[_Part], member: _Member, again: bool = False) 
 
     The outcome is fused again with what is before it, since it may share more than its parts did.  That is only for
     nests without loops inside, such as the rule of an optimiser: beside a long sum, each statement that is added is
-    executed, and compiled, once for every vector and row that runs side by side.
+    executed, and compiled, once for every vector and row that runs side by side.  What fits no cache is worth that.
     """
     for position in range(len(done) - 1, max(-1, len(done) - 1 - _FARTHEST), -1):
         earlier = done[position]
-        if not isinstance(earlier, _Member) or (again and earlier.has_loops) or not _match(earlier, member):
+        if not isinstance(earlier, _Member) or not _match(earlier, member):
+            continue
+        if again and earlier.has_loops and not _read_again(earlier, member):
             continue
         between = done[position + 1 :]
         in_place = _may_pass(member, between)
@@ -217,9 +223,15 @@ def _joined(one: _Member, other: _Member) -> _Member | None:
         renamed = copy_nodes(one.inside, Substitution(copies=correspondence))
         if _same_iteration_only(renamed, other.inside, other.free):
             joined = _Member.of(_around([*renamed, *other.inside], other.free), other.processor)
-            if joined is not None and joined.cost <= _TOLERANCE * (one.cost + other.cost):
+            if joined is not None and joined.cost <= _TOLERANCE * (one.cost + other.cost) + _read_again(one, other):
                 return joined
     return None
+
+
+def _read_again(one: _Member, other: _Member) -> float:
+    """What it costs that one nest has from memory what the other has just written."""
+    sizes = [min(array.size, work(other.free)) for array in _shared(one, other)]
+    return sum(from_cache(size) * size / other.processor.lanes for size in sizes if size > _LARGE)
 
 
 def _around(inside: Sequence[Node], loops: Sequence[Loop]) -> Loop:

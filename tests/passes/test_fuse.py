@@ -330,3 +330,27 @@ def test_24_what_reads_two_nests_joins_both() -> None:
         "        %1 = s[i] = multiply(p[i], p[i])\n"
         "        %2 = p[i] = subtract(g[i], s[i])\n"
     )
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(40, 3), (400, 1)])
+def test_25_what_it_costs_to_read_again(monkeypatch: pytest.MonkeyPatch, rows: int, expected: int) -> None:
+    """The update of a large matrix joins the sums of its gradient: it would be read from memory again."""
+    cost = lambda nest, processor, independent: (count_statements([nest]) ** 1.5, None)  # noqa: E731
+    monkeypatch.setattr("mgjit.passes.fuse.best_plan", cost)
+    g, m, t = (Array(name, "state", 400 * rows) for name in "gmt")
+    x, d = Array("x", "input", 8 * rows), Array("d", "input", 8 * 400)
+
+    i, j, k = Loop(rows, []), Loop(400, []), Loop(8, [])
+    place = (i, 400), (j, 1)
+    term = Statement("multiply", (load(x, (k, rows), (i, 1)), load(d, (k, 400), (j, 1))))
+    sums = around(k, term, update(at(g, *place), "add", Register(term)))
+    nests: list[Node] = [around(i, around(j, define(at(g, *place), "copy", Constant(0.0)), sums))]
+    i, j = Loop(rows, []), Loop(400, [])
+    place = (i, 400), (j, 1)
+    nests.append(around(i, around(j, define(at(t, *place), "multiply", load(m, *place), Constant(0.5)))))
+    i, j = Loop(rows, []), Loop(400, [])
+    place = (i, 400), (j, 1)
+    nests.append(around(i, around(j, define(at(m, *place), "add", load(t, *place), load(g, *place)))))
+    program = Program([], nests)
+    fuse(program, WIDE)
+    assert len(program.backward) == expected
