@@ -182,12 +182,12 @@ def remarks_of(study: Study) -> list[str]:
     if stats.compared_calls:
         found.append(f"compared with plain Python, bit for bit: {plural(stats.compared_calls, 'call')}")
     found += [f"was wrong: {mismatch}" for mismatch in stats.mismatches]
-    found += [f"built in the background: {swap}" for swap in stats.swaps]
     return found
 
 
 def _remarks(study: Study, known: set[float]) -> str:
     found = [element("li", _told(one, known)) for one in remarks_of(study)]
+    found += [element("li", text(without_folders(f"built in the background: {swap}"))) for swap in study.stats.swaps]
     return element("ul", "".join(found), class_="remarks") if found else ""
 
 

@@ -45,7 +45,7 @@ class _Group:
         self.things: list[Any] = []
         self._homes: list[list[Home]] = [[] for _ in fields]
         self._places: list[list[int]] = [[] for _ in fields]
-        self._has_numbers = self._is_detached = False
+        self._has_numbers = self.is_detached = False
 
     def add(self, thing: Any, homes: Iterable[Home]) -> None:
         """Add an object."""
@@ -68,7 +68,7 @@ class _Group:
 
     def detach(self) -> None:
         """Make them ordinary objects."""
-        self._is_detached = True
+        self.is_detached = True
         for field, memory, places in zip(self._fields, self._memories, self._places):
             field.write_all(self.things, map(memory.__getitem__, places))
         self._has_numbers = True
@@ -76,7 +76,7 @@ class _Group:
 
     def attach(self) -> None:
         """Undo it, with the numbers that they hold now."""
-        if not self._is_detached:
+        if not self.is_detached:
             return
         if self._has_numbers:
             for number in range(len(self._fields)):
@@ -85,7 +85,7 @@ class _Group:
         if not self._is_value:
             for field, homes in zip(self._fields, self._homes):
                 field.write_all(self.things, homes)
-        self._is_detached = self._has_numbers = False
+        self.is_detached = self._has_numbers = False
 
     def _copy_back(self, number: int) -> None:
         field, memory, places = self._fields[number], self._memories[number], self._places[number]
@@ -151,7 +151,9 @@ class Detached:
         self._detach()
 
     def _detach(self) -> None:
-        if self._groups is None or not all(group.is_attached() for group in self._groups):
+        if any(group.is_detached for group in self._groups or ()):
+            return  # they are: what the objects hold now is newer than the memory
+        if not self._groups or not all(group.is_attached() for group in self._groups):
             self._groups = _groups(self._things)
         for group in self._groups:
             group.detach()

@@ -204,3 +204,16 @@ def test_08_a_step_whose_plain_calls_are_long(monkeypatch: pytest.MonkeyPatch) -
     other(1.0)
     kernels._detached = None
     assert kernels.detached() is None
+
+
+def test_09_detaching_twice_keeps_what_the_objects_hold() -> None:
+    """What they got in between is newer than the memory of the kernel, which gets it when they are attached."""
+    _, found = things(Value)
+    detached = Detached(found)
+    detached.until_attached()
+    for k, thing in enumerate(found):
+        thing.data = k / 8
+    detached.until_attached()
+    attach_all()
+    assert all(map(is_attached, found))
+    assert [thing.data for thing in found] == [k / 8 for k in range(len(found))]
