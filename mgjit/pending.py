@@ -23,6 +23,7 @@ Python that it replaces:
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -239,7 +240,7 @@ class Pending:
     def comes_first(self) -> bool:
         """Whether a plain call would take long, and the job ends before it would; waits for that."""
         seconds = self.prepared.plain_seconds()
-        return seconds > _LONG and self.job.wait(seconds)
+        return seconds > _LONG and self.job.wait(seconds * _slowness())
 
     def code(self, name: str) -> Code:
         """The code, when the job has ended.
@@ -295,6 +296,14 @@ class Upgrade:
     def told(self) -> str:
         """When the code has come, in words."""
         return f"optimised {perf_counter() - self._started:.1f} s later"
+
+
+def _slowness() -> float:
+    """How much longer plain calls, and whatever else, take because of other programs."""
+    try:
+        return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    except (AttributeError, OSError):  # which is not known on this system
+        return 1.0
 
 
 def _delivered(job: Job | Found, trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str) -> Code:
