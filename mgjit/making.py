@@ -28,7 +28,7 @@ from .options import Options, StepOptions
 from .pending import Found, Prepared
 from .record.separation import forward_assigns, separation_of, with_early_outputs
 from .record.trace import InputRegion, Trace
-from .runtime.buffers import ParameterStorage
+from .runtime.buffers import ParameterStorage, SharedScratch
 from .runtime.copies import Copies
 from .runtime.kernel import Code, Kernel
 from .runtime.live import Parameter
@@ -41,7 +41,7 @@ from .trace.sites import Sites
 from .trace.tracer import TracedCall, between_traces, trace_call
 from .verification.proofs import Proofs
 from .verification.trial import plain_seconds
-from .world.guard import Guard
+from .world.guard import Guard, Pace
 from .world.survey import Survey
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ class Maker:
         self.proofs = Proofs(function, qualname, options)
         self.knowledge = Knowledge()
         self.kin = Kin()
+        self._scratch, self._pace = SharedScratch(), Pace()
         self._is_settled = False  # whether traces are made as after the first compiled call (trace/knowledge.py)
         self._token = object()  # stands for this step in memory that it may share with others
 
@@ -110,7 +111,7 @@ class Maker:
         # They are not compared with plain Python, which has no phases.
         options = replace(self.options, code=replace(self.options.code, separate=True), verify="never")
         made = Maker(self.function, self._signature, options, self.qualname, self.stats)
-        made.knowledge = self.knowledge
+        made.knowledge, made._pace = self.knowledge, self._pace
         return made
 
     @property
@@ -183,7 +184,7 @@ class Maker:
             survey = Survey(self.function, given)
             heap = self.heap(survey, location)
             call = trace_call(run, plan, slots, heap, survey, location)
-            guard = Guard(survey, call.heap.looked_after)
+            guard = Guard(survey, call.heap.looked_after, self._pace)
             guard.watch_leaves([memory for _, memory in call.trace.bound_storages if isinstance(memory, Memory)])
             return call, guard
 
@@ -296,6 +297,7 @@ class Maker:
         kernel = Kernel(
             code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, prepared.slots, copies,
             traced.draws, traced.writes, changed_by(plan, traced), traced.integers, traced.objects,
+            None if self.options.code.separate else self._scratch,
         )  # fmt: skip
         for storage in parameters:
             storage.note_user(self._token)

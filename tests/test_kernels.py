@@ -10,6 +10,8 @@ import pytest
 import mgjit
 from mgjit import Value
 from mgjit.errors import RetraceLimitError, RetraceWarning
+from mgjit.runtime.ffi import address_of
+from mgjit.runtime.kernel import Kernel
 
 
 @pytest.fixture
@@ -159,3 +161,29 @@ def test_08_a_family_whose_members_are_used_again() -> None:
     with pytest.warns(RetraceWarning, match="11th time") as caught:
         [other([0.5] * length) for length in range(1, 17)]
     assert len(caught) == 1
+
+
+def test_09_kernels_share_scratch_unless_they_run_phases(w: Value) -> None:
+    """What a phase has computed is there in the next one, whichever kernel runs in between."""
+
+    @mgjit.compile(verify="never", background=False)
+    def step(xs: list[float]) -> Value:
+        w.grad = 0.0
+        loss = sum(((w * x).tanh() ** 2 for x in xs), Value(0.0))
+        loss.backward()
+        w.data -= 0.1 * w.grad
+        return loss
+
+    def scratch(kernel: Kernel) -> int:
+        memory = kernel.buffers[kernel.slot("scratch", 0)]
+        assert len(memory) > 1
+        return address_of(memory)
+
+    for n in (48, 40, 32, 24):
+        step([0.5] * n)
+    whole = {scratch(kernel) for kernel in step._kernels.all()}
+    assert len(whole) < 4  # a longer one may have needed more
+    step.forward([0.5] * 24)
+    assert step._kernels._separate is not None
+    assert whole.isdisjoint(scratch(kernel) for kernel in step._kernels._separate.all())
+    step.backward()

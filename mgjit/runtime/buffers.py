@@ -17,6 +17,7 @@ in two threads are to move the same parameters, the second finds them moved, and
 from __future__ import annotations
 
 import functools
+import math
 from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,6 +25,7 @@ from itertools import repeat
 from operator import attrgetter, is_not, setitem
 from typing import TYPE_CHECKING, Any
 
+from .. import settings
 from ..engine.precision import FLOAT64, Precision
 from ..engine.state import State, zero_array
 from ..engine.value import Value
@@ -46,6 +48,29 @@ def aligned_zeros(n: int, precision: Precision = FLOAT64) -> Any:
     block = zero_array(n + _LINE // precision.size, precision)
     skip = -block.buffer_info()[0] % _LINE // precision.size
     return memoryview(block)[skip : skip + n]
+
+
+class SharedScratch:
+    """Memory that nobody reads before it was written in the same call, for kernels that never run at the same time.
+
+    Kernels for different lengths, called in turn, keep it in the processor's caches, where each would push out that of
+    the others.
+    """
+
+    __slots__ = ("_blocks",)
+
+    def __init__(self) -> None:
+        self._blocks: dict[str, Any] = {}
+
+    def block(self, n: int, precision: Precision) -> Any:
+        """Memory for `n` numbers.  What was given out before stays in use where a larger one is needed."""
+        known = self._blocks.get(precision.format)
+        if known is None or len(known) < n:
+            more = 0 if known is None else n // 4  # for lengths that grow
+            known = self._blocks[precision.format] = aligned_zeros(n + more, precision)
+            if settings.checks_passes():
+                known[:] = array(precision.format, [math.nan]) * len(known)  # whoever relies on zeros is found
+        return known[:n]
 
 
 class ParameterStorage:

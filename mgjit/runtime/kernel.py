@@ -39,7 +39,7 @@ from ..record.integers import IntegerLimit
 from ..record.trace import IndexCheck
 from ..world.guard import Guard
 from . import ffi
-from .buffers import LaidOut, Move, ParameterStorage, aligned_zeros, moving
+from .buffers import LaidOut, Move, ParameterStorage, SharedScratch, moving
 from .copies import Copies
 from .predecessor import Predecessor
 from .undo import undoing
@@ -137,6 +137,7 @@ class Kernel:
         changed: frozenset[int] = frozenset(),
         integers: IntegerLimit | None = None,
         objects: ObjectSlots | None = None,
+        scratch: SharedScratch | None = None,
     ) -> None:
         self.plan, self.result = plan, result
         self.frame: Frame = plan.frame()
@@ -163,6 +164,7 @@ class Kernel:
         #: Whether a call has more to do than fill the frame.
         self.needs_accepting = bool(checks or plan.buffers or values is not None or objects or copies)
         self._drawn = drawn
+        self._scratch = SharedScratch() if scratch is None else scratch
         #: Better code that is being built (pending.py), or None.
         self.upgrade: Any = None
         #: The code that the present one has replaced, until a call has been made by both; None otherwise.
@@ -233,7 +235,7 @@ class Kernel:
             "constant": [code.constants],
             "table": [code.tables],
             "given": [code.given],
-            "scratch": [aligned_zeros(code.scratch_size, plan.precision)],
+            "scratch": [self._scratch.block(code.scratch_size, plan.precision)],
         }
         #: The buffer of each slot of the pointer block.
         self.buffers: list[Any] = [memory[slot.space][slot.region] for slot in code.slots]

@@ -6,8 +6,10 @@ is no memory of the kernel's is noted (facts.py):
 1. At each call: variables, and data of which there is little, such as numbers in single objects and short lists.
 2. Now and then: what takes longer to compare than a step takes to run, such as methods, modules and long lists of
    parameters.  It is compared at the first calls, which are few where there is much of it; then there is a pause after
-   each comparison that is twenty times as long.  What is noticed late is said in a warning.  Where calls follow each
-   other so quickly that to look at the clock would take a good part of their time, they are counted in between.
+   each comparison that is twenty times as long.  The guards of a step, one for each of its kernels, keep these pauses
+   together, so that steps whose lengths take turns spend no more on it, and each has its turn.  What is noticed late is
+   said in a warning.  Where calls follow each other so quickly that to look at the clock would take a good part of
+   their time, they are counted in between.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from operator import itemgetter
 from time import perf_counter
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
+from weakref import WeakSet
 
 from ..errors import RetraceWarning, user_stacklevel
 from ..lookup import entries
@@ -57,6 +60,19 @@ _QUICK_SECONDS = 10e-6
 _COUNTED = 15
 
 
+class Pace:
+    """When the guards of one step may compare what takes long.
+
+    Attributes:
+        guards: of all its kernels.
+        next: when the pause after the last comparison of any of them is over.
+    """
+
+    def __init__(self) -> None:
+        self.guards: WeakSet[Guard] = WeakSet()
+        self.next = 0.0
+
+
 class Guard:
     """Whether what surrounds a step is what it was.
 
@@ -64,9 +80,12 @@ class Guard:
         survey: of the step; everything is as it was then.
         looked_after: (identity of the holder, name) of the places that are memory of the kernel, or copied; the name is
             None for all elements of a list.
+        pace: of the step.
     """
 
-    def __init__(self, survey: Survey, looked_after: Collection[tuple[int, Any]] = ()) -> None:
+    def __init__(
+        self, survey: Survey, looked_after: Collection[tuple[int, Any]] = (), pace: Pace | None = None
+    ) -> None:
         names: Any = survey.names
         self._often, self._rarely = Facts(names), Facts(names)
         self._often.all_names = self._rarely.all_names = survey.all_names
@@ -75,6 +94,8 @@ class Guard:
         self._looked_after = looked_after
         #: Whether the step cannot be used again as it was traced.
         self.expired = False
+        self._pace = Pace() if pace is None else pace
+        self._pace.guards.add(self)
         #: When the rest is next compared, whether that is at once, and whether there have been calls without it.
         self._next, self._at_once, self._skipped = 0.0, False, False
         #: What the last comparison took; calls and seconds that the first ones may still take.
@@ -281,7 +302,8 @@ class Guard:
         """Whether there is no difference in what is not compared at each call, as far as it is time to look."""
         now = perf_counter()
         left = self._left
-        if now < self._next and not self._at_once:
+        next_one = max(self._next, self._pace.next) if self._next else 0.0
+        if now < next_one and not self._at_once:
             calls = self._counted - left.cell_contents or 1
             is_quick = now - self._looked < _QUICK_SECONDS * calls
             self._counted = left.cell_contents = _COUNTED if is_quick else 0
@@ -305,7 +327,8 @@ class Guard:
             self._first_calls -= 1
             self._first_seconds -= self._seconds
         if self._first_calls <= 0 or self._first_seconds <= 0.0:
-            self._next = now + _PAUSE * self._seconds
+            pause = _PAUSE * self._seconds
+            self._pace.next, self._next = now + pause, now + pause * len(self._pace.guards)
         self._at_once = self._skipped = False
 
     def conditions(

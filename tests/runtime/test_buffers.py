@@ -19,6 +19,7 @@ from mgjit.runtime.buffers import (
     Move,
     Moved,
     ParameterStorage,
+    SharedScratch,
     aligned_zeros,
     bind,
     bound_class,
@@ -198,3 +199,18 @@ def test_11_values_that_another_thread_moves_meanwhile(monkeypatch: pytest.Monke
     assert [value.data for value in values] == [1.0, 2.0]
     with pytest.raises(Moved):
         Move(values, [0, 1], 2).fill()
+
+
+def test_12_kernels_of_a_step_share_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Larger memory is made where it is needed, by precision; nobody may rely on its contents."""
+    scratch = SharedScratch()
+    first = scratch.block(100, FLOAT64)
+    assert address_of(scratch.block(50, FLOAT64)) == address_of(first)
+    larger = scratch.block(200, FLOAT64)
+    assert len(larger) == 200
+    assert address_of(larger) % 64 == 0
+    assert address_of(larger) != address_of(first)
+    assert address_of(scratch.block(220, FLOAT64)) == address_of(larger)  # lengths that grow
+    assert scratch.block(100, FLOAT32).format == "f"
+    monkeypatch.setenv("MGJIT_CHECK", "1")
+    assert all(map(math.isnan, SharedScratch().block(100, FLOAT64)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import Any
 
@@ -274,3 +275,24 @@ def test_12_data_of_a_class_that_an_object_would_hide(monkeypatch: pytest.Monkey
     part.scale = 3.0
     assert "scale has been set" in alone.difference()
     assert found.difference() == ""  # one of many
+
+
+def test_13_guards_of_a_step_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Together they spend a twentieth of the time, and each looks as often as the others."""
+    pace, clock, looked = guard.Pace(), [0.0], []
+    found = [Guard(Survey(around([Part() for _ in range(500)], [])), (), pace) for _ in range(4)]
+
+    def slowly(number: int) -> bool:
+        looked.append(number)
+        clock[0] += 1.0
+        return True
+
+    monkeypatch.setattr(guard, "perf_counter", lambda: clock[0])
+    for number, one in enumerate(found):
+        monkeypatch.setattr(one._rarely, "hold", functools.partial(slowly, number))
+    for call in range(4 * 3 + 1000):
+        clock[0] += 0.5
+        assert found[call % 4].difference() == ""
+    later = looked[4 * 3 :]
+    assert 20 < len(later) <= 1000 * 0.5 / 20 + 1
+    assert all(sorted(later[k : k + 4]) == [0, 1, 2, 3] for k in range(0, len(later) - 3, 4))
