@@ -74,7 +74,7 @@ def test_02_ranges_of_ints(name: str, given: tuple[Any, ...], among: range) -> N
     if among[0] >= 0:
         scene.recorder.check_index(number._leaf, among[-1] + 1)
     assert scene.recorder.checks == []
-    with pytest.raises(TraceError, match="Draw from range"):
+    with pytest.raises(TraceError, match="Draw or compute it in range"):
         scene.recorder.check_index(number._leaf, among[-1])
 
 
