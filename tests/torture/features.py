@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .harness import Place, Report, Skip, Torture, compiler, compute, require, require_right
+from .harness import WITHOUT_PROOFS, Place, Report, Skip, Torture, compiler, compute, require, require_right
 
 NUMBER = 1
 _FLAGS = re.compile(r"^(flags\s*:|Features\s*:)(.*)$", re.MULTILINE)
@@ -29,7 +29,7 @@ def features(torture: Torture) -> None:
         "without AVX-512 and AVX2": _with_flags(real, names - wide - {"avx2", "fma"}),
     }
     for order in (list(processors), list(reversed(processors))):
-        place = torture.place(MGJIT_CC=compiler("gcc", "clang"))
+        place = torture.place(MGJIT_CC=compiler("gcc", "clang"), **WITHOUT_PROOFS)
         for known, name in enumerate(order):
             first, second = (_on(place, processors[name]) for _ in range(2))
             torture.count("first calls on a processor")

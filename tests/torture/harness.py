@@ -281,6 +281,10 @@ class Torture:
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
+#: For scenarios that count entries: what has been compared with plain Python is remembered in an entry of its own.
+WITHOUT_PROOFS: dict[str, str | None] = {"MGJIT_VERIFY": "never"}
+
+
 class Place:
     """A cache directory, a home, a directory for temporary files, and a log of all compiler calls."""
 
