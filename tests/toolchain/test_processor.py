@@ -15,6 +15,7 @@ from mgjit.passes.cost import Processor
 from mgjit.toolchain import features
 from mgjit.toolchain.compilers import Compiler
 from mgjit.toolchain.processor import processor
+from tests.toolchain.scripts import real
 
 NATIVE = ("-O2", "-march=native")
 
@@ -89,3 +90,22 @@ def test_04_fused_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     assert processor(compiler(), (*NATIVE, "-ffp-contract=fast")).fuses
     assert not processor(compiler(), (*NATIVE, "-ffp-contract=off")).fuses
     assert not processor(compiler(), ("-O2", "-ffp-contract=fast")).fuses
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="flags of x86-64")
+@pytest.mark.parametrize("family", ["gcc", "clang"])
+def test_05_flags_that_name_a_processor(family: str) -> None:
+    """The compiler says what it may use: vectors that it has to split would cost many times as much."""
+    named = real(family)
+    assert processor(named, (*NATIVE, "-mno-avx512f")).lanes <= 4
+    assert processor(named, (*NATIVE, "-mno-avx")) == Processor(2, 16)
+    assert processor(named, ("-O2", "-march=x86-64-v2")) == Processor(2, 16)
+    assert processor(named, (*NATIVE, "-march=haswell"), FLOAT32) == Processor(8, 16)
+    assert processor(named, ("-O2", "-march=skylake-avx512")) == Processor(8, 32)
+    assert processor(named, ("-O2", "-march=haswell", "-ffp-contract=fast")).fuses
+    assert not processor(named, ("-O2", "-march=x86-64-v2", "-ffp-contract=fast")).fuses
+
+
+def test_06_a_compiler_that_does_not_say() -> None:
+    """What every machine has."""
+    assert processor(compiler(), ("-O2", "-march=no-such-thing")).lanes == 2
