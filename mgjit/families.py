@@ -32,8 +32,9 @@ _MOST_FAMILIES = 3
 _MOST_FAILURES = 3
 #: How many traces that have code of their own a later one is compared with.
 _MOST_ALONE = 3
-#: Traces of fewer records are built alone: that does not take long.
-FEWEST_RECORDS = 100
+#: Traces of fewer records are built alone: that does not take long.  So are those of more: to keep them for others, as
+#: `bound` does at the first call of each, takes half a second for a million.
+FEWEST_RECORDS, MOST_RECORDS = 100, 1_000_000
 
 #: The names of what is special in the metadata of entries: of a family, and of a member.
 FAMILY, LIBRARY = "family", "library"

@@ -95,6 +95,14 @@ def test_04_without_a_cache_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run([6, 8, 7], monkeypatch, cache=False)[1] == [False, True, True]
 
 
+def test_04b_very_long_traces_are_built_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not kept for others, which would take longer than to trace them."""
+    monkeypatch.setattr("mgjit.making.MOST_RECORDS", 10)
+    step, shares = run([6, 8, 7], monkeypatch, cache=False)
+    assert shares == [False, False, False]
+    assert step._kernels.maker.kin.alone == []
+
+
 def test_05_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "_shared", {})
     step = mgjit.compile(make()[0], backend="c", background=False, verify="never", dtype="float32")
