@@ -32,9 +32,10 @@ _MOST_FAMILIES = 3
 _MOST_FAILURES = 3
 #: How many traces that have code of their own a later one is compared with.
 _MOST_ALONE = 3
-#: Traces of fewer records are built alone: that does not take long.  So are those of more: to keep them for others, as
-#: `bound` does at the first call of each, takes half a second for a million.
-FEWEST_RECORDS, MOST_RECORDS = 100, 1_000_000
+#: Traces of fewer records are built alone: that does not take long.
+FEWEST_RECORDS = 100
+#: So are those of more: `bound`, which runs at the first call of each, takes half a second for a million.
+_MOST_RECORDS = 1_000_000
 
 #: The names of what is special in the metadata of entries: of a family, and of a member.
 FAMILY, LIBRARY = "family", "library"
@@ -81,7 +82,9 @@ class Kin:
 
 
 def bound(trace: Trace, storage: Any) -> Trace | None:
-    """A trace as it would be made now, when its new parameters are in a storage; None if that is not simple."""
+    """A trace as it would be made now, when its new parameters are in a storage; None if it is to be built alone."""
+    if len(trace) > _MOST_RECORDS:
+        return None
     if not trace.new_parameters:
         return trace
     if trace.bound_storages:

@@ -97,7 +97,7 @@ def test_04_without_a_cache_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_04b_very_long_traces_are_built_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are not kept for others, which would take longer than to trace them."""
-    monkeypatch.setattr("mgjit.making.MOST_RECORDS", 10)
+    monkeypatch.setattr("mgjit.families._MOST_RECORDS", 10)
     step, shares = run([26, 28, 27], monkeypatch)  # which no other test has built
     assert shares == [False, False, False]
     assert step._kernels.maker.kin.alone == []
