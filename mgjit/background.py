@@ -23,7 +23,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from .builder import Builder
-from .families import Kin
+from .families import Alone, Kin
 from .interruption import new_lock, recover_after_fork
 from .options import Options
 from .record.trace import InputRegion, Trace
@@ -215,7 +215,7 @@ def start(
     if not _is_possible():
         return None
     if kin is not None:
-        kin = replace(kin, alone=[(_bare(one), regions) for one, regions in kin.alone])
+        kin = replace(kin, alone=[Alone(_bare(one.bound()), one.inputs) for one in kin.others(trace)])
     try:
         request = Request(_bare(trace), inputs, options, name, dict(os.environ), os.getcwd(), kin)
         job = Job(pickle.dumps(request, protocol=pickle.HIGHEST_PROTOCOL), options.quick)

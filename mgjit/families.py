@@ -1,7 +1,7 @@
 """Code that kernels of one step share, whose calls differ in the lengths of sequences (passes/family.py).
 
-1. The first lengths get code of their own.  `Kin` keeps their traces, as they would be made now that their parameters
-   are in the storage of a kernel.
+1. The first lengths get code of their own.  `Kin` keeps their traces.  When another length comes, they become what they
+   would be if they were made now, when their parameters are in the storage of a kernel (`Alone`).
 2. When the next trace and one of these are a family, one Program is built for both, and for all lengths in between and
    somewhat beyond.  It is an entry of the cache of its own.
 3. A later trace is proved to be a member, which takes about as long as lifting it; its code is that library, with a
@@ -34,13 +34,41 @@ _MOST_FAILURES = 3
 _MOST_ALONE = 3
 #: Traces of fewer records are built alone: that does not take long.
 FEWEST_RECORDS = 100
-#: So are those of more: `bound`, which runs at the first call of each, takes half a second for a million.
-_MOST_RECORDS = 1_000_000
+#: So are those of more: to keep them takes 12 bytes for each.
+_MOST_RECORDS = 4_000_000
 
 #: The names of what is special in the metadata of entries: of a family, and of a member.
 FAMILY, LIBRARY = "family", "library"
 #: The names of facts: that a trace has been compared with others in vain; with whom code is shared, or why it is not.
 FAILED, SHARING = "failed", "sharing"
+
+
+@dataclass
+class Alone:
+    """A trace with code of its own, kept for those of other lengths.
+
+    Attributes:
+        trace: all parameters of which are in the storages of kernels.
+        inputs: the regions of its inputs.
+        shift: from the leaves that its operands have for new parameters to those for this storage; 0 when that is done.
+    """
+
+    trace: Trace
+    inputs: Sequence[InputRegion]
+    shift: int = 0
+
+    def bound(self) -> Trace:
+        """The trace as it would be made now: it takes longer than a call to find out, so not before it is needed."""
+        trace, shift = self.trace, self.shift
+
+        def column(operands: array[int]) -> array[int]:
+            kinds = {x: x + shift for x in set(operands) if leaf_kind(x) in (PARAMETER, GRADIENT)}
+            return array("i", [kinds.get(x, x) for x in operands])
+
+        if shift:
+            c = None if trace.c is None else column(trace.c)
+            self.trace, self.shift = replace(trace, a=column(trace.a), b=column(trace.b), c=c), 0
+        return self.trace
 
 
 @dataclass
@@ -53,15 +81,17 @@ class Kin:
         families: the keys of the code that members share, with the options of the code, as texts.
     """
 
-    alone: list[tuple[Trace, Sequence[InputRegion]]] = field(default_factory=list)
+    alone: list[Alone] = field(default_factory=list)
     failures: int = 0
     families: list[tuple[str, str]] = field(default_factory=list)
 
-    def note(self, trace: Trace, inputs: Sequence[InputRegion], facts: dict[str, Any]) -> None:
+    def note(self, trace: Trace, inputs: Sequence[InputRegion], storage: Any, facts: dict[str, Any]) -> None:
         """A kernel has got its code.
 
         Args:
-            trace: in which all parameters are in the storages of kernels.
+            trace: of it.
+            inputs: the regions of its inputs.
+            storage: where its new parameters are now.
             facts: of the code.
         """
         family = tuple(facts.get(FAMILY, ()))
@@ -69,41 +99,28 @@ class Kin:
             self.failures += facts.get(FAILED, 0)
             if self.failures >= _MOST_FAILURES:
                 self.alone = []
-            elif len(trace) >= FEWEST_RECORDS:
-                known = [*(other for other in self.alone if len(other[0]) != len(trace)), (trace, inputs)]
-                longest = max(range(len(known)), key=lambda k: len(known[k][0]))
+            elif FEWEST_RECORDS <= len(trace) <= _MOST_RECORDS and not (trace.new_parameters and trace.bound_storages):
+                known = [*self.others(trace), _alone(trace, inputs, storage)]
+                longest = max(range(len(known)), key=lambda k: len(known[k].trace))
                 self.alone = [known[k] for k in sorted({longest, *range(len(known))[1 - _MOST_ALONE :]})]
         elif family not in self.families:
             self.families = [*self.families, family][-_MOST_FAMILIES:]
+
+    def others(self, trace: Trace) -> list[Alone]:
+        """The traces that are kept, of other lengths: one that is as long is perhaps the same, with other code."""
+        return [one for one in self.alone if len(one.trace) != len(trace)]
 
     def keys(self, options: Options) -> list[str]:
         """The families of such code, the latest first."""
         return [key for other, key in reversed(self.families) if other == repr(options)]
 
 
-def bound(trace: Trace, storage: Any) -> Trace | None:
-    """A trace as it would be made now, when its new parameters are in a storage; None if it is to be built alone."""
-    if len(trace) > _MOST_RECORDS:
-        return None
+def _alone(trace: Trace, inputs: Sequence[InputRegion], storage: Any) -> Alone:
+    """A trace to be kept, without the parameters of the user's program."""
     if not trace.new_parameters:
-        return trace
-    if trace.bound_storages:
-        return None
-    first = trace.new_parameters[0][0]
-    shift = leaf(PARAMETER, BOUND_BASE) - leaf(PARAMETER, first)
-
-    def column(operands: array[int]) -> array[int]:
-        kinds = {x: x + shift for x in set(operands) if leaf_kind(x) in (PARAMETER, GRADIENT)}
-        return array("i", [kinds.get(x, x) for x in operands])
-
-    return replace(
-        trace,
-        a=column(trace.a),
-        b=column(trace.b),
-        c=None if trace.c is None else column(trace.c),
-        new_parameters=[],
-        bound_storages=[(BOUND_BASE, storage)],
-    )
+        return Alone(trace, inputs)
+    shift = leaf(PARAMETER, BOUND_BASE) - leaf(PARAMETER, trace.new_parameters[0][0])
+    return Alone(replace(trace, new_parameters=[], bound_storages=[(BOUND_BASE, storage)]), inputs, shift)
 
 
 def as_metadata(family: object) -> str:

@@ -22,7 +22,7 @@ from .background import Job, start
 from .build import build, find
 from .call.columns import bound_arguments
 from .call.plan import ArgumentPlan, plan_arguments
-from .families import Kin, bound
+from .families import Kin
 from .garbage import without_garbage_collection
 from .options import Options, StepOptions
 from .pending import Found, Prepared
@@ -316,9 +316,7 @@ class Maker:
     def note_kin(self, prepared: Prepared, storage: ParameterStorage, code: Code) -> None:
         """Note the code of a kernel, whose new parameters are in a storage, for those of other lengths."""
         traced = prepared.traced
-        own = bound(traced.trace, storage)
-        if own is not None:
-            self.kin.note(own, prepared.plan.regions(traced.draws.size), code.facts)
+        self.kin.note(traced.trace, prepared.plan.regions(traced.draws.size), storage, code.facts)
 
 
 def changed_by(plan: ArgumentPlan, traced: TracedCall) -> frozenset[int]:

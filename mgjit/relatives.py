@@ -23,7 +23,7 @@ from .choices import facts_of, key_parts_of, optimisation_for, vector_functions
 from .codegen.c import emit_c
 from .codegen.layout import lay_out
 from .errors import CompilerError, CompilerMemoryError, CompilerTimeout, DefectWarning, is_defect, user_stacklevel
-from .families import FAMILY, LIBRARY, SHARING, Kin, as_metadata, code_of_row, of_metadata
+from .families import FAMILY, LIBRARY, SHARING, Alone, Kin, as_metadata, code_of_row, of_metadata
 from .options import Options
 from .passes.differentiate import DifferentiateError
 from .passes.family import Family, Member
@@ -69,7 +69,8 @@ class Relatives:
         started = perf_counter()
         member = member_of(trace, inputs)
         longest = 0
-        for key in self._keys():
+        others = self._kin.others(trace)
+        for key in self._keys(others):
             found = self._known(key)
             if found is not None:
                 code = self._member(key, found, member, structure, started)
@@ -78,12 +79,10 @@ class Relatives:
                 longest = max(longest, found[0].longest())
         if len(trace) <= longest:
             return None  # such as a very short one, which is unlike the others
-        for other, others in self._kin.alone:
-            if len(other) == len(trace):
-                continue  # perhaps itself, which has other code until now
+        for other in others:
             self.has_failed = True
             try:
-                key, found = self._founded(member_of(other, others), member)
+                key, found = self._founded(member_of(other.bound(), other.inputs), member)
             except (Unlike, LiftError, DifferentiateError, CompilerTimeout, CompilerMemoryError) as reason:
                 self._note("it shares no code with another length", reason)
                 continue
@@ -98,17 +97,17 @@ class Relatives:
                     stacklevel=user_stacklevel(),
                 )
                 continue
-            for one, regions in ((other, others), (trace, inputs)):
+            for one, regions in ((other.bound(), other.inputs), (trace, inputs)):
                 self._store.put(self._link(one, regions), Entry({LIBRARY: key, ABOUT: self._about(key)}, "", b""))
-            _families_of.setdefault(self._link(other, others), []).append(key)
+            _families_of.setdefault(self._link(other.bound(), other.inputs), []).append(key)
             return self._member(key, found, member, structure, started)
         return None
 
-    def _keys(self) -> list[str]:
-        """The families that the trace may belong to, the latest first."""
+    def _keys(self, others: Sequence[Alone]) -> list[str]:
+        """The families that a trace may belong to, the latest first; `others` have other lengths."""
         here = []
-        for other in self._kin.alone:
-            link = self._link(*other)
+        for other in others:
+            link = self._link(other.bound(), other.inputs)
             entry = self._store.get(link, again=True)
             here += [*reversed(_families_of.get(link, [])), *([] if entry is None else [entry.metadata[LIBRARY]])]
         return list(dict.fromkeys([*here, *self._kin.keys(self._options)]))
