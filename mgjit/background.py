@@ -203,7 +203,12 @@ _ending: list[subprocess.Popen[bytes]] = []
 
 
 def start(
-    trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str, kin: Kin | None = None
+    trace: Trace,
+    inputs: Sequence[InputRegion],
+    options: Options,
+    name: str,
+    kin: Kin | None = None,
+    is_call_next: bool = False,
 ) -> Job | None:
     """Begin to build the code for a trace; None where that is not possible in another process.
 
@@ -211,6 +216,7 @@ def start(
 
     Args:
         trace, inputs, options, name, kin: as for `build`.
+        is_call_next: whether a plain call comes next, and then `go_on`: with a single processor, the job waits for it.
     """
     if not _is_possible():
         return None
@@ -224,8 +230,16 @@ def start(
     with _lock:
         waiting = (k for k, other in enumerate(_jobs) if not (other.is_running() or other.is_quick))
         _jobs.insert(next(waiting, len(_jobs)) if job.is_quick else len(_jobs), job)
-        _advance()
+        if not (is_call_next and _processors() == 1):
+            _advance()
     return job
+
+
+def go_on() -> None:
+    """Start jobs that have let a plain call go first."""
+    if _jobs:
+        with _lock:
+            _advance()
 
 
 def _bare(trace: Trace) -> Trace:
@@ -242,9 +256,9 @@ def _bare(trace: Trace) -> Trace:
 
 
 def prepare() -> None:
-    """Start a process for a job that is about to come, unless there is one."""
+    """Start a process for a job that is about to come, unless there is one, or a single processor, for the trace."""
     with _lock:
-        if _is_possible() and not _jobs and not _idle:
+        if _is_possible() and not _jobs and not _idle and _processors() > 1:
             with contextlib.suppress(OSError):  # the job is going to say so
                 _idle.append(Builder())
 
@@ -274,7 +288,12 @@ def _advance() -> None:
 
 def _most_processes() -> int:
     """One less than there are processors, which the program itself needs."""
-    return max(1, min(_MOST, len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else 1))
+    return max(1, min(_MOST, _processors() - 1))
+
+
+def _processors() -> int:
+    """How many processors this program may use; two where the system does not tell."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 
 
 def _is_possible() -> bool:

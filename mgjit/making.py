@@ -255,7 +255,10 @@ class Maker:
     # ---- 3, 4: code ---------------------------------------------------------------------------------
 
     def found_or_started(self, trace: Trace, inputs: Sequence[InputRegion]) -> tuple[Options, Job | Found] | None:
-        """The best code that is there, or the job that builds what is there first; None if there can be no job."""
+        """The best code that is there, or the job that builds what is there first, while the call is plain Python.
+
+        None if there can be no job.
+        """
         best = self.options.code
         tiers = [tier for tier in (best, best.quickly(trace.work_in_nests())) if tier is not None]
         for options in tiers:
@@ -264,7 +267,7 @@ class Maker:
                 return options, Found(code)
         # A member of a family gets the best code at once, which is quicker than any other.
         first = best if self.kin.keys(best) else tiers[-1]
-        job = start(trace, inputs, first, self.qualname, None if first.quick else self.kin)
+        job = start(trace, inputs, first, self.qualname, None if first.quick else self.kin, is_call_next=True)
         return None if job is None else (first, job)
 
     def built(self, prepared: Prepared, inputs: Sequence[InputRegion]) -> Kernel:

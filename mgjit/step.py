@@ -22,6 +22,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from . import settings
+from .background import go_on
 from .call.columns import bound_arguments, read_columns
 from .call.plan import bind
 from .call.results import collect_results
@@ -361,6 +362,7 @@ class CompiledStep(Looking[P, R]):
             return as_returned(detached.meanwhile(call))
         finally:
             self._kernels.earnings.note_plain(key, thread_time() - started)
+            go_on()
 
     def _continue(self, phase: str, after: str) -> None:
         self._refuse_in_trace(phase)

@@ -107,6 +107,22 @@ def test_01_a_script_that_is_shorter_than_its_build_leaves_a_warm_cache(tmp_path
     assert printed.split() == ["1", "hit"]
 
 
+def test_01b_with_a_single_processor_the_plain_call_comes_first(tmp_path: Path) -> None:
+    """A process that builds while the first call has not returned would only delay it."""
+    script = """
+    background._processors = lambda: 1
+    module = sys.modules["mgjit.step"]
+    as_returned = module.as_returned
+    def returned(result):
+        print([job.is_running() for job in background._jobs])
+        return as_returned(result)
+    module.as_returned = returned
+    step(1.0)
+    print([job.is_running() for job in background._jobs])
+    """
+    assert Slow(tmp_path, 0.0).run(script).split() == ["[False]", "[True]"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
 def test_02_a_program_that_is_killed_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     """Neither that of the job, nor its compiler."""

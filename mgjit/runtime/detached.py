@@ -22,6 +22,7 @@ from itertools import repeat
 from typing import Any, TypeVar
 
 from ..engine.value import Value
+from ..garbage import without_garbage_collection
 from ..interruption import with_cleanup
 from .live import Field, Home, field_of, set_class
 
@@ -45,6 +46,7 @@ class _Group:
         self.things: list[Any] = []
         self._homes: list[list[Home]] = [[] for _ in fields]
         self._places: list[list[int]] = [[] for _ in fields]
+        self._storage: Any = None
         self._has_numbers = self.is_detached = False
 
     def add(self, thing: Any, homes: Iterable[Home]) -> None:
@@ -54,13 +56,18 @@ class _Group:
             column.append(home)
             places.append(home.index)
 
+    def add_values(self, values: Sequence[Value], storage: Any) -> None:
+        """Add Values, all of them in this storage."""
+        self.things, self._storage = list(values), storage
+        self._places = [list(map(operator.attrgetter("_index"), values))] * len(self._fields)
+
     def is_attached(self) -> bool:
         """Whether all is as it was when the objects were added."""
         if any(map(operator.is_not, map(type, self.things), repeat(self._kind))):
             return False
         if self._is_value:
             storages = map(operator.attrgetter("_storage"), self.things)
-            return not any(map(operator.is_not, storages, repeat(self._homes[0][0].storage)))
+            return not any(map(operator.is_not, storages, repeat(self._storage)))
         with contextlib.suppress(AttributeError, KeyError):
             columns = zip(self._fields, self._homes)
             return not any(any(map(operator.is_not, field.read_all(self.things), homes)) for field, homes in columns)
@@ -92,17 +99,17 @@ class _Group:
         try:
             deque(map(operator.setitem, repeat(memory), places, field.read_all(self.things)), maxlen=0)
         except (AttributeError, KeyError, TypeError):  # one is None, was deleted, is back already, or is no number
-            for home, thing in zip(self._homes[number], self.things):
-                _copy_one(field, home, thing)
+            for place, thing in zip(places, self.things):
+                _copy_one(field, memory, place, thing)
 
 
-def _copy_one(field: Field, home: Home, thing: Any) -> None:
+def _copy_one(field: Field, memory: Any, place: int, thing: Any) -> None:
     number: Any = 0.0
     with contextlib.suppress(AttributeError, KeyError):
         number = field.read(thing)
     if type(number) is not Home:
         with contextlib.suppress(TypeError):  # not a number: the step would not have been compiled
-            home.array[home.index] = 0.0 if number is None else number
+            memory[place] = 0.0 if number is None else number
 
 
 class Detached:
@@ -154,7 +161,7 @@ class Detached:
         if any(group.is_detached for group in self._groups or ()):
             return  # they are: what the objects hold now is newer than the memory
         if not self._groups or not all(group.is_attached() for group in self._groups):
-            self._groups = _groups(self._things)
+            self._groups = without_garbage_collection(lambda: _groups(self._things))
         for group in self._groups:
             group.detach()
 
@@ -178,23 +185,30 @@ def attach_all() -> None:
 
 def _groups(things: Iterable[Any]) -> list[_Group]:
     found: dict[Any, _Group] = {}
+    values: dict[Any, list[Value]] = {}
     names: dict[type, list[Field]] = {}
     for thing in things:
         if not is_attached(thing):
             continue
         kind = type(thing)
         if isinstance(thing, Value):
-            storage = thing._storage
-            fields: tuple[Field, ...] = _VALUE_FIELDS
-            homes = [Home(memory, thing._index, storage) for memory in (storage.data, storage.grad)]
-        else:
-            if kind not in names:
-                names[kind] = [field_of(kind._mgjit_original, name) for name in kind._mgjit_fields]
-            held = [(field, content) for field in names[kind] if type(content := field.read(thing)) is Home]
-            fields, homes = tuple(field for field, _ in held), [home for _, home in held]
+            values.setdefault((kind, id(thing._storage)), []).append(thing)
+            continue
+        if kind not in names:
+            names[kind] = [field_of(kind._mgjit_original, name) for name in kind._mgjit_fields]
+        held = [(field, content) for field in names[kind] if type(content := field.read(thing)) is Home]
+        fields, homes = tuple(field for field, _ in held), [home for _, home in held]
         key = kind, *(field.name for field in fields), *(id(home.array) for home in homes)
         group = found.get(key)
         if group is None:
             group = found[key] = _Group(kind, fields, [home.array for home in homes])
         group.add(thing, homes)
-    return list(found.values())
+    return [*map(_of_values, values.values()), *found.values()]
+
+
+def _of_values(values: Sequence[Value]) -> _Group:
+    """The group of Values of one class, in one storage."""
+    storage = values[0]._storage
+    group = _Group(type(values[0]), _VALUE_FIELDS, [storage.data, storage.grad])
+    group.add_values(values, storage)
+    return group

@@ -32,6 +32,7 @@ from .. import settings
 from ..autograd.node_class import node_class
 from ..engine.precision import FLOAT64, Precision
 from ..errors import MismatchWarning, user_stacklevel
+from ..garbage import without_garbage_collection
 from ..interruption import with_cleanup
 from ..record.progress import tracing_threads
 from ..runtime.buffers import Moved
@@ -212,12 +213,12 @@ class Comparison:
             plain = self._plain()
         except Exception as error:
             return self._without_plain(error)
-        after = self._all.read()
+        after = without_garbage_collection(self._all.read)
         self._all.restore(self._before)
         mismatch = ""
         try:
             compiled = self._compiled()
-            now = self._all.read()
+            now = without_garbage_collection(self._all.read)
             found = next(differences(plain, compiled, self._are_chosen, "the result", is_result=True), None)
             found = found or first_difference(self._all.holders, after, now, self._before, self._are_chosen)
             if found is None or self._is_undecided(after):
@@ -296,7 +297,7 @@ def compare(
 ) -> Verdict:
     """Make a call that is due to be compared; see `Comparison`."""
     trial = kernel.trial
-    comparison = Comparison(function, call, kernel, arguments, stats.counter)
+    comparison = without_garbage_collection(lambda: Comparison(function, call, kernel, arguments, stats.counter))
     verdict = comparison.run()
     verdict.parameters = comparison.parameters
     if verdict.was_compared:
