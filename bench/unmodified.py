@@ -5,7 +5,7 @@
     python -m bench.unmodified --microgpt microgpt.py names.txt   the published microgpt script as well
     python -m bench.unmodified --pypy pypy3 --clock processor
 
-1. Each way is a process of its own, in a folder of its own; cold has an empty disk cache, warm the one that cold has
+1. The modules of mgjit are compiled before, as `pip install` does.  Each way is a process of its own, in a folder of its own; cold has an empty disk cache, warm the one that cold has
    left.  No line of a script is changed.
 2. What it prints, its exit code and its files are compared with those of CPython.  PyPy computes `x ** 2` as `x * x`,
    and classes with operands in sets have another order in each process: numbers of those are compared in six digits.
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.processes import Finished, environment, folder, timed
+from bench.processes import ROOT, Finished, environment, folder, timed
 
 SCRIPTS = Path(__file__).resolve().parent / "unmodified"
 #: How many iterations or epochs take a few seconds in CPython.
@@ -52,8 +52,12 @@ class Way:
     explained: str = ""
 
 
-def run(script: Path, words: Sequence[str], options: argparse.Namespace) -> dict[str, Way]:
-    """A script in all ways."""
+def run(script: Path, words: Sequence[str], options: argparse.Namespace, compiled: Path) -> dict[str, Way]:
+    """A script in all ways.
+
+    Args:
+        compiled: where the modules of mgjit are, compiled to code of Python.
+    """
     found: dict[str, Way] = {}
     with folder() as place:
         wanted: tuple[Finished, dict[str, bytes]] | None = None
@@ -69,7 +73,7 @@ def run(script: Path, words: Sequence[str], options: argparse.Namespace) -> dict
             command = {"CPython": [sys.executable], "PyPy": [options.pypy]}.get(way)
             done = timed(
                 [*(command or [sys.executable, "-m", "mgjit", "run", "--explain"]), str(script), *words],
-                environment(place / "cache"), options.limit, where,
+                environment(place / "cache", **_modules(compiled)), options.limit, where,
             )  # fmt: skip
             files = {path.name: path.read_bytes() for path in where.iterdir() if path.is_file()}
             found[way] = Way(done.wall if options.clock == "wall" else done.processor)
@@ -80,6 +84,11 @@ def run(script: Path, words: Sequence[str], options: argparse.Namespace) -> dict
                 found[way].problems = differences(wanted, (done, files), rounded)
                 found[way].explained = done.err if way != "PyPy" else ""
     return found
+
+
+def _modules(folder: Path) -> dict[str, str]:
+    """The settings with which Python keeps compiled modules in a folder."""
+    return {"PYTHONPYCACHEPREFIX": str(folder), "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def differences(
@@ -135,10 +144,13 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     print("|---|" + "---:|" * 7 + "---|", flush=True)
     problems = []
-    for script, sizes in chosen:
-        ways = run(script, sizes, options)
-        print(row(script.stem, ways), flush=True)
-        problems += [f"{script.stem}, {way}: {text}" for way, found in ways.items() for text in found.problems]
+    with folder() as compiled:
+        modules = environment(compiled, **_modules(compiled))
+        timed([sys.executable, "-m", "compileall", "-q", str(ROOT / "mgjit"), str(SCRIPTS)], modules, options.limit)
+        for script, sizes in chosen:
+            ways = run(script, sizes, options, compiled)
+            print(row(script.stem, ways), flush=True)
+            problems += [f"{script.stem}, {way}: {text}" for way, found in ways.items() for text in found.problems]
     print("\n".join(["", *problems]))
     return 1 if problems else 0
 

@@ -4,23 +4,23 @@ The public names (public.py) are imported when the first of them is used: `pytho
 needs none of them.
 """
 
-from importlib import import_module as _import_module
-from importlib.machinery import PathFinder as _PathFinder
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
 from ._version import __version__ as __version__
 
-if _TYPE_CHECKING:
+TYPE_CHECKING = False  # `typing` takes long to import
+if TYPE_CHECKING:
     from .public import *  # noqa: F403
     from .public import __all__ as __all__
     from .script.notebook import load_ipython_extension as load_ipython_extension
 else:
 
     def __getattr__(name: str) -> object:
-        if not name.startswith("__") and _PathFinder.find_spec(f"{__name__}.{name}", globals()["__path__"]) is not None:
-            return _import_module(f".{name}", __name__)
+        from importlib import import_module
+        from importlib.machinery import PathFinder
+
+        if not name.startswith("__") and PathFinder.find_spec(f"{__name__}.{name}", globals()["__path__"]) is not None:
+            return import_module(f".{name}", __name__)
         if not name.startswith("__") or name == "__all__":
-            public = _import_module(".public", __name__)
+            public = import_module(".public", __name__)
             globals().update({each: getattr(public, each) for each in public.__all__}, __all__=public.__all__)
             if name in vars(public):
                 return vars(public)[name]
@@ -29,3 +29,6 @@ else:
     def __dir__() -> list[str]:
         __getattr__("__all__")
         return sorted(globals())
+
+
+del TYPE_CHECKING

@@ -10,14 +10,17 @@ Output, numbers, files, tracebacks and the exit code are those of `python train.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import argparse
+
     from mgjit.script.report import Report
 
+_FLAGS = ("--eager", "--explain")
 SUMMARY = "run a script that knows nothing of mgjit: its training loops become compiled steps"
 
 
@@ -36,10 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--explain", action="store_true", help="say on stderr, at the end, what became of each loop")
     parser.add_argument("--report", metavar="FILE", help="write a page about the steps, with the time of each line")
     parser.add_argument("script", help="the script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+    parser.add_argument("arguments", nargs="...", help="its own arguments")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace | SimpleNamespace) -> int:
     """Run the script; returns its exit code."""
     from mgjit.script.load import run_script
     from mgjit.script.report import Report
@@ -92,7 +95,14 @@ def _lines(loops: list[str] | None) -> dict[str, list[int]] | None:
 
 
 def main(words: list[str]) -> int:
-    """`python -m mgjit run`, without the other commands."""
+    """`python -m mgjit run`, without the other commands; and without a parser where nothing but flags are in front."""
+    flags = [word[2:] for word in words[: next((k for k, word in enumerate(words) if word not in _FLAGS), 0)]]
+    if words[len(flags) :] and not words[len(flags)].startswith("-"):
+        script, *others = words[len(flags) :]
+        chosen = {flag[2:]: flag[2:] in flags for flag in _FLAGS}
+        return run(SimpleNamespace(script=script, arguments=others, loop=None, report=None, **chosen))
+    import argparse
+
     parser = argparse.ArgumentParser(
         prog="python -m mgjit run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -15,18 +15,22 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 from .find import LOOPS, Knowledge
 from .interface import OF_THE_FRAME, variables_of
-from .names import FUNCTIONS, SCOPES, Function, blocks_of, called_name, exposed, names_in, parameters_of, walk
+from .names import FUNCTIONS, SCOPES, blocks_of, called_name, children, exposed, names_in, nodes_of, parameters_of, walk
+from .records import field, record, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .names import Function
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 #: Calls that compute nothing worth a step.
 _SHORT = (frozenset(dir(builtins)) - {"sum", "map"}) | {"parameters", "params", "named_parameters", "weights", "values"}
 
 
-@dataclass
+@record
 class Evaluation:
     """An expression that may become a step.
 
@@ -45,7 +49,7 @@ class Evaluation:
     statement: ast.stmt
 
 
-@dataclass
+@record
 class _Place:
     """Where an expression is.
 
@@ -92,7 +96,7 @@ class _Search:
 
     def __init__(self, known: Knowledge, tree: ast.Module, steps: Sequence[ast.stmt]) -> None:
         self._known = known
-        self._taken = {id(node) for statement in steps for node in ast.walk(statement)}
+        self._taken = {id(node) for statement in steps for node in nodes_of(statement)}
         self._called = called_by(tree, steps)
         self.found: list[Evaluation] = []
 
@@ -112,7 +116,7 @@ class _Search:
             if isinstance(statement, SCOPES):
                 self._visit_scope(statement, place)
                 continue
-            for node in ast.iter_child_nodes(statement):
+            for node in children(statement):
                 if isinstance(node, (ast.expr, ast.withitem)):
                     self._visit(node, statement, inner)
             for part in blocks_of(statement):
@@ -145,7 +149,7 @@ class _Search:
             place = replace(
                 place, variables=place.variables | targets, targets=place.targets | targets, is_repeated=True
             )
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             self._visit(child, node, place)
 
 
@@ -157,7 +161,7 @@ def _evaluates(node: ast.expr, parent: ast.AST, numbers_only: set[str], known: K
         (generator,) = node.generators
         names = names_in([generator.target]).writes
         used = names_in([node.elt])
-        return bool(names & used.reads) and not used.objects & names and _calls(ast.walk(generator.iter), known)
+        return bool(names & used.reads) and not used.objects & names and _calls(nodes_of(generator.iter), known)
     if isinstance(parent, ast.Assign) and node is parent.value and len(parent.targets) == 1:
         target = parent.targets[0]
         is_wanted = isinstance(target, ast.Name) and target.id in numbers_only
@@ -184,13 +188,13 @@ def _calls(nodes: Iterable[ast.AST], known: Knowledge) -> bool:
 
 def _can_move(node: ast.expr, place: _Place, known: Knowledge) -> bool:
     names = names_in([node])
-    private = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)} | names.reads
+    private = {part.attr for part in nodes_of(node) if isinstance(part, ast.Attribute)} | names.reads
     return not (
         names.writes
         or names.reads & OF_THE_FRAME
         or (place.in_class and any(name.startswith("__") and not name.endswith("__") for name in private))
-        or any(isinstance(part, (ast.Await, ast.Yield, ast.YieldFrom, ast.Lambda)) for part in ast.walk(node))
-        or any(isinstance(part, ast.Call) and known.is_noticed(part) for part in ast.walk(node))
+        or any(isinstance(part, (ast.Await, ast.Yield, ast.YieldFrom, ast.Lambda)) for part in nodes_of(node))
+        or any(isinstance(part, ast.Call) and known.is_noticed(part) for part in nodes_of(node))
     )
 
 
@@ -208,10 +212,8 @@ def _certain(node: ast.expr) -> set[str]:
         elif isinstance(part, ast.Name):
             found.add(part.id)
         else:
-            children = [
-                child.value if isinstance(child, ast.keyword) else child for child in ast.iter_child_nodes(part)
-            ]
-            pending += [child for child in children if isinstance(child, ast.expr)]
+            below = (one.value if isinstance(one, ast.keyword) else one for one in children(part))
+            pending += [one for one in below if isinstance(one, ast.expr)]
     return found
 
 
@@ -219,7 +221,7 @@ def _bound_before(body: Sequence[ast.stmt], statement: ast.stmt) -> set[str]:
     """The names that a scope has certainly assigned before one of its statements."""
     found = set[str]()
     for one in body:
-        if any(node is statement for node in ast.walk(one)):
+        if any(node is statement for node in nodes_of(one)):
             if isinstance(one, ast.For):
                 found |= names_in([one.target]).writes
             break
@@ -241,14 +243,14 @@ def _used_for_numbers(body: Sequence[ast.stmt]) -> set[str]:
 def called_by(tree: ast.Module, steps: Sequence[ast.stmt]) -> set[str]:
     """The names of functions and methods that steps may call, by themselves or by others."""
     bodies: dict[str, list[ast.AST]] = {}
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, FUNCTIONS):
             bodies.setdefault(node.name, []).append(node)
     pending: list[ast.AST] = list(steps)
     pending += [body for name, same in bodies.items() if name.startswith("__") for body in same]
     found = set[str]()
     while pending:
-        for part in ast.walk(pending.pop()):
+        for part in nodes_of(pending.pop()):
             name = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
             if name in bodies:
                 found.add(name)

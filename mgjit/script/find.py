@@ -16,13 +16,18 @@ import builtins
 import functools
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Union
 
-from .names import FUNCTIONS, SCOPES, Function, blocks_of, called_name, root_name, walk, words
+from .names import FUNCTIONS, SCOPES, blocks_of, called_name, nodes_of, root_name, walk, words
+from .records import field, record
 
-Loop = Union[ast.For, ast.While]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Union
+
+    from .names import Function
+
+    Loop = Union[ast.For, ast.While]
+
 LOOPS = (ast.For, ast.While)
 
 #: Calls that can be noticed from outside, or depend on what is there: never part of a step.
@@ -45,7 +50,7 @@ CHANGING = words(
 )
 
 
-@dataclass
+@record
 class Knowledge:
     """What is known about functions, by their names.
 
@@ -85,35 +90,42 @@ def is_update(node: ast.AST) -> bool:
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.BinOp):
         target, left = node.targets[0], node.value.left
         in_place = isinstance(target, (ast.Attribute, ast.Subscript, ast.Name))
-        return in_place and ast.dump(_loaded(target)) == ast.dump(left) and _multiplies(node.value.right)
+        return in_place and _are_alike(target, left) and _multiplies(node.value.right)
     return False
 
 
 def _multiplies(node: ast.AST) -> bool:
-    return any(isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Mult, ast.Div)) for part in ast.walk(node))
+    return any(isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Mult, ast.Div)) for part in nodes_of(node))
 
 
-def _loaded(target: ast.expr) -> ast.AST:
-    """A target as it would be read."""
-    return ast.parse(ast.unparse(target), mode="eval").body
+def _are_alike(target: object, read: object) -> bool:
+    """Whether a target is what an expression reads."""
+    if isinstance(target, ast.AST):
+        names = [name for name in target._fields if name != "ctx"]
+        are_nodes = type(target) is type(read)
+        return are_nodes and all(_are_alike(getattr(target, name), getattr(read, name)) for name in names)
+    if isinstance(target, list):
+        return isinstance(read, list) and len(target) == len(read) and all(map(_are_alike, target, read))
+    return type(target) is type(read) and target == read
 
 
-def knowledge_of(tree: ast.Module, folder: Path | None = None) -> Knowledge:
+def knowledge_of(tree: ast.Module, folder: str | None = None) -> Knowledge:
     """What is known about the functions of a module, and of those beside it that it imports.
 
     Args:
         folder: where those modules are; None where there are none.
     """
-    functions = [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
+    functions = [node for node in nodes_of(tree) if isinstance(node, FUNCTIONS)]
     known = Knowledge()
     for path in () if folder is None else _imported(tree, folder):
-        other = _knowledge_of_file(str(path), os.stat(path).st_mtime_ns)
+        other = _knowledge_of_file(path, os.stat(path).st_mtime_ns)
         known.trains.update(other.trains)
         known.noticed.update(other.noticed)
         known.scalar.update(other.scalar)
+    telling = [[node for node in walk(f.body) if isinstance(node, _TELLING)] for f in functions]
     for names, belongs in ((known.noticed, _is_noticed), (known.trains, _is_training)):
         while True:
-            more = {f.name for f in functions if f.name not in names and belongs(f, known)}
+            more = {f.name for f, nodes in zip(functions, telling) if f.name not in names and belongs(f, nodes, known)}
             if not more:
                 break
             names.update(more)
@@ -121,39 +133,60 @@ def knowledge_of(tree: ast.Module, folder: Path | None = None) -> Knowledge:
     return known
 
 
+#: The trees of files that were looked at because another one imports them, until they are imported themselves.
+_trees: dict[bytes | str, ast.Module] = {}
+
+
+def parsed(source: bytes | str, filename: str) -> ast.Module:
+    """The syntax tree of a module.
+
+    Raises:
+        SyntaxError, ValueError: it is no Python.
+    """
+    return _trees.pop(source, None) or ast.parse(source, filename)
+
+
 @functools.lru_cache(maxsize=256)
 def _knowledge_of_file(path: str, changed: int) -> Knowledge:
     try:
-        return knowledge_of(ast.parse(Path(path).read_bytes(), path))
+        with open(path, "rb") as file:
+            source = file.read()
+        tree = ast.parse(source, path)
+        known = knowledge_of(tree)
     except (OSError, SyntaxError, ValueError, RecursionError):
         return Knowledge()
+    _trees[source] = tree
+    return known
 
 
-def _imported(tree: ast.Module, folder: Path) -> Iterator[Path]:
+def _imported(tree: ast.Module, folder: str) -> Iterator[str]:
     """The files of modules in a folder that a module imports."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names = [f"{node.module or ''}.{alias.name}" for alias in node.names] + [node.module or ""]
         for name in names:
-            place = folder.joinpath(*name.strip(".").split("."))
-            for path in (place.with_suffix(".py"), place / "__init__.py"):
-                if path.is_file():
-                    yield path
+            place = os.path.join(folder, *name.strip(".").split("."))
+            yield from filter(os.path.isfile, (f"{place}.py", os.path.join(place, "__init__.py")))
 
 
-def _is_noticed(function: Function, known: Knowledge) -> bool:
-    return any(isinstance(node, ast.Call) and known.is_noticed(node) for node in walk(function.body))
+#: The nodes that tell whether a function trains, or can be noticed.
+_YIELDS = (ast.Yield, ast.YieldFrom)
+_TELLING = (ast.Call, ast.Assign, ast.AugAssign, *_YIELDS)
 
 
-def _is_training(function: Function, known: Knowledge) -> bool:
+def _is_noticed(function: Function, telling: Sequence[ast.AST], known: Knowledge) -> bool:
+    return any(isinstance(node, ast.Call) and known.is_noticed(node) for node in telling)
+
+
+def _is_training(function: Function, telling: Sequence[ast.AST], known: Knowledge) -> bool:
     """Whether a function trains without a loop that is a candidate itself, or defines how `backward` works."""
-    if function.name in _OF_GRAPHS:
+    if function.name in _OF_GRAPHS or any(isinstance(node, _YIELDS) for node in telling):
         return False
-    trains = any(known.is_evidence(node) for node in own_nodes(function.body, known))
-    return trains and not any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in walk(function.body))
+    is_possible = any(known.is_evidence(node) for node in telling)
+    return is_possible and any(known.is_evidence(node) for node in own_nodes(function.body, known))
 
 
 def _is_scalar(function: Function) -> bool:
@@ -182,7 +215,7 @@ def trains_by_itself(loop: Loop, known: Knowledge) -> bool:
     return any(isinstance(node, ast.Call) and known.is_evidence(node) for node in walk([*loop.body, *loop.orelse]))
 
 
-@dataclass
+@record
 class Candidate:
     """A loop whose body may become a step.
 

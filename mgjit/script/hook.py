@@ -9,18 +9,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
-from typing import Any
 
-from .report import Report
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .report import Report
 
 _OURS = os.path.realpath(os.path.dirname(os.path.dirname(__file__))) + os.sep
 _INSTALLED = ("site-packages", "dist-packages")
 
 
-class Hook(MetaPathFinder):
+class Hook:
     """Finds the modules that are rewritten.
 
     Args:
@@ -60,7 +62,5 @@ class _Loader(SourceFileLoader):
         from .load import prepared
 
         code: Any = self.get_code(module.__name__)  # also keeps the plain code, and complains as always
-        source = self.get_data(self.path)
-        if b"for" in source or b"while" in source:
-            code = prepared(source, self.path, vars(module), self._lines, self._report)
+        code = prepared(code, self.get_data(self.path), vars(module), self._lines, self._report)
         exec(code, vars(module))  # noqa: S102 - what import does

@@ -11,22 +11,27 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from .find import LOOPS, Candidate
 from .names import (
     FUNCTIONS,
     SCOPES,
-    Function,
     blocks_of,
     called_name,
+    children,
     exposed,
     names_in,
     needs_numbers_only,
+    nodes_of,
     parameters_of,
     root_name,
     walk,
 )
+from .records import field, record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .names import Function
 
 OF_THE_FRAME = frozenset({"locals", "globals", "vars", "eval", "exec", "super", "dir", "__class__"})
 #: Those of them that look at an object instead, if there is one: `vars(model)`.
@@ -47,7 +52,7 @@ class Refusal(Exception):
         self.line = line
 
 
-@dataclass
+@record
 class Outline:
     """A part of the body of a loop that becomes a step.
 
@@ -151,14 +156,14 @@ def _attributes_of(name: str, statements: Sequence[ast.stmt], tree: ast.Module) 
     """
     found: dict[str, list[ast.Attribute]] = {}
     whole = 0
-    for node in (part for one in statements for part in ast.walk(one)):
+    for node in (part for one in statements for part in nodes_of(one)):
         whole += isinstance(node, ast.Name) and node.id == name
         if isinstance(node, ast.Attribute) and _is_name(node.value, name):
             if not isinstance(node.ctx, ast.Load) or node.lineno != node.end_lineno:
                 return {}
             found.setdefault(f"{name}_{node.attr}", []).append(node)
     attributes = {nodes[0].attr for nodes in found.values()}
-    taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    taken = {node.id for node in nodes_of(tree) if isinstance(node, ast.Name)}
     complete = whole == sum(map(len, found.values())) and taken.isdisjoint(found)
     return found if complete and attributes <= _settled_attributes(tree) else {}
 
@@ -170,7 +175,7 @@ def _is_name(node: ast.AST, name: str) -> bool:
 def _settled_attributes(tree: ast.Module) -> set[str]:
     """The attributes that are assigned in `__init__` and nowhere else."""
     inside, everywhere = dict[str, int](), dict[str, int]()
-    for function in ast.walk(tree):
+    for function in nodes_of(tree):
         if isinstance(function, FUNCTIONS) and function.name == "__init__":
             _count_assigned(function, inside)
     _count_assigned(tree, everywhere)
@@ -178,7 +183,7 @@ def _settled_attributes(tree: ast.Module) -> set[str]:
 
 
 def _count_assigned(tree: ast.AST, counts: dict[str, int]) -> None:
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
             counts[node.attr] = counts.get(node.attr, 0) + 1
 
@@ -200,7 +205,7 @@ def _refuse_special(outline: Outline, names: set[str]) -> None:
     if frame:
         raise Refusal(line, f"{', '.join(sorted(frame))} may be used to look at the variables around the loop")
     private = {
-        node.attr for one in outline.statements for node in ast.walk(one) if isinstance(node, ast.Attribute)
+        node.attr for one in outline.statements for node in nodes_of(one) if isinstance(node, ast.Attribute)
     } | names
     if candidate.in_class and any(name.startswith("__") and not name.endswith("__") for name in private):
         raise Refusal(line, "names that begin with two underscores mean something else outside of the class")
@@ -289,7 +294,7 @@ def _read_meanwhile(candidate: Candidate, statements: Sequence[ast.stmt]) -> set
     These are all but those that are only called, by their names, and not by the step; and but the one with the loop.
     """
     around = (candidate.scope, *candidate.enclosing)
-    nodes = list(ast.walk(candidate.tree))
+    nodes = list(nodes_of(candidate.tree))
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     values = {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in called}
     methods = {id(part) for node in nodes if isinstance(node, ast.ClassDef) for part in node.body}
@@ -306,7 +311,7 @@ def _read_meanwhile(candidate: Candidate, statements: Sequence[ast.stmt]) -> set
     found = set[str]()
     while pending:
         node = pending.pop()
-        for part in ast.walk(node):
+        for part in nodes_of(node):
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
                 pending += callees.pop(part.func.id, [])
         found |= _taken(node) if isinstance(node, SCOPES) else set()
@@ -325,7 +330,7 @@ def _objects_of_others(candidate: Candidate, names: set[str]) -> set[str]:
         is_read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
         if isinstance(node, ast.Name) and is_read and node.id in names and not needs_numbers_only(parent):
             found.add(node.id)
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             visit(child, node, names)
 
     if names and isinstance(candidate.scope, ast.Module):
@@ -363,7 +368,7 @@ def _bound(candidate: Candidate, outline: Outline) -> set[str]:
                 whole: set[str] = set()
                 exposed(_until_leaving(loop.body), whole)
                 found.update(whole)
-            if any(node is outline.block[outline.start] for node in ast.walk(statement)):
+            if any(node is outline.block[outline.start] for node in nodes_of(statement)):
                 if isinstance(statement, ast.For):
                     found.update(names_in([statement.target]).writes)
                 if isinstance(statement, ast.With):

@@ -11,17 +11,19 @@ from __future__ import annotations
 import builtins
 import gc
 import os
-import signal
 import sys
 from importlib.machinery import SourceFileLoader
-from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
-from typing import Any
 
 from .hook import Hook
-from .report import Report
 from .rewrite import rewritten
 from .section import sections_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .report import Report
 
 
 def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | None, report: Report) -> int:
@@ -36,7 +38,8 @@ def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | No
         OSError: the file cannot be read.
         SystemExit: the script ends itself.
     """
-    source = Path(path).read_bytes()
+    with open(path, "rb") as file:
+        source = file.read()
     sys.argv = [path, *arguments]
     if not os.path.isabs(path):  # as Python does: `..` stays
         path = os.path.join(os.getcwd(), path[2:] if path.startswith(f".{os.sep}") else path)
@@ -50,7 +53,8 @@ def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | No
     hook = Hook(sys.path[0], lines, report)
     hook.install()
     try:
-        code = prepared(source, path, vars(module), lines, report)
+        code = compile(source, path, "exec", dont_inherit=True)
+        code = prepared(code, source, vars(module), lines, report)
         del source
         if hasattr(gc, "freeze"):  # what mgjit has loaded would make each collection of cycles slower
             gc.freeze()
@@ -63,23 +67,24 @@ def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | No
 
 
 def prepared(
-    source: bytes | str, filename: str, namespace: dict[str, Any], lines: dict[str, list[int]] | None, report: Report
+    code: CodeType, source: bytes, namespace: dict[str, Any], lines: dict[str, list[int]] | None, report: Report
 ) -> CodeType:
     """The code of a module, with its sections.
 
     Args:
-        namespace: the variables of the module.
+        code: as it stands. source: what it was compiled from. namespace: the variables of the module.
         lines, report: as for `run_script`.
     """
+    filename = code.co_filename
     chosen = None if lines is None else lines.get(os.path.realpath(filename), [])
+    may_train = (b"for" in source or b"while" in source) if chosen is None else chosen
     try:
-        made = rewritten(source, filename, chosen) if chosen is None or chosen else None
-    except Exception as error:  # no Python, which compiling it says better; or a defect, which must not end the program
-        if not isinstance(error, (SyntaxError, ValueError)):
-            report.defects.append(f"{filename}: runs as it stands: {type(error).__name__}: {error}")
+        made = rewritten(source, filename, chosen, code) if may_train else None
+    except Exception as error:  # a defect, which must not end the program
+        report.defects.append(f"{filename}: runs as it stands: {type(error).__name__}: {error}")
         made = None
     if made is None:
-        return compile(source, filename, "exec", dont_inherit=True)
+        return code
     sections = sections_of(made.steps, namespace)
     report.add(made.notes, sections)
     return made.with_sections(sections)
@@ -92,6 +97,8 @@ def _shown(error: BaseException) -> int:
         traceback = traceback.tb_next
     _call_hook(error, traceback)
     if isinstance(error, KeyboardInterrupt) and os.name == "posix":
+        import signal
+
         sys.stdout.flush()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)

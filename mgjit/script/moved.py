@@ -14,7 +14,7 @@ import builtins
 from collections.abc import Sequence
 
 from .find import CHANGING, LOOPS, Candidate
-from .names import FUNCTIONS, SCOPES, called_name, names_in, root_name, walk, words
+from .names import FUNCTIONS, SCOPES, called_name, children, names_in, nodes_of, root_name, walk, words
 
 LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
 _SHOWING = words("print format str repr round float int len range write flush open min max abs isnan isinf isfinite")
@@ -37,7 +37,7 @@ def may_move(before: Sequence[ast.stmt], statement: ast.stmt, rest: Sequence[ast
         return False
     changed = used.writes | kept
     others = names_in([*before, *rest])
-    of_functions = names_in(node for node in ast.walk(candidate.tree) if isinstance(node, SCOPES)).reads
+    of_functions = names_in(node for node in nodes_of(candidate.tree) if isinstance(node, SCOPES)).reads
     if changed & (others.reads | others.writes) or (isinstance(candidate.scope, ast.Module) and changed & of_functions):
         return False
     if any(_has_elsewhere(name, [*before, *rest], candidate) for name in kept if "." in name):
@@ -71,11 +71,11 @@ def _has_elsewhere(name: str, step: Sequence[ast.stmt], candidate: Candidate) ->
     attribute = name.partition(".")[2]
     functions = [
         node
-        for node in ast.walk(candidate.tree)
+        for node in nodes_of(candidate.tree)
         if isinstance(node, FUNCTIONS) and node is not candidate.scope and node.name != "__init__"
     ]
     return any(isinstance(node, ast.Attribute) and node.attr == attribute for one in [*step, *functions]
-               for node in ast.walk(one))  # fmt: skip
+               for node in nodes_of(one))  # fmt: skip
 
 
 def leaves(statement: ast.stmt) -> bool:
@@ -153,7 +153,7 @@ def scalars_of(candidate: Candidate) -> set[str]:
         elif isinstance(node, ast.For) and isinstance(node.target, ast.Name) and _is_range(node.iter):
             values.setdefault(node.target.id, []).append(ast.Constant(0))
         elif isinstance(node, ast.stmt):
-            heads = [part for part in ast.iter_child_nodes(node) if not isinstance(part, (ast.stmt, ast.ExceptHandler))]
+            heads = [part for part in children(node) if not isinstance(part, (ast.stmt, ast.ExceptHandler))]
             bad |= names_in(heads).writes if not isinstance(node, FUNCTIONS) else {node.name}
         elif isinstance(node, ast.NamedExpr):
             bad.add(node.target.id)
@@ -185,5 +185,5 @@ def _is_scalar(value: ast.expr, scalars: set[str], nodes: set[str]) -> bool:
     if isinstance(value, ast.Attribute):
         return value.attr == "data" and isinstance(value.value, ast.Name) and value.value.id in nodes
     if isinstance(value, (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.BoolOp)):
-        return all(_is_scalar(one, scalars, nodes) for one in ast.iter_child_nodes(value) if isinstance(one, ast.expr))
+        return all(_is_scalar(one, scalars, nodes) for one in children(value) if isinstance(one, ast.expr))
     return isinstance(value, ast.Constant)

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Union
 
-Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+from .records import field, record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Union
+
+    Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -26,7 +31,7 @@ _NUMBERS_OF_NODES = frozenset({"data", "grad", "value", "item", "val", "v", "g",
 _LOOKING = frozenset({"print", "float", "str", "repr", "format", "len", "int"})
 
 
-@dataclass
+@record
 class Names:
     """Names that are read, assigned (also deleted), and declared as global or nonlocal.
 
@@ -68,7 +73,7 @@ class Names:
                 self.deleted.add(node.name)
             elif isinstance(node, (ast.Import, ast.ImportFrom)):
                 self.writes.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-            for child in ast.iter_child_nodes(node):
+            for child in children(node):
                 before = set(self.sure) if _is_conditional(node, child) else self.sure
                 self.add(child, node)
                 self.sure = before
@@ -110,7 +115,7 @@ class Names:
 
     def _add_comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
         inner, targets = Names(), names_in(generator.target for generator in node.generators)
-        for child in [*node.generators, *ast.iter_child_nodes(node)]:  # in the order of evaluation
+        for child in [*node.generators, *children(node)]:  # in the order of evaluation
             inner.add(child, node)
         inner.objects -= _looked_through(node)
         self._take(inner, targets.writes)
@@ -139,9 +144,9 @@ def _looked_through(node: ast.ListComp | ast.SetComp | ast.DictComp | ast.Genera
             sequences = {"zip": iterable.args, "enumerate": [ast.Constant(0), *iterable.args]}.get(iterable.func.id, [])
             pairs += zip(target.elts, sequences)
     found = {(target.id, one.id) for target, one in pairs if isinstance(target, ast.Name) and isinstance(one, ast.Name)}
-    values = [part for part in ast.iter_child_nodes(node) if not isinstance(part, ast.comprehension)]
+    values = [part for part in children(node) if not isinstance(part, ast.comprehension)]
     uses = names_in([*values, *(test for generator in node.generators for test in generator.ifs)])
-    read = [part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)]
+    read = [part.id for part in nodes_of(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)]
     return {name for target, name in found if target not in uses.objects and read.count(name) == 1}
 
 
@@ -221,6 +226,40 @@ def blocks_of(statement: ast.stmt) -> list[list[ast.stmt]]:
     return [block for block in blocks if block]
 
 
+#: Fields without nodes, or with nodes that say nothing more than their type; by type, the others.
+_WITHOUT = words("ctx op ops id attr kind type_comment type_ignores level module conversion is_async simple")
+_fields: dict[type, list[str]] = {}
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes right below one: those of `ast.iter_child_nodes` without `ast.Load`, `ast.Add` and the like.
+
+    Each node keeps them: no tree is changed before all has been asked about it.
+    """
+    known: list[ast.AST] | None = vars(node).get("_children")
+    if known is not None:
+        return known
+    kind, found = type(node), list[ast.AST]()
+    if kind not in _fields:
+        _fields[kind] = [name for name in kind._fields if name not in _WITHOUT]
+    for name in _fields[kind]:
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            found.append(value)
+        elif isinstance(value, list):
+            found += [one for one in value if isinstance(one, ast.AST)]
+    vars(node)["_children"] = found
+    return found
+
+
+def nodes_of(node: ast.AST) -> list[ast.AST]:
+    """A node and all below it, in the order of `ast.walk`."""
+    found = [node]
+    for one in found:  # which grows
+        found += children(one)
+    return found
+
+
 def walk(nodes: Iterable[ast.AST], without: tuple[type, ...] = SCOPES) -> Iterator[ast.AST]:
     """All nodes in these, except what is inside of nodes of some types (which are given themselves)."""
     pending = list(nodes)
@@ -228,7 +267,7 @@ def walk(nodes: Iterable[ast.AST], without: tuple[type, ...] = SCOPES) -> Iterat
         node = pending.pop()
         yield node
         if not isinstance(node, without):
-            pending.extend(ast.iter_child_nodes(node))
+            pending.extend(children(node))
 
 
 def called_name(call: ast.Call) -> str:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from .interface import Outline, read_after
 from .moved import leaves
-from .names import SCOPES, called_name, exposed, names_in, walk
+from .names import SCOPES, called_name, exposed, names_in, nodes_of, walk
 
 
 def leave_objects(outline: Outline, stop: Callable[[ast.stmt, int], ast.stmt | None]) -> bool:
@@ -64,7 +64,7 @@ def _can_go_on(outline: Outline) -> bool:
     """Whether it can be known, before an iteration, that it is the last one."""
     loop, scope = outline.candidate.loop, outline.candidate.scope
     tries = [node for node in walk(scope.body) if isinstance(node, ast.Try)]
-    if loop.orelse or any(node is loop for one in tries for node in ast.walk(one)):
+    if loop.orelse or any(node is loop for one in tries for node in nodes_of(one)):
         return False
     if isinstance(loop, ast.While):
         return isinstance(loop.test, ast.Constant) and bool(loop.test.value)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from .find import CHANGING, Candidate, Knowledge
 from .interface import Outline, Refusal, find_names
 from .moved import LEAVING, leaves, may_move, scalars_of
-from .names import called_name, names_in, root_name, walk, words
+from .names import called_name, children, names_in, nodes_of, root_name, walk, words
 from .objects import leave_objects
 
 _BARRIERS = (
@@ -245,7 +245,7 @@ def _is_preparation(statement: ast.stmt, candidate: Candidate, known: Knowledge)
     if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)) or statement.value is None:
         return False
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    if any(isinstance(node, (ast.Attribute, ast.Subscript)) for target in targets for node in ast.walk(target)):
+    if any(isinstance(node, (ast.Attribute, ast.Subscript)) for target in targets for node in nodes_of(target)):
         return False
     return _only_chooses(statement.value, candidate, known)
 
@@ -289,5 +289,5 @@ def _only_chooses(value: ast.expr, candidate: Candidate, known: Knowledge) -> bo
         if isinstance(node, ast.Subscript):
             pending += [(node.value, is_index), (node.slice, True)]
             continue
-        pending += [(child, is_index) for child in ast.iter_child_nodes(node)]
+        pending += [(child, is_index) for child in children(node)]
     return True

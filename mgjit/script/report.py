@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from .records import field, record
+
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .rewrite import Note
     from .section import Section
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 _MOST_RETRACES = 3
 
 
-@dataclass
+@record
 class Report:
     """The loops of all modules that were loaded.
 

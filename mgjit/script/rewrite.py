@@ -18,20 +18,22 @@
 from __future__ import annotations
 
 import ast
-import copy
-import linecache
+import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from importlib.util import decode_source
-from pathlib import Path
 from types import CodeType
-from typing import Any
 
-from .evaluations import Evaluation, called_by, evaluations
-from .find import Candidate, candidates, knowledge_of, trains_by_itself
-from .interface import Outline, Refusal
-from .outline import outlined
+from .find import candidates, knowledge_of, parsed, trains_by_itself
+from .names import children, nodes_of
+from .records import field, record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .evaluations import Evaluation
+    from .find import Candidate
+    from .interface import Outline
 
 #: Functions whose results have as many elements as their first arguments.
 _PASSING_ON = frozenset({"enumerate", "zip", "tqdm", "reversed", "sorted", "iter", "list", "tuple"})
@@ -46,7 +48,7 @@ def placeholder(number: int) -> str:
     return f"<section {number} of mgjit>"
 
 
-@dataclass
+@record
 class Note:
     """What has become of a loop, for reports.
 
@@ -63,7 +65,7 @@ class Note:
     reason: str = ""
 
 
-@dataclass
+@record
 class StepSource:
     """The function of a step, to be compiled when it is needed.
 
@@ -93,6 +95,8 @@ class StepSource:
 
     def compiled(self, namespace: dict[str, Any]) -> Any:
         """The function, over the variables of its module."""
+        import linecache
+
         filename = f"{self.filename} (step at line {self.first})"
         lines = self.text.splitlines(keepends=True)
         linecache.cache[filename] = (len(self.text), None, lines, filename)
@@ -103,7 +107,7 @@ class StepSource:
         return type(made[self.name])(made[self.name].__code__, namespace, self.name)
 
 
-@dataclass
+@record
 class Rewritten:
     """A module whose loops try steps.
 
@@ -120,32 +124,44 @@ class Rewritten:
         return _replaced(self.code, {placeholder(k): section for k, section in enumerate(sections)})
 
 
-def rewritten(source: bytes | str, filename: str, lines: Sequence[int] | None = None) -> Rewritten | None:
+def rewritten(
+    source: bytes | str, filename: str, lines: Sequence[int] | None = None, plain: CodeType | None = None
+) -> Rewritten | None:
     """Rewrite a module; None if it is to run as it stands, because no loop in it trains.
 
     Args:
         filename: for tracebacks; modules beside it are looked at, too.
         lines: of the loops that the user has named; None for a search.
+        plain: its code as it stands, where that has been compiled.
 
     Raises:
         SyntaxError, ValueError: it is no Python.
     """
-    with warnings.catch_warnings():  # they come when the module is compiled
+    with warnings.catch_warnings():  # they have come when the module was compiled
         warnings.simplefilter("ignore")
-        tree = ast.parse(source, filename)
+        code = plain or compile(source, filename, "exec", dont_inherit=True)
+        tree = parsed(source, filename)
     if _uses_mgjit(tree):
         own_steps.append(filename)
         if lines is None:
             return None
-    steps, notes = rewrite(tree, source if isinstance(source, str) else decode_source(source), filename, lines)
+    steps, notes = rewrite(tree, source if isinstance(source, str) else _decoded(source), filename, lines)
     if not notes:
         return None
-    code = compile(source, filename, "exec", dont_inherit=True)
     if steps:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             code = compile(tree, filename, "exec", dont_inherit=True)
     return Rewritten(code, steps, notes)
+
+
+def _decoded(source: bytes) -> str:
+    """The text of a module."""
+    if any(b"coding" in line for line in source.split(b"\n", 2)[:2]):
+        from importlib.util import decode_source  # which imports `tokenize`
+
+        return decode_source(source)
+    return source.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def rewrite(
@@ -161,11 +177,18 @@ def rewrite(
         text: what it was parsed from.
         used_later: of a notebook, whether functions in other cells use a name; all names count as read later.
     """
-    folder = Path(filename).absolute().parent if not filename.startswith("<") else None
+    folder = os.path.dirname(os.path.abspath(filename)) if not filename.startswith("<") else None
     known = knowledge_of(tree, folder)
+    loops = candidates(tree, known, lines)
+    if not (loops or known.trains):
+        return [], []
+    from .evaluations import called_by, evaluations  # which most scripts do without
+    from .interface import Refusal
+    from .outline import outlined
+
     notes, steps, made = list[Note](), list[StepSource](), dict[int, int]()
     planned: list[tuple[Candidate, Outline]] = []
-    for candidate in candidates(tree, known, lines):
+    for candidate in loops:
         try:
             parts = outlined(candidate, known, lines is not None, used_later)
             planned += [(candidate, outline) for outline in parts]
@@ -190,7 +213,7 @@ def rewrite(
         source.in_reserve = candidate.in_reserve
         steps.append(source)
         notes.append(Note(filename, candidate.loop.lineno, source.first, source.last))
-    found = list[Evaluation]()
+    found: list[Evaluation] = []
     if lines is None and (planned or known.trains):
         found = evaluations(
             tree, known, [s for _, outline in planned for s in outline.block[outline.start : outline.end]]
@@ -214,7 +237,7 @@ def rewrite(
 
 
 def _uses_mgjit(tree: ast.Module) -> bool:
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom):
             names = [node.module or ""]
@@ -230,6 +253,14 @@ def _method(number: int, name: str) -> ast.expr:
     return ast.Attribute(ast.Constant(placeholder(number)), name, ast.Load())
 
 
+def _attribute(like: ast.Attribute) -> ast.Attribute:
+    """A copy of `name.attribute`."""
+    assert isinstance(like.value, ast.Name)
+    return ast.copy_location(
+        ast.Attribute(ast.copy_location(ast.Name(like.value.id, ast.Load()), like.value), like.attr, ast.Load()), like
+    )
+
+
 def _replace(outline: Outline, number: int) -> None:
     """Let a block try the step in place of its statements."""
     block, first = outline.block, outline.statements[0]
@@ -237,7 +268,7 @@ def _replace(outline: Outline, number: int) -> None:
     start, end = block.index(first), block.index(own[-1]) + 1
     plain = block[start:end]
     arguments: list[ast.expr] = [ast.Name(name, ast.Load()) for name in outline.arguments]
-    arguments += [copy.deepcopy(places[0]) for places in outline.attributes.values()]
+    arguments += [_attribute(places[0]) for places in outline.attributes.values()]
     call = ast.Call(_method(number, "called"), arguments, [])
     ready = _method(number, "ready")
     if outline.without_last:
@@ -318,7 +349,7 @@ def _locate(node: ast.AST, like: ast.AST, kept: set[int]) -> None:
         return
     if "lineno" in node._attributes and not hasattr(node, "lineno"):
         ast.copy_location(node, like)
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         _locate(child, like, kept)
 
 
@@ -383,7 +414,7 @@ def _segment(lines: Sequence[bytes], statement: ast.stmt, outline: Outline) -> l
     if stop and test is not None:
         first, start = test.lineno, test.col_offset
     part = list(lines[first - 1 : last])
-    inside = {id(node) for node in ast.walk(statement)}
+    inside = {id(node) for node in nodes_of(statement)}
     for argument, place in sorted(
         (
             (argument, place)

@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import gc
 import sys
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING, Any
 
-from .rewrite import StepSource
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from .rewrite import StepSource
     from .step import OutlinedStep
 
 #: What a try costs, if it fails: seconds for loading mgjit, and where it is there; and for a trace in iterations.
@@ -105,6 +105,8 @@ class Section:
         return self._lasting(iterable)
 
     def _lasting(self, iterable: Sequence[Any]) -> Iterator[Any]:
+        import threading  # most scripts do without
+
         before = self.goes_on
         try:
             for number, item in enumerate(iterable, 1):
