@@ -5,8 +5,8 @@
     python -m bench.unmodified --microgpt microgpt.py names.txt   the published microgpt script as well
     python -m bench.unmodified --pypy pypy3 --clock processor
 
-1. The modules of mgjit are compiled before, as `pip install` does.  Each way is a process of its own, in a folder of its own; cold has an empty disk cache, warm the one that cold has
-   left.  No line of a script is changed.
+1. The modules of mgjit are compiled before, as `pip install` does.  Each way is a process of its own, in a folder of
+   its own; cold has an empty disk cache, warm the one that cold has left.  No line of a script is changed.
 2. What it prints, its exit code and its files are compared with those of CPython.  PyPy computes `x ** 2` as `x * x`,
    and classes with operands in sets have another order in each process: numbers of those are compared in six digits.
 """

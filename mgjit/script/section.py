@@ -2,8 +2,8 @@
 
 1. At first the statements run as they stand, and iterations are timed (`Watching`).
 2. A step is tried if the loop is expected to run so long that a try which fails costs less than a tenth of it: loading
-   mgjit and a trace take time.  How long it runs is known from the lengths of what it iterates over; otherwise it is
-   taken to run once more for as long as it has done so far.
+   mgjit and a trace take time.  How long it runs is known from the lengths of what it iterates over; otherwise, and
+   when its function is called again, it is taken to run once more for as long as it has done so far.
 3. While it is tried (`Trying`), each iteration asks for the result of a compiled call.  There is none until the code is
    built, and where a call has to be made in Python.
 4. It is given up (`Off`) when the step is refused, is slower than Python, or has to be undone again and again.
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from .step import OutlinedStep
 
 #: What a try costs, if it fails: seconds for loading mgjit, and where it is there; and for a trace in iterations.
-_LOADING, _LOADED, _TRACE = 0.35, 0.1, 5.0
+_LOADING, _LOADED, _TRACE = 0.25, 0.1, 5.0
 #: The part of the expected time that this may be.
 _SHARE = 0.1
 #: An outer loop is tried if its iterations take at most so many seconds, and there are at least so many.
 _SHORT, _MANY = 0.3, 20
 #: So many seconds of iterations tell how long one takes: the first ones take longer.
-_WATCHED = 0.02
+_WATCHED = 0.05
 #: Iterations that are shorter than this gain nothing; so many show it.
 _TINY, _SURE = 30e-6, 1000
 #: A compiled call must take no longer than this part of an iteration in Python.
@@ -67,8 +67,8 @@ class Section:
 
     __slots__ = (
         "allowed", "begun", "calls", "calls_to_come", "compiled", "costly", "failures", "first", "goes_on", "has_inner",
-        "inner", "is_inside", "iteration", "lengths", "namespace", "outer", "plain", "reason", "share", "slow",
-        "source", "spent", "step", "ticks",
+        "inner", "is_inside", "iteration", "lengths", "namespace", "outer", "plain", "reason", "rounds", "share",
+        "slow", "source", "spent", "start", "step", "ticks",
     )  # fmt: skip
 
     #: Whether a step is to be tried now.
@@ -83,12 +83,15 @@ class Section:
         self.first = self.iteration = self.allowed = self.spent = self.compiled = 0.0
         self.share, self.begun = 1.0, (perf_counter(), process_time())
         self.calls_to_come = 0.0
+        self.rounds = self.start = 0  # how often its function has gone through it, and the iterations before this time
         self.ticks = self.costly = self.calls = self.slow = self.plain = self.failures = 0
         self.step: OutlinedStep | None = None
         self.reason = ""
 
     def entered(self, level: int, iterable: Any) -> Any:
         """Note what the loop, or one around it, iterates over; returns it."""
+        if level == self.source.levels:
+            self.rounds, self.start = self.rounds + 1, self.ticks
         kind = type(iterable)
         is_sized = kind in _SIZED or kind.__module__.startswith("tqdm")
         try:
@@ -162,7 +165,8 @@ class Section:
             if length < 0:
                 return -1.0
             total *= length
-        return max(0, total - self.ticks + 1)
+        to_come = max(0, total - (self.ticks - self.start) + 1)
+        return to_come if self.rounds <= 1 else max(to_come, self.ticks)
 
 
 class Watching(Section):

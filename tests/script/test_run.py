@@ -125,3 +125,20 @@ def test_no_such_script(tmp_path: Path) -> None:
     found = seen(tmp_path / "run", ["-m", "mgjit", "run", "nothing.py"])
     assert found.code == 2
     assert "nothing.py" in found.err
+
+
+def test_a_script_without_training_loads_little(tmp_path: Path) -> None:
+    text = "import sys\nprint(sorted({'argparse', 'dataclasses', 'pathlib', 'typing'} & set(sys.modules)))\n"
+    both(tmp_path, written(tmp_path, text + "for k in range(3): print(k)\n"), options=())
+
+
+def test_imported_modules_are_complained_of_once(tmp_path: Path) -> None:
+    (tmp_path / "sibling.py").write_text(f"{TRAINS}\nx = '\\d'\nif step is 7: print(w)\n")
+    both(tmp_path, written(tmp_path, "import sibling\n"))
+
+
+@pytest.mark.parametrize("coding", ["", "# coding: latin-1\n", "\ufeff"])
+def test_encodings_and_ends_of_lines(coding: str, tmp_path: Path) -> None:
+    text = f"{coding}{TRAINS}    a = 'ä'\nprint(w, a, len(a))\n".replace("\n", "\r\n")
+    (tmp_path / "written.py").write_bytes(text.encode("latin-1" if "latin" in coding else "utf-8"))
+    both(tmp_path, tmp_path / "written.py")

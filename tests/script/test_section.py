@@ -73,3 +73,14 @@ except ZeroDivisionError as problem:
 
 def test_short_iterations_by_hand(tmp_path: Path) -> None:
     both(tmp_path, written(tmp_path, BY_HAND))
+
+
+def test_a_function_that_is_called_again_is_expected_to_be_called_as_often_again() -> None:
+    (section,) = sections_of([StepSource("", "step", "x.py", 1, 2, 3)], {})
+    section.entered(0, range(100))
+    section.ticks = 41
+    assert section.left_to_do(0) == 60
+    section.ticks = 100
+    section.entered(0, range(100))
+    section.ticks = 141
+    assert section.left_to_do(0) == 141
