@@ -6,6 +6,7 @@ import copy
 import math
 import os
 import pickle
+import platform
 import struct
 import subprocess
 import sys
@@ -309,3 +310,23 @@ def test_16_as_numpy_computes(single: Compile) -> None:
     expected = plain([numpy.float32(x) for x in xs])
     assert type(expected) is numpy.float32
     assert single(plain)(xs) == float(expected)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or missing("gcc") != "", reason="by gcc, on processors with SSE")
+@pytest.mark.parametrize("wide", [False, True])
+def test_17_fast_mode_takes_small_numbers_as_zero(wide: bool) -> None:
+    """In calls and rows, of steps with and without loops, and only while the code runs."""
+    moments = [Value(1e-307) for _ in range(40 if wide else 1)]
+
+    def decay(rate: float) -> float:
+        for moment in moments:
+            moment.data = moment.data * rate
+        return moments[0].data
+
+    step = mgjit.compile(mode="fast", compiler="gcc", background=False)(decay)
+    assert [step(0.01), step(1e10), 2.0**-1074 * 1.0] == [0.0, 0.0, 5e-324]
+    moments[0].data = 1e-307
+    assert list(step.loop([0.01, 1e10])) == [0.0, 0.0]
+    assert 2.0**-1073 * 0.5 == 5e-324
+    moments[0].data = 1e-307
+    assert mgjit.compile(compiler="gcc", background=False)(decay)(0.01) == 1e-307 * 0.01 > 0.0

@@ -22,6 +22,9 @@ ELEMENT_FORMATS = frozenset("bBhHiIlLqQfd?")
 #: Ints of so many bytes are looked at, if what is computed from them may be too large.
 _WIDE = 4
 
+#: Formats of ints, and how large they can be without being rounded in any precision.
+_INTEGERS, _SMALL = "bBhHiIlLqQ", 2**24
+
 #: All integers up to this one are exact in float64.
 EXACT_INTEGERS = FLOAT64.largest_integer
 
@@ -201,6 +204,17 @@ class BufferNode(Node):
         if buffer_layout(argument, self.path) != (self.format, self.shape):
             return None
         return argument if memoryview(argument).c_contiguous else memoryview(argument).tobytes()
+
+    def are_in(self, buffer: Any, allowed: range, places: Sequence[int] = ()) -> bool:
+        """Whether the elements at these places, or all, are ints of a range; False if that is not told at once."""
+        if self.format not in _INTEGERS or allowed.stop > _SMALL:
+            return False
+        view = memoryview(buffer).cast("B")
+        if self.format == "B" and not places:
+            return not view.tobytes().translate(None, bytes(range(max(allowed.start, 0), min(allowed.stop, 256))))
+        flat: Sequence[int] = view.cast(self.format).tolist()  # type: ignore[call-overload]
+        some = [flat[place] for place in places] if places else flat
+        return min(some) >= allowed.start and max(some) < allowed.stop
 
     def traced(self, make: MakeNumber) -> Any:
         integer = self.format not in "fd"

@@ -33,9 +33,6 @@ from .node import NO_FRAME, Frame, Node
 from .objects import ObjectNode
 from .plan import ArgumentPlan, plan_arguments
 
-#: Formats of ints, and how large they can be without being rounded in any precision.
-_INTEGERS, _SMALL = "bBhHiIlLqQ", 2**24
-
 
 class MovingBuffer(NamedTuple):
     """Memory with the rows of one buffer at a fixed stride in bytes, which is 0 if all rows share one buffer."""
@@ -101,13 +98,7 @@ class Rows:
     def are_allowed(self, region: int, count: int, allowed: range) -> bool:
         """Whether `count` elements of a buffer are ints of a range in all rows; False if not told at once."""
         node = next((node for node in self.plan.buffers if node.region == region), None)
-        if node is None or node.size != count or node.format not in _INTEGERS or allowed.stop > _SMALL:
-            return False
-        view = memoryview(self.buffers[region].memory).cast("B")
-        if node.format == "B":
-            return not view.tobytes().translate(None, bytes(range(max(allowed.start, 0), min(allowed.stop, 256))))
-        flat: Sequence[int] = view.cast(node.format).tolist()  # type: ignore[call-overload]
-        return min(flat) >= allowed.start and max(flat) < allowed.stop
+        return node is not None and node.size == count and node.are_in(self.buffers[region].memory, allowed)
 
 
 def alike(checks: Sequence[IndexCheck], plan: ArgumentPlan) -> dict[tuple[int, range], list[IndexCheck]]:

@@ -10,9 +10,10 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..tensor.apply import fresh, recording, tensor_of
+from ..tensor.apply import recording, tensor_of
 from ..tensor.creation import from_flat
 from ..tensor.dtypes import DType, bool_
+from ..tensor.memory import Memory
 from ..tensor.shapes import Shape, View, row_major
 from ..tensor.tensor import Tensor
 from .inputs import EXACT_INTEGERS, BufferNode
@@ -30,16 +31,17 @@ class TensorNode(BufferNode):
         self.limit = EXACT_INTEGERS
         self.key = "tensor", argument.dtype.name, argument.shape
         self.elements = None
+        self._strides = row_major(self.shape)
 
     def contiguous(self, argument: Any) -> Any:
-        if not isinstance(argument, Tensor) or argument.requires_grad or argument._memory.data is None:
+        if not isinstance(argument, Tensor) or argument.requires_grad:
             return None
-        if argument.dtype is not self.element or argument.shape != self.shape:
+        memory, (first, shape, strides) = argument._memory, argument._view
+        if memory.dtype is not self.element or shape != self.shape or memory.data is None:
             return None
-        if argument.strides != row_major(self.shape) and argument.size:
-            argument = argument.detach().copy()
-        first = argument._view.offset
-        return argument._memory.data[first : first + self.size]
+        if strides != self._strides and self.size:
+            return argument.detach().copy()._memory.data
+        return memory.data if memory.size == self.size else memory.data[first : first + self.size]
 
     def traced(self, make: MakeNumber) -> Any:
         memory = recording().input(self.place, self.size, self.element)
@@ -54,17 +56,15 @@ class TensorResult(ResultTree):
 
     def __init__(self, index: int, shape: Shape, dtype: DType, size: int) -> None:
         self.index, self.shape, self.dtype, self.size = index, shape, dtype, size
+        self.view = View(0, shape, row_major(shape))
 
     def __call__(self, outputs: Any, arguments: Sequence[Any] = ()) -> Any:
         return self.make(outputs[self.index : self.index + self.size])
 
     def make(self, numbers: Any) -> Tensor:
-        """The tensor of these numbers."""
+        """The tensor of these numbers, an array that nobody else has."""
         if isinstance(numbers, array) and numbers.typecode == self.dtype.format:
-            made = fresh(self.shape, self.dtype)
-            if self.size:
-                made._memory.data.cast("B")[:] = memoryview(numbers).cast("B")
-            return made
+            return tensor_of(Memory(self.size, self.dtype, memoryview(numbers)), self.view)
         return from_flat(numbers, self.shape, self.dtype)
 
     def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:

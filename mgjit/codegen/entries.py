@@ -42,11 +42,13 @@ _LOOP = """\
 {{
     void **const m = (void **)both[0];
     long long *const plan = (long long *)both[1];
+    ENTER
     for (long long row = 0; row < plan[0]; row++) {{
         {step}
         for (long long k = 3; k < 3 + 2 * plan[2]; k += 2)
             m[plan[k]] = (char *)m[plan[k]] + plan[k + 1];
     }}
+    LEAVE
     plan[1] += plan[0];
     return 0;
 }}
@@ -70,14 +72,18 @@ _CALLS = """\
 static double call(void **m, {parameters})
 {{
 {assignments}
+    ENTER
     {step}
+    LEAVE
     ++*(long long *)m[{counter}];
     return m[{output}] ? *(const real *)m[{output}] : 0.0;
 }}
 
 {counted}
 {{
+    ENTER
     {step}
+    LEAVE
     ++*(long long *)m[{counter}];
     return 0;
 }}
@@ -109,6 +115,7 @@ _SUMS = """\
     void **const m = (void **)all[0];
     long long *const plan = (long long *)all[1];
     const long long *const parts = plan + 4, *const moves = parts + 4 * plan[2];
+    ENTER
     for (long long row = 0; row < plan[0]; row++) {{
         real *sum = (real *)all[2];
         forward(m); backward(m);
@@ -121,6 +128,7 @@ _SUMS = """\
         for (const long long *move = moves; move < moves + 2 * plan[3]; move += 2)
             m[move[0]] = (char *)m[move[0]] + move[1];
     }}
+    LEAVE
     plan[1] += plan[0];
     return 0;
 }}

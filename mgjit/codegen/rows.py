@@ -25,6 +25,7 @@ _LOOP = """\
 {{
     void **const m = (void **)both[0];
     long long *const plan = (long long *)both[1];
+    ENTER
 {before}
     for (long long row = 0; row < plan[0]; row++) {{
 {step}
@@ -32,6 +33,7 @@ _LOOP = """\
             m[plan[k]] = (char *)m[plan[k]] + plan[k + 1];
     }}
 {after}
+    LEAVE
     plan[1] += plan[0];
     return 0;
 }}

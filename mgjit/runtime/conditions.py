@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from itertools import chain
 from types import CellType
 from typing import Any
@@ -181,7 +182,7 @@ class ConditionWriter:
                 self._index(node.place + k, f"{local}[{k}]", True)
             self.pointers[node.region] = local
             return
-        if checked or node.limit < EXACT_INTEGERS:
+        if node.limit < EXACT_INTEGERS:
             raise Unsuitable
         if node.dtype is not None:
             local = self.typed(place, node.type)
@@ -191,7 +192,22 @@ class ConditionWriter:
         else:
             local = self._new_local()
             self.conditions.append(f"({local} := {self.name_of(node.contiguous)}({place})) is not None")
+        if checked:
+            local = self._checked_copy(node, local, checked)
         self.puts.append((self.kernel.slot("input", node.region + 1), local))
+
+    def _checked_copy(self, node: BufferNode, buffer: str, checked: Sequence[int]) -> str:
+        """The name of a copy that nobody can change any more, whose elements are the indices that they may be."""
+        copy = self._new_local()
+        self.conditions.append(f"({copy} := {self.name_of(_private)}({buffer})) is not None")
+        places: defaultdict[range, list[int]] = defaultdict(list)
+        for k in checked:
+            places[self._allowed[node.place + k]].append(k)
+        are_in = self.name_of(node.are_in)
+        for allowed, some in places.items():
+            which = "" if len(some) == node.size else f", {self.name_of(tuple(some))}"
+            self.conditions.append(f"{are_in}({copy}, {self.name_of(allowed)}{which})")
+        return copy
 
     def sequence(self, node: SequenceNode, place: str) -> None:
         local = self.typed(place, node.kind)
@@ -243,6 +259,10 @@ class ConditionWriter:
             return
         local = self.typed(place, type(node.argument))
         self.conditions.append(f"{local} == {self.name_of(node.argument)}")
+
+
+def _private(buffer: Any) -> bytes:
+    return memoryview(buffer).tobytes()
 
 
 def _are_unshared(rows: Any, changed: frozenset[int], depth: int) -> bool:

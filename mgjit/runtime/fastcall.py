@@ -15,7 +15,7 @@ checks in one condition, packs all numbers at once, and makes one foreign call:
 
 Whatever does not meet the condition, cannot be packed or is refused by the gate takes the general path, which handles
 every case and every error.  So a condition may be too strict but never too lax, and what it has checked must not be
-able to change before it is used: that is why indices are taken from numbers, bytes and private lists.
+able to change before it is used: that is why indices are taken from numbers, bytes, and private lists and copies.
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ from mgjit.toolchain import build, compilers
 
 SOURCE = """\
 #define EXPORT __attribute__((visibility("default")))
+#define ENTER
+#define LEAVE
 typedef double real;
 static void step(void *const *m) { *(double *)m[1] = *(double *)m[0] * 2.0 + *(unsigned char *)m[2]; }
 EXPORT int mgjit_step(void *const *m) { step(m); return 0; }

@@ -14,6 +14,7 @@ import pytest
 
 import mgjit
 from mgjit import Value
+from mgjit import tensor as T
 from mgjit.errors import ArgumentValueError, IndexRangeError, PhaseError
 from mgjit.runtime import fastcall, ffi
 from mgjit.toolchain import compilers
@@ -219,6 +220,29 @@ def test_05_indices(kind: str) -> None:
             step(*arguments)
     assert w.data == before
     assert step(0, [9.5, -0.0], 1.0, b"\x00b") == 5.0
+
+
+def test_05b_indices_in_buffers(kind: str) -> None:
+    """Of arrays and tensors a private copy is checked, of all elements or of those that are indices."""
+    w = Value(0.0)
+    table = [1.0, 2.0, 3.0]
+    rows = T.asarray(table)
+
+    def plain(some: Any, labels: Any) -> Any:
+        w.data = w.data + 1.0
+        return mgjit.take(table, some[1]) + rows[labels].sum()
+
+    good = array("q", [7, 2]), T.asarray([0, 1])
+    step = Counted(plain).warm(*good)
+    assert step.is_fast
+    assert step(*good).item() == 3.0 + 1.0 + 2.0
+    assert step(array("q", [-7, 0]), T.asarray([5, 2, 5, 2])[1::2]).item() == 1.0 + 3.0 + 3.0
+    assert step.general == 0
+    before = w.data
+    for wrong in ((array("q", [0, 3]), good[1]), (good[0], T.asarray([1, -1])), (good[0], T.asarray([2**50, 0]))):
+        with pytest.raises(IndexRangeError, match=r"test_fastcall\.py:\d+"):
+            step(*wrong)
+    assert w.data == before
 
 
 def test_06_captured_names(kind: str) -> None:

@@ -37,6 +37,9 @@ extern double fabs(double);
 
 #define POWER(x, y) pow(x, y)
 
+#define ENTER
+#define LEAVE
+
 typedef real real4 __attribute__((vector_size(4 * sizeof(real))));
 typedef integer mask4 __attribute__((vector_size(4 * sizeof(real))));
 static inline UNUSED real4 choose_4(mask4 m, real4 a, real4 b)
@@ -85,18 +88,20 @@ static NOINLINE void forward(void *const *m)
 }
 
 EXPORT int mgjit_step(void *const *m);
-int mgjit_step(void *const *m) { forward(m); return 0; }
+int mgjit_step(void *const *m) { ENTER forward(m); LEAVE return 0; }
 
 EXPORT int mgjit_loop(void *const *both);
 int mgjit_loop(void *const *both)
 {
     void **const m = (void **)both[0];
     long long *const plan = (long long *)both[1];
+    ENTER
     for (long long row = 0; row < plan[0]; row++) {
         forward(m);
         for (long long k = 3; k < 3 + 2 * plan[2]; k += 2)
             m[plan[k]] = (char *)m[plan[k]] + plan[k + 1];
     }
+    LEAVE
     plan[1] += plan[0];
     return 0;
 }
@@ -117,7 +122,9 @@ static double call(void **m, const double *input0, const void *input1)
 {
     m[2] = (void *)(input0 + 1);
     if (input1) m[3] = (void *)input1;
+    ENTER
     forward(m);
+    LEAVE
     ++*(long long *)m[9];
     return m[4] ? *(const real *)m[4] : 0.0;
 }
@@ -125,7 +132,9 @@ static double call(void **m, const double *input0, const void *input1)
 EXPORT int mgjit_counted_step(void *const *m);
 int mgjit_counted_step(void *const *m)
 {
+    ENTER
     forward(m);
+    LEAVE
     ++*(long long *)m[9];
     return 0;
 }

@@ -37,6 +37,9 @@ extern double fabs(double);
 
 #define POWER(x, y) pow(x, y)
 
+#define ENTER
+#define LEAVE
+
 static NOINLINE void forward_on(real *RESTRICT const p0, const real *RESTRICT const x0, real *RESTRICT const t1, real *RESTRICT const y)
 {
     real v1 = p0[0] * x0[0];
@@ -79,18 +82,20 @@ static NOINLINE void backward(void *const *m)
 }
 
 EXPORT int mgjit_step(void *const *m);
-int mgjit_step(void *const *m) { forward(m); backward(m); return 0; }
+int mgjit_step(void *const *m) { ENTER forward(m); backward(m); LEAVE return 0; }
 
 EXPORT int mgjit_loop(void *const *both);
 int mgjit_loop(void *const *both)
 {
     void **const m = (void **)both[0];
     long long *const plan = (long long *)both[1];
+    ENTER
     for (long long row = 0; row < plan[0]; row++) {
         forward(m); backward(m);
         for (long long k = 3; k < 3 + 2 * plan[2]; k += 2)
             m[plan[k]] = (char *)m[plan[k]] + plan[k + 1];
     }
+    LEAVE
     plan[1] += plan[0];
     return 0;
 }
@@ -110,7 +115,9 @@ int mgjit_turns(void *const *all)
 static double call(void **m, const double *input0)
 {
     m[2] = (void *)(input0 + 1);
+    ENTER
     forward(m); backward(m);
+    LEAVE
     ++*(long long *)m[8];
     return m[3] ? *(const real *)m[3] : 0.0;
 }
@@ -118,7 +125,9 @@ static double call(void **m, const double *input0)
 EXPORT int mgjit_counted_step(void *const *m);
 int mgjit_counted_step(void *const *m)
 {
+    ENTER
     forward(m); backward(m);
+    LEAVE
     ++*(long long *)m[8];
     return 0;
 }
