@@ -49,6 +49,8 @@ from .world.guard import Guard
 _FAIR_SHARE = 0.25
 #: A plain call that takes longer than so many seconds waits for its kernel, at most as long as it would take itself.
 _LONG = 1.0
+#: The same of operations on tensors, whose first code is there in about as long, whatever the plain call takes.
+_LONG_OF_TENSORS = 0.3
 #: The part of the time of plain calls that the traces of further structures may take.
 _SHARE_OF_TRACES = 0.1
 #: What a trace has to save, in traces, where it is known how many calls are to come; after so many calls.
@@ -216,6 +218,15 @@ class Prepared:
         trace = self.traced.trace
         return plain_seconds(self.seconds, len(trace), trace.in_blocks(), trace.work_in_nests())
 
+    def first_plain_seconds(self) -> float:
+        """The same of a plain call now, which may have to compile what operations on tensors need."""
+        nests = self.traced.trace.nests
+        if not nests:
+            return self.plain_seconds()
+        from .tensor.eager import seconds_to_compile
+
+        return self.plain_seconds() + seconds_to_compile(nests)
+
 
 @dataclass
 class Pending:
@@ -239,8 +250,9 @@ class Pending:
 
     def comes_first(self) -> bool:
         """Whether a plain call would take long, and the job ends before it would; waits for that."""
-        seconds = self.prepared.plain_seconds()
-        return seconds > _LONG and self.job.wait(seconds * _slowness())
+        seconds = self.prepared.first_plain_seconds()
+        least = _LONG_OF_TENSORS if self.prepared.traced.trace.nests else _LONG
+        return seconds > least and self.job.wait(seconds * _slowness())
 
     def code(self, name: str) -> Code:
         """The code, when the job has ended.

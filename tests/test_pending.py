@@ -19,6 +19,7 @@ from mgjit.errors import BackendWarning, DefectWarning, MismatchWarning
 from mgjit.options import Options
 from mgjit.pending import Earnings, Waiting
 from mgjit.runtime.kernel import Kernel
+from mgjit.tensor import eager
 from mgjit.toolchain import compilers
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="code is built in the background on POSIX only")
@@ -220,6 +221,31 @@ def test_09_a_call_that_would_take_long_waits_for_its_kernel(monkeypatch: pytest
     assert mine.step(*row) == other.plain(*row)
     assert (mine.step.stats.calls, mine.step.stats.waiting_calls) == (1, 0)
     assert "built in the background: (xs: 6 numbers, target: number): compiled" in mine.step.lower(*row).explain()
+
+
+@pytest.mark.skipif(not quick(), reason="plain calls compile nothing")
+def test_09_a_call_that_would_first_compile_operations_on_tensors_waits_for_its_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a plain call finds compiled takes no time."""
+    monkeypatch.setattr("mgjit.pending._slowness", lambda: 1e6)
+    monkeypatch.setattr(eager, "_functions", {})
+    monkeypatch.setattr(eager, "_SECONDS_OF_FORM", 1.0)
+    w = T.asarray([0.5, 2.0, -1.0], requires_grad=True)
+
+    def plain(x: Any, shift: float) -> Any:
+        w.zero_grad()
+        loss = (T.tanh(w * x + shift) * constant(91)).sum()
+        loss.backward()
+        return loss
+
+    step, x = mgjit.compile(plain), T.asarray([1.0, 0.25, 3.0])
+    first = float(step(x, 0.5))
+    assert (step.stats.calls, step.stats.waiting_calls) == (1, 0)
+    nests = step._kernels.maker.traced(step._kernels.maker.plan((x, 0.5))).trace.nests
+    seconds = eager.seconds_to_compile(nests)
+    assert first == float(plain(x, 0.5))
+    assert 0.0 <= eager.seconds_to_compile(nests) <= seconds / 2.0
 
 
 def test_08_clear_gives_up_what_is_being_built() -> None:

@@ -193,6 +193,8 @@ def _lay_out(work: Work) -> None:
 
 #: See `Processor.slack`: for Programs with loops that grow, and for those that are to be there soon.
 _SLACK, _SLACK_OF_QUICK = 1.02, 1.2
+#: See `Processor.neglected`: for Programs that are to be there soon.
+_NEGLECTED = 0.002
 
 
 def _fill_boxes(work: Work) -> None:
@@ -309,7 +311,7 @@ def lower(
     ):
         raise VerificationError("a record of the trace needs one that comes after it. This is a defect of mgjit.")
     if quick and scheduled and processor is not None:
-        processor = replace(processor, slack=_SLACK_OF_QUICK)
+        processor = replace(processor, slack=_SLACK_OF_QUICK, neglected=_NEGLECTED)
     left_out = set(OPTIONAL) if simply else set(SLOW if scheduled else SCHEDULE) if quick else set()
     name = f"{name}.quick" if quick else name
     return without_garbage_collection(

@@ -27,12 +27,15 @@ class Processor:
         fuses: whether a product and a sum are one operation (in fast mode only).
         slack: how much more a register block may cost than the best one, if it is smaller. Each of its operations is a
             statement, and C compilers take long over many.
+        neglected: the part of the work that nests may have together which keep their order: code that is to be there
+            soon has plans for few nests, those with nearly all of the work.
     """
 
     lanes: int = 8
     registers: int = 32
     fuses: bool = False
     slack: float = 1.0
+    neglected: float = 0.0
 
 
 #: Operations that cost more than an addition.

@@ -6,7 +6,8 @@
             r[b,j] += w[i,j] * x[b,i]             lanes: r[b+0,j+0..7] += w[i,j+0..7] * x[b+0,i] ...
         t[b,j] = relu(r[b,j])                 lanes: t[b+0,j+0..7] = relu(r[b+0,j+0..7]) ...
 
-1. Each nest at the top of a phase gets a plan (passes/cost.py), or, if it has none, each nest inside it does.
+1. Each nest at the top of a phase gets a plan (passes/cost.py), or, if it has none, each nest inside it does.  Where
+   code is to be there soon, those that have next to none of the work stay as they are.
 2. The arrays chosen by the plan are packed (passes/pack.py).
 3. The band is put in the order of the plan.  Independent loops may be anywhere in it.
 4. The vector loop is split into steps of whole vectors, and a remainder of shorter ones; the lanes become the innermost
@@ -24,9 +25,11 @@ outer loop, D. Nuzman, A. Zaks, "Outer-loop vectorization", PACT 2008.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
+from itertools import accumulate
 
 from ..ir.builders import nested
 from ..ir.program import (
@@ -41,12 +44,13 @@ from ..ir.program import (
     leaf_operands,
     statements,
 )
-from .cost import Plan, Processor, Sharing, best_plan
+from .cost import Plan, Processor, Sharing, best_plan, cost_when_scheduled
 from .expand import Arrays, crossing_registers, expand_registers
 from .in_blocks import in_blocks
 from .nest import Nest, examine
 from .pack import Packer, pattern
 from .report import Scheduled, describe
+from .rewrite import with_surroundings
 from .substitute import Substitution, copy_nodes
 from .tiles import Tiles
 
@@ -54,13 +58,25 @@ from .tiles import Tiles
 def vectorise(program: Program, processor: Processor) -> list[Scheduled]:
     """Schedule every nest of a Program, in place; returns how each nest is executed."""
     held, tiles = Arrays("lane"), Arrays("tile")
+    neglected = _neglected(program, processor.neglected)
     numbers = [0]  # the number of packed arrays, whose names must be unique in all functions
     report: list[Scheduled] = []
     for name, nodes in program.phases:
-        scheduler = _Scheduler(processor, _sharing(nodes), held, tiles)
+        scheduler = _Scheduler(processor, _sharing(nodes), held, tiles, neglected)
         nodes[:] = scheduler.nodes(nodes, Packer(processor.lanes, numbers))
         report += [replace(one, phase=name) for one in scheduler.report]
     return report
+
+
+def _neglected(program: Program, part: float) -> set[Loop]:
+    """The nests with the least work, which have no more than a part of that of the Program together."""
+    if part == 0.0:
+        return set()
+    nests = [node for _, nodes in program.phases for node in nodes if isinstance(node, Loop)]
+    cost = {nest: sum(cost_when_scheduled(*found) for found in with_surroundings([nest])) for nest in nests}
+    nests.sort(key=cost.__getitem__)
+    together = accumulate(map(cost.__getitem__, nests))
+    return set(nests[: bisect_right(list(together), part * sum(cost.values()))])
 
 
 def _sharing(nodes: Sequence[Node]) -> Sharing:
@@ -75,14 +91,17 @@ def _sharing(nodes: Sequence[Node]) -> Sharing:
 
 
 class _Scheduler:
-    def __init__(self, processor: Processor, sharing: Sharing, held: Arrays, tiles: Arrays) -> None:
+    def __init__(
+        self, processor: Processor, sharing: Sharing, held: Arrays, tiles: Arrays, neglected: Set[Loop] = frozenset()
+    ) -> None:
         self.processor, self.sharing, self.held, self.tiles = processor, sharing, held, tiles
+        self.neglected = neglected
         self.report: list[Scheduled] = []
 
     def nodes(self, nodes: Sequence[Node], packer: Packer) -> list[Node]:
         done: list[Node] = []
         for node in nodes:
-            if isinstance(node, Loop):
+            if isinstance(node, Loop) and node not in self.neglected:
                 done += self.nest(node, packer)
             else:
                 if isinstance(node, Block):

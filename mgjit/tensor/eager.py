@@ -22,6 +22,7 @@ from ..cache.key import entry_key, key_parts
 from ..cache.store import open_store
 from ..engine.state import zero_array
 from ..errors import CompilerError
+from ..record.trace import NestRecord
 from ..runtime import ffi
 from ..toolchain import build as toolchain
 from ..toolchain import compilers
@@ -32,6 +33,8 @@ from .shapes import size_of
 Function = Callable[[Sequence[Any]], Any]
 #: For so many scalar operations, a form is worth better code than what is compiled quickly.
 _MUCH = 30_000_000
+#: Seconds that it takes to compile a form quickly.
+_SECONDS_OF_FORM = 0.012
 
 
 def run(nest: Nest) -> None:
@@ -58,6 +61,17 @@ def run_backward(nest: Nest, adjoints: dict[int, Any]) -> None:
     is_scan = bool(nest.body.initial) and not nest.body.is_sum
     scratch = zero_array(size_of(nest.inner), own) if is_scan else nothing
     _call(form, [_numbers(nest), *buffers, adjoints[id(nest.target.memory)], *gradients, scratch], nest)
+
+
+def seconds_to_compile(nests: Sequence[NestRecord]) -> float:
+    """About how long a plain call of operations that were traced takes to compile what this process does not have."""
+    known = {(form.body, form.outer, form.inner, bool(form.flows)) for form in _functions}
+    needed = {
+        (nest.body, len(nest.outer), len(nest.inner), backward)
+        for nest in nests
+        for backward in (False, True)[: 1 + nest.flows]
+    }
+    return _SECONDS_OF_FORM * len(needed - known)
 
 
 def form_of(nest: Nest, backward: bool = False) -> Form:

@@ -88,7 +88,7 @@ def flags(compiler: Compiler, mode: str = "strict", optimisation: str = "-O2") -
     words = optimisation.split()
     if mode == "fast" and not any(word.startswith(("-march=", "-mcpu=")) for word in words):
         words.append(native())
-    if compiler.family == "gcc" and "-O1" in words:
+    if compiler.family == "gcc" and not {"-O1", "-Og"}.isdisjoint(words):
         # Only with this flag does gcc clear the upper halves of vector registers before it calls exp or pow, which
         # are several times slower otherwise.
         words.append("-fexpensive-optimizations")
@@ -162,7 +162,7 @@ def _levels(optimisation: str) -> list[str]:
     words = optimisation.split()
     asked = [word for word in words if word.startswith("-O")]
     rest = [word for word in words if not word.startswith("-O")]
-    below = {"-O1": ["-O0"], "-O0": []}.get(asked[-1] if asked else "-O0", ["-O1", "-O0"])
+    below = {"-O1": ["-O0"], "-Og": ["-O0"], "-O0": []}.get(asked[-1] if asked else "-O0", ["-O1", "-O0"])
     return [optimisation, *(" ".join([level, *rest]) for level in below)]
 
 

@@ -290,3 +290,18 @@ def test_16_random_nests(seed: int, processor: Processor) -> None:
     """Whatever they access, with and without room."""
     for made in (random_program(seed), random_program(seed, plain=True), random_chain(seed), random_choosing(seed)):
         same_bits(made, lambda program: (pad(program, processor.lanes), vectorise(program, processor)))
+
+
+def test_17_nests_with_next_to_no_work_keep_their_order() -> None:
+    """As much as may be neglected of all work, in code that is to be there soon."""
+
+    def are_in_lanes(neglected: float) -> tuple[bool, bool]:
+        j = Loop(16, [])
+        small = around(j, define(at(S, (j, 1)), "copy", load(X, (j, 1))))
+        program = scheduled(layer(8, 16, 100), small, processor=Processor(8, 32, neglected=neglected))
+        *large, last = program.forward
+        return bool(lanes(Program(large))), bool(lanes(Program([last])))
+
+    assert are_in_lanes(0.0) == (True, True)
+    assert are_in_lanes(0.01) == (True, False)
+    assert are_in_lanes(1.0) == (False, False)

@@ -145,7 +145,7 @@ def test_07_strict_flags(family: str) -> None:
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="a property of this processor")
-@pytest.mark.parametrize("level", ["-O1", "-O1 -fgcse -fno-tree-bit-ccp", "-O2"])
+@pytest.mark.parametrize("level", ["-O1", "-O1 -fgcse -fno-tree-bit-ccp", "-Og", "-O2"])
 def test_07b_gcc_clears_vector_registers_before_calls(level: str, tmp_path: Path) -> None:
     """Otherwise exp and pow, which use the short registers, are several times slower at -O1."""
     source = """
@@ -263,6 +263,7 @@ def test_16_levels() -> None:
         "-O0 -march=native",
     ]
     assert build._levels("-O1") == ["-O1", "-O0"]
+    assert build._levels("-Og") == ["-Og", "-O0"]
     assert build._levels("-O0") == ["-O0"]
     assert build._levels("") == [""]
 
