@@ -13,7 +13,9 @@ operands come first, and are skipped where the search meets them again.  So the 
 So every gradient is added up in the order of the search that Python would have made, for every target.
 
 Only nodes that are chosen, or computed from chosen ones, have to be recorded operation by operation.  Below them, where
-choices no longer matter, the pass can be symbolic (autograd/symbolic.py): `backward_until_choices`.
+choices no longer matter, the pass can be symbolic (autograd/symbolic.py): `backward_until_choices`.  What choices add
+to the gradients there is what these begin with; or, where it comes after other contributions (as in a recurrent network
+with a loss at each time), numbers that are added in their turn.  Where a condition rules one out, -0.0 is added.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from ..record.leaks import PlainCall
 from ..record.recorder import Recorder
 from .chosen import SELECT_NUMBERS, choice_of, is_gathered
 from .chosen_gradients import GatheredGradients
-from .flow import Edge, Flow, NoFlow
+from .flow import Edge, Flow, Given
 from .graph_style import GraphStyle, depth_first
 
 
@@ -38,22 +40,22 @@ def backward(style: GraphStyle, root: Any) -> None:
 
 
 def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> Flow:
-    """Set the gradients of what depends on choices, and return the flow of gradients from there on.
-
-    Raises:
-        NoFlow: contributions that depend on choices, and others, alternate in some gradient.
-    """
+    """Set the gradients of what depends on choices, and return the flow of gradients from there on."""
     search = _searched(style, root)
     choosing = search.choosing()
     edges = style.edges_of([node for node in reversed(search.order) if id(node) not in choosing])
     if not choosing:
         root.grad = 0
         return Flow.along(root, edges, style.seed)
-    search.refuse_alternation(choosing, edges)
     recorder.keeps_neutral = False  # what is recorded from now on is not differentiated
-    search.record(root, [node for node in search.order if id(node) in choosing])
+    given = None
+    if search.alternates(choosing, edges):
+        given = Given()
+        edges = search.record_in_turn(root, choosing, given)
+    else:
+        search.record(root, [node for node in search.order if id(node) in choosing])
     recorder.keeps_neutral = True
-    return Flow.along(None, edges)
+    return Flow.along(None, edges, given=given)
 
 
 def _searched(style: GraphStyle, root: Any) -> _Search:
@@ -113,11 +115,32 @@ class _Search:
                 found.add(id(node))
         return found
 
-    def refuse_alternation(self, choosing: set[int], edges: Sequence[Edge]) -> None:
-        """Raise NoFlow unless each gradient first receives all contributions that depend on choices.
+    def record_in_turn(self, root: Any, choosing: set[int], given: Given) -> list[Edge]:
+        """Record the contributions that depend on choices to each other.
+
+        Returns:
+            All other contributions, in order; `given` is the source of those that depend on choices.
+        """
+        edges: list[Edge] = []
+
+        def give(operand: Any, contribution: Any) -> None:
+            edges.append((given, operand, contribution, False))
+
+        gradients = GatheredGradients(self._style, self._chosen, self.not_if, give, choosing)
+        gradients.start(root)
+        for node in reversed(self.order):
+            if id(node) in choosing:
+                gradients.contribute(node)
+            else:
+                edges += self._style.edges_of([node])
+        gradients.finish()
+        return edges
+
+    def alternates(self, choosing: set[int], edges: Sequence[Edge]) -> bool:
+        """Whether some gradient receives contributions that depend on choices after others.
 
         Args:
-            edges: the other contributions, in order.
+            edges: the others, in order.
         """
         first: dict[int, int] = {}  # by target, the number of the first node in `choosing` that contributes to it
         for number, node in enumerate(self.order):
@@ -126,9 +149,11 @@ class _Search:
                     first.setdefault(id(one), number)
         others = [(source, target) for source, target, _, _ in edges if id(target) in first or is_gathered(target)]
         number_of = {id(node): number for number, node in enumerate(self.order)} if others else {}
-        for source, target in others:
-            if any(number_of[id(source)] > first.get(id(one), len(number_of)) for one in self._targets([target])):
-                raise NoFlow("what a traced index has chosen adds to a gradient that others have added to before")
+        return any(
+            number_of[id(source)] > first.get(id(one), len(number_of))
+            for source, target in others
+            for one in self._targets([target])
+        )
 
     @staticmethod
     def _targets(operands: Sequence[Any]) -> Iterator[Any]:

@@ -14,7 +14,7 @@ So conditions are needed only where different rows meet: in what they share, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 from .chosen import Gatherer, choice_of
@@ -28,10 +28,19 @@ class GatheredGradients:
         style: how the class keeps its graph.
         chosen: the gathered nodes.
         not_if: for candidates that are visited unless they are chosen, the test whether they are, by identity.
+        give: adds to the gradient of an operand that is added up elsewhere, and not here.
+        here: the identities of those that are added up here; None for all.
     """
 
-    def __init__(self, style: GraphStyle, chosen: list[Any], not_if: dict[int, Any]) -> None:
-        self._style, self._not_if = style, not_if
+    def __init__(
+        self,
+        style: GraphStyle,
+        chosen: list[Any],
+        not_if: dict[int, Any],
+        give: Callable[[Any, Any], None] = lambda operand, contribution: None,
+        here: Container[int] | None = None,
+    ) -> None:
+        self._style, self._not_if, self._give, self._here = style, not_if, give, here
         self._choices = {id(node): _Choice(*choice_of(node)) for node in chosen}
         self._member_of = {
             id(candidate): (choice, k)
@@ -61,7 +70,12 @@ class GatheredGradients:
             return
         membership = self._member_of.get(id(operand))
         if membership is None:
-            operand.grad = _sum(operand.grad, contribution, condition)
+            if self._here is None or id(operand) in self._here:
+                operand.grad = _sum(operand.grad, contribution, condition)
+            else:  # adding -0.0 changes no number
+                self._give(
+                    operand, contribution if condition is None else condition._select(condition, -0.0, contribution)
+                )
             return
         choice, k = membership
         if condition is not None and condition is choice.test(k):

@@ -82,6 +82,10 @@ class Node:
         self.candidates: Sequence[Node] = ()
 
 
+class Given:
+    """Where contributions come from that are numbers already: its gradient is 1, and they are the factors."""
+
+
 @dataclass
 class Flow:
     """What a backward pass does, in order.
@@ -93,6 +97,7 @@ class Flow:
         seed: the 1 that was assigned to the root's gradient; None before that.
         returned: the result of `backward()`.
         nodes: by identity of the object.
+        given: the source of contributions that are numbers already; None if there are none.
     """
 
     root: Any
@@ -101,11 +106,12 @@ class Flow:
     seed: Any = None
     returned: Any = None
     nodes: dict[int, Node] = field(default_factory=dict)
+    given: Given | None = None
 
     @classmethod
-    def along(cls, root: Any, edges: Iterable[Edge], seed: Any = None) -> Flow:
+    def along(cls, root: Any, edges: Iterable[Edge], seed: Any = None, given: Given | None = None) -> Flow:
         """The flow along edges from object to object."""
-        flow = cls(root, seed=seed)
+        flow = cls(root, seed=seed, given=given)
         node, find, append = flow.node, flow.nodes.get, flow.edges.append
         for source, target, factor, divides in edges:
             append((find(id(source)) or node(source), find(id(target)) or node(target), factor, divides))

@@ -5,7 +5,9 @@ operands, some records must come before others:
 
 1. Each record has a preferred place: where it is, or, for one that was added later, right after its operands.
 2. If the order by preferred places satisfies all constraints, it is used.
-3. Otherwise, records are taken in the preferred order for as long as possible, and then the first one that is ready
+3. Otherwise, if that satisfies them, the order in which the class has visited its nodes, which is the one in which they
+   contribute, read backwards.  What else they need comes right before it is needed.
+4. Otherwise, records are taken in the preferred order for as long as possible, and then the first one that is ready
    (topological sorting after Kahn, Communications of the ACM 5, 1962).  Following a run for as long as possible moves
    whole rows of products rather than single ones, so that loops can still be found.
 """
@@ -47,8 +49,11 @@ class Arrangement:
             elif first != second:
                 self._followers[first].append(second)
 
-    def apply(self) -> None:
+    def apply(self, senders: Sequence[int] = ()) -> None:
         """Rearrange the records.
+
+        Args:
+            senders: the records that make contributions, in the order of the contributions.
 
         Raises:
             NoFlow: there is no such order.
@@ -59,7 +64,8 @@ class Arrangement:
         records = list(range(self._start, count))
         order = self._by_places() if self._first_added < count else records
         if not self._is_possible(order):
-            order = self._sorted(order)
+            visited = self._as_visited(senders)
+            order = visited if self._is_possible(visited) else self._sorted(order)
         if order != records:
             self._recorder.rearrange(self._start, order)
 
@@ -89,6 +95,28 @@ class Arrangement:
             order += after[place]
             done = max(done, min(place + 1, first))
         return [*order, *range(done, first)]
+
+    def _as_visited(self, senders: Sequence[int]) -> list[int]:
+        """The senders, last one first, each after what it needs; then all other records."""
+        start, recorder = self._start, self._recorder
+        first, second, third = recorder.a, recorder.b, recorder.third.get
+        is_placed = bytearray(len(recorder.op))
+        order: list[int] = []
+        for wanted in chain(reversed(senders), range(start, len(recorder.op))):
+            pending = [wanted] if wanted >= start else []
+            while pending:
+                record = pending[-1]
+                if is_placed[record]:
+                    pending.pop()
+                    continue
+                operands = (third(record, ops.NO_OPERAND), second[record], first[record])
+                needed = [operand for operand in operands if operand >= start and not is_placed[operand]]
+                if needed:
+                    pending += needed
+                else:
+                    is_placed[record] = 1
+                    order.append(record)
+        return order
 
     def _is_possible(self, order: list[int]) -> bool:
         recorder, start = self._recorder, self._start

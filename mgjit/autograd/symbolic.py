@@ -27,7 +27,7 @@ from ..record.recorder import Recorder
 from ..record.values import TracedTypes
 from .chosen import choice_of, is_gathered
 from .derivatives import Derivatives, Edge
-from .flow import Flow, Node, NoFlow
+from .flow import Flow, Given, Node, NoFlow
 from .node_class import NodeClass, node_class
 from .order import Arrangement
 
@@ -101,16 +101,17 @@ class SymbolicBackward:
                     is_zero = id(node) not in seeded
                 if len(node.senders) > (_COMMUTATIVE if is_zero else 1):
                     arrangement.keep_order(node.senders[::-1])
-        arrangement.apply()
+        arrangement.apply([sender for sender in senders if sender is not None])
         self._recorder.store_all(stores)
-        start = root.value if root is not None else self._seeded(seeds)
+        given = None if flow.given is None else flow.node(flow.given).value
+        start = root.value if root is not None else self._seeded(seeds, given)
         if start is not None and (root is None or root.has_gradient):
             self._recorder.backward(start)
         self._show_gradients(nodes, flow)
 
-    def _seeded(self, seeds: list[tuple[Node, int]]) -> int | None:
-        """A root from which the pass gives each seeded node its gradient: the sum of the products."""
-        recorder, total = self._recorder, None
+    def _seeded(self, seeds: list[tuple[Node, int]], total: int | None) -> int | None:
+        """A root from which the pass gives each seeded node its gradient: the sum of the products, and of `total`."""
+        recorder = self._recorder
         for node, gradient in seeds:
             product = recorder.emit(ops.MULTIPLY, node.value, gradient)
             total = product if total is None else recorder.emit(ops.ADD, total, product)
@@ -127,6 +128,8 @@ class SymbolicBackward:
         root = None if flow.root is None else flow.node(flow.root)
         if root is not None:
             meet(root, nodes)
+        if flow.given is not None:
+            sources.append(self._given(flow.node(flow.given)))
         types: Any = self._types
         number, operand_of = types.number, types.number_operand
         constants: dict[float, int] = {}  # the operands of factors: ones, mostly
@@ -151,7 +154,8 @@ class SymbolicBackward:
                 if source.known is None:
                     meet(source, nodes)
                 if not source.edges:
-                    sources.append(source)
+                    if source.thing is not flow.given:
+                        sources.append(source)
                     source.edges = []
                 before, add = source, source.edges.append
             add(edge)
@@ -169,22 +173,36 @@ class SymbolicBackward:
             node.has_gradient = bool(node.edges)
         return leaves + sources, edges, root
 
+    def _given(self, node: Node) -> Node:
+        """The node from which contributions come that are numbers: its own number is not used."""
+        recorder = self._recorder
+        node.known = Given
+        node.operand = recorder.emit(ops.COPY | ops.NUMBER, recorder.constant(0.0), ops.NO_OPERAND)
+        node.value, node.is_parameter, node.has_gradient = node.operand, False, True
+        return node
+
     def _looked_up(self, thing: Any, user: Node, flow: Flow, nodes: list[Node]) -> Node:
         """A parameter chosen by a traced index, as an operand of `user`: each operand has its own look-up."""
         _, chosen_from, index = choice_of(thing)
         candidates = [flow.node(part) for part in chosen_from]
         for node in [*candidates, user]:
             self._meet(node, nodes)
+        found = Node(thing)
+        found.known, found.candidates = candidates[0].known, candidates
+        if user.thing is flow.given and not any(candidate.is_parameter for candidate in candidates):
+            found.operand, found.has_gradient = candidates[0].operand, False  # constants that the step makes
+            return found
         if not all(candidate.is_parameter for candidate in candidates):
             raise NoFlow("a traced index chooses among what is no parameter")
-        record = self._recorder.look_up_before(user.operand, candidates[0].operand, index._leaf)
+        places = [candidate.operand for candidate in candidates]
+        record = self._recorder.look_up_before(user.operand, places[0], index._leaf)
+        if user.thing is flow.given and self._recorder.is_table(places):
+            record = self._recorder.take(places, index._leaf, engine=False)
         if record is None:
             raise NoFlow("a traced index chooses among parameters that do not lie at equal distances")
         if record in self._look_ups:
             raise NoFlow("the data of a parameter that a traced index has chosen is read once and used twice")
         self._look_ups.add(record)
-        found = Node(thing)
-        found.known, found.candidates = candidates[0].known, candidates
         found.operand = found.value = record
         found.is_parameter, found.has_gradient = False, True
         nodes.append(found)
@@ -235,7 +253,7 @@ class SymbolicBackward:
         kind: Any = None
         zero: Any = None  # what was found to be one: mostly the constant in the class's code
         for node in nodes:
-            if node.candidates:
+            if node.candidates or node.known is Given:
                 continue
             thing = node.thing
             if type(thing) is not kind:
@@ -285,7 +303,7 @@ class SymbolicBackward:
         # What is shown does not refer to its object, so that graphs without cycles are freed at once.
         when_used, unknown = self._types.number_when_used, self._types.number_when_used(refuse)
         for number, node in enumerate(nodes):
-            if node.candidates:
+            if node.candidates or node.known is Given:
                 continue
             if node.thing is flow.root:
                 gradient = flow.seed
