@@ -19,10 +19,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import mgjit
 from mgjit.ir.printer import print_program
 from mgjit.ir.program import Program
-from mgjit.passes import blocks
+from mgjit.passes import blocks, rotate
 from mgjit.passes.cost import Processor
 from tests.lowering import STAGES, Example, numbers
 
@@ -108,6 +110,25 @@ def fit() -> Example:
         return loss
 
     return Example(fit, numbers(6), 0.5, 0.1)
+
+
+def online() -> Example:
+    """A layer that is trained on one sample."""
+    rows = matrix(8, 5)
+
+    def online(x: Any, rate: Any) -> Any:
+        scores = [sum(w * element for w, element in zip(row, x)) for row in rows]
+        loss = sum(score * score for score in scores)
+        for row in rows:
+            for w in row:
+                w.grad = 0.0
+        loss.backward()
+        for row in rows:
+            for w in row:
+                w.data -= rate * w.grad
+        return loss
+
+    return Example(online, numbers(5), 0.1)
 
 
 def distances() -> Example:
@@ -213,7 +234,8 @@ def prefixes() -> Example:
 STEPS: dict[str, Callable[[], Example]] = {
     make.__name__: cache(make)
     for make in (
-        neuron, layer, deep, features, fit, distances, batch, samples, softmax, odd, lookup, scattered, prefixes
+        neuron, layer, deep, features, fit, online, distances, batch, samples, softmax, odd, lookup, scattered,
+        prefixes,
     )
 }  # fmt: skip
 
@@ -221,12 +243,12 @@ STEPS: dict[str, Callable[[], Example]] = {
 def program(step: str, stage: str) -> Program:
     """The Program of a step after a pass; from `layout` on with this layout, if the step has one that is better."""
     made = STEPS[step]()
-    laid_out = step == "layer" and STAGES.index(stage) >= STAGES.index("layout")
-    size, blocks.BLOCK_SIZE = blocks.BLOCK_SIZE, BLOCK_SIZE if step == "odd" else blocks.BLOCK_SIZE
-    try:
-        return made.lower(stage, laid_out=laid_out, processor=PROCESSOR, grads=stage != "gradients")
-    finally:
-        blocks.BLOCK_SIZE = size
+    laid_out = step in ("layer", "online") and STAGES.index(stage) >= STAGES.index("layout")
+    with pytest.MonkeyPatch.context() as patch:
+        if step == "odd":
+            patch.setattr(blocks, "BLOCK_SIZE", BLOCK_SIZE)
+        patch.setattr(rotate, "is_worth_it", lambda saved, scratch: step == "online" and saved > 0)
+        return made.lower(stage, laid_out=laid_out, processor=PROCESSOR, grads=stage not in ("gradients", "rotate"))
 
 
 def block(what: str) -> str:

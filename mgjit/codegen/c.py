@@ -26,7 +26,7 @@ from .clock import Clock
 from .entries import entries, exported, sum_entries
 from .layout import Layout
 from .parts import parts_of, registers_into
-from .rows import row_loop
+from .rows import rotated_loop, row_loop
 from .scalar import BINARY, LONG_INTEGERS, ScalarEmitter
 from .vectors import Vectors
 
@@ -173,6 +173,11 @@ def emit_c(
             emitter.parts(nodes)
         parts += blocks.take()
         parts.append(emitter.function(name))
+    rotated = program.rotation is not None and clock is None
+    if program.rotation is not None and rotated:
+        emitter = _CEmitter(program, layout, blocks, vectors)
+        emitter.nodes(program.rotation.nodes)
+        parts.append(emitter.function("between_rows", next_row=", void *const *next"))
     unsigned = [_UNSIGNED] if any(slot.format in ("L", "Q") for slot in layout.slots) else []
     parts = [
         *prologue(program.precision),
@@ -191,6 +196,8 @@ def emit_c(
         step = " ".join(f"{name}(m);" for name, _ in phases) or "(void)m;"
         parts.append(exported("int mgjit_step(void *const *m)", f"{{ ENTER {step} LEAVE return 0; }}\n"))
         loop = row_loop(program, layout, *_in_rows(emitters)) if program.is_straight else ""
+        if rotated:
+            loop = rotated_loop(layout, [name for name, _ in phases])
         parts.append(entries(layout, step, loop))
     return "\n".join(parts)
 
@@ -230,6 +237,8 @@ class _CEmitter(ScalarEmitter):
         self._vector_names: set[str] = set()
         self.uses_tables = self.uses_given = self.uses_scratch = False
         self.calls_blocks = self.calls_parts = False
+        rotation = program.rotation
+        self._origins = {} if rotation is None else {twin: one for one, twin in rotation.following.items()}
 
     def keep_rolled(self) -> None:
         # gcc 12 with AVX gets sums wrong that run backwards through two loops, the inner of which it unrolls: the terms
@@ -239,9 +248,9 @@ class _CEmitter(ScalarEmitter):
     def pointers(self) -> list[tuple[str, str]]:
         """Declaration and initial value of a pointer for each array that the function uses."""
         found = []
-        for array in self.used:
+        for array, (block, one) in zip(self.used, map(self._origin, self.used)):
             if array.space == "scratch":
-                source = f"(real *)m[{self.layout.slot_number('scratch')}] + {self.layout.offset_of[array]}"
+                source = f"(real *){block}[{self.layout.slot_number('scratch')}] + {self.layout.offset_of[one]}"
                 # Not restrict if elements are also reached through a pointer to the whole scratch memory.
                 restrict = "" if self.uses_scratch or self.calls_parts else "RESTRICT "
                 found.append((f"real *{restrict}const {array.name}", source))
@@ -249,7 +258,8 @@ class _CEmitter(ScalarEmitter):
                 constant = "const " if array.space in ("input", "constant") else ""
                 kind = constant + self.type_of(array)
                 restrict = "" if self.calls_parts else "RESTRICT "  # parts have pointers of their own
-                found.append((f"{kind} *{restrict}const {array.name}", f"({kind} *)m[{self.layout.slot_of[array]}]"))
+                place = f"{block}[{self.layout.slot_of[one]}]"
+                found.append((f"{kind} *{restrict}const {array.name}", f"({kind} *){place}"))
         if self.uses_tables:
             found.append(("const int *RESTRICT const table", f"(const int *)m[{self.layout.slot_number('table')}]"))
         if self.uses_given:
@@ -257,6 +267,10 @@ class _CEmitter(ScalarEmitter):
         if self.uses_scratch:
             found.append(("real *const scratch", f"(real *)m[{self.layout.slot_number('scratch')}]"))
         return found
+
+    def _origin(self, array: Array) -> tuple[str, Array]:
+        """The pointer block that an array is taken from, and the array of the step that it is there."""
+        return ("next", self._origins[array]) if array in self._origins else ("m", array)
 
     def parts(self, nodes: Sequence[Node]) -> None:
         """Emit the nodes of a phase, in several functions if they are many; parts of equal text share one."""
@@ -297,10 +311,16 @@ class _CEmitter(ScalarEmitter):
             self.blocks.sources.append(f"static NOINLINE void {name}({parameters})\n{{\n{key[1]}\n}}\n")
         return f"{self.blocks.parts[key]}({', '.join(source for _, source in pointers)});"
 
-    def function(self, name: str, parameters: str = "") -> str:
-        """The emitted lines as a function of the pointer block."""
+    def function(self, name: str, parameters: str = "", next_row: str = "") -> str:
+        """The emitted lines as a function of the pointer block.
+
+        Args:
+            name: of the function.
+            parameters: more of them.
+            next_row: the parameter that is the pointer block of the next row.
+        """
         pointers = self.pointers()
-        head = f"static NOINLINE void {name}(void *const *m{parameters})"
+        head = f"static NOINLINE void {name}(void *const *m{next_row}{parameters})"
         if len(pointers) > _MOST_PARAMETERS or parameters:
             declarations = [f"{self.indent_unit}{declaration} = {source};" for declaration, source in pointers]
             declarations += [] if pointers or self.calls_blocks else [f"{self.indent_unit}(void)m;"]

@@ -39,6 +39,7 @@ class Layout:
         slot_of: the slot of each array that is not scratch.
         offset_of: the place of each scratch array in scratch memory.
         scratch_size: elements of scratch memory.
+        second_scratch: where the scratch memory of the next row begins in it, if the Program has a rotation.
         tables: the index tables, those of the Program first.
         given: the places of the numbers that are known when the step runs, among them.
     """
@@ -47,6 +48,7 @@ class Layout:
     slot_of: dict[Array, int] = field(default_factory=dict)
     offset_of: dict[Array, int] = field(default_factory=dict)
     scratch_size: int = 0
+    second_scratch: int = 0
     tables: array[int] = field(default_factory=lambda: array("i"))
     given: dict[Loop, int] = field(default_factory=dict)
 
@@ -115,4 +117,7 @@ def lay_out(program: Program, memory: Memory) -> Layout:
                     layout.offset_of[used] = layout.scratch_size
                     layout.scratch_size += used.size
     layout.scratch_size += 1
+    if program.rotation is not None:
+        layout.second_scratch = -(-layout.scratch_size // _LINE) * _LINE
+        layout.scratch_size += layout.second_scratch
     return layout

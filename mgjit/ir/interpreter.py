@@ -5,7 +5,7 @@ It does not optimise anything; every pass and both backends are checked against 
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 from typing import Any
 
 from .operations import compute
@@ -49,6 +49,26 @@ class Interpreter:
         """All phases."""
         for _, nodes in self.program.phases:
             self.execute(nodes)
+
+    def run_rows(self, rows: Sequence[Mapping[Array, MutableSequence[Any]]]) -> None:
+        """A step for each row, with the contents of its arguments and results; rotated if the Program is."""
+        rotation = self.program.rotation
+        if rotation is None:
+            for row in rows:
+                self.memory.update(row)
+                self.run()
+            return
+        self.memory.update(rows[0])
+        self.execute(self.program.forward)
+        for row in rows[1:]:
+            self.memory.update((twin, row[one]) for one, twin in rotation.following.items() if one in row)
+            self.execute(rotation.nodes)
+            for one, twin in rotation.following.items():
+                self.memory[one] = self.content(twin)
+                del self.memory[twin]
+            self.memory.update(row)
+        self.execute(self.program.backward)
+        self.execute(self.program.update)
 
     def execute(self, nodes: Sequence[Node]) -> None:
         """A sequence of nodes."""

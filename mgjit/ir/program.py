@@ -282,6 +282,18 @@ class Backward:
 Node = Union[Loop, Block, Statement, Backward]
 
 
+class Rotation(NamedTuple):
+    """What a loop over rows may run between two rows (passes/rotate.py).
+
+    Attributes:
+        nodes: the rest of a row after forward, and forward of the next row.
+        following: for each array that every row has of its own, the same array of the next row.
+    """
+
+    nodes: list[Node]
+    following: dict[Array, Array]
+
+
 @dataclass
 class Program:
     """Phases of nodes and the memory they work on.
@@ -295,6 +307,7 @@ class Program:
         precision: the number type.
         given: the numbers that are known when the step runs.
         is_straight: whether it has no loops, so that no place is computed but from run-time indices.
+        rotation: of a loop over rows, where it is faster than one step after the other.
     """
 
     forward: list[Node]
@@ -306,6 +319,7 @@ class Program:
     separate: bool = False
     given: tuple[Given, ...] = ()
     is_straight: bool = False
+    rotation: Rotation | None = None
 
     @property
     def phases(self) -> tuple[tuple[str, list[Node]], ...]:

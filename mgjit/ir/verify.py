@@ -41,6 +41,8 @@ def verify(program: Program) -> None:
     checker = _Checker(program)
     for _, nodes in program.phases:
         checker.nodes(nodes, program.given, set())
+    if program.rotation is not None:
+        checker.nodes(program.rotation.nodes, program.given, set())
 
 
 class _Checker:

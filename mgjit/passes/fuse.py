@@ -69,9 +69,9 @@ def fuse(program: Program, processor: Processor) -> None:
 
 
 def _fuse(nodes: Sequence[Node], processor: Processor) -> list[Node]:
-    done: list[_Part] = []
+    done: list[Part] = []
     for node in nodes:
-        part = _Part(node)
+        part = Part(node)
         if isinstance(node, Loop):
             node.body = _fuse(node.body, processor)
             member = _Member.of(node, processor)
@@ -83,7 +83,7 @@ def _fuse(nodes: Sequence[Node], processor: Processor) -> list[Node]:
     return [part.node for part in done]
 
 
-class _Part:
+class Part:
     """A node of a phase, and what it accesses."""
 
     def __init__(self, node: Node) -> None:
@@ -109,8 +109,17 @@ class _Part:
         """The statements whose registers it reads."""
         return {used for statement in self.statements for used in registers_used(statement)}
 
+    def may_pass(self, others: Sequence[Part]) -> bool:
+        """Whether it may be executed before, or after, all of the others."""
+        return not any(
+            not self.used.isdisjoint(other.statements)
+            or not other.used.isdisjoint(self.statements)
+            or accesses_may_meet(self.accesses, other.accesses)
+            for other in others
+        )
 
-class _Member(_Part):
+
+class _Member(Part):
     """A nest that may be fused, with its free loops and the nodes inside them."""
 
     node: Loop
@@ -146,7 +155,7 @@ class _Member(_Part):
         return list(dict.fromkeys((array, index) for array, index in found if index is not None))
 
 
-def _join_with_earlier(done: list[_Part], member: _Member, again: bool = False) -> bool:
+def _join_with_earlier(done: list[Part], member: _Member, again: bool = False) -> bool:
     """Fuse a nest with an earlier one, at the place of either; returns whether one was found.
 
     The outcome is fused again with what is before it, since it may share more than its parts did.  That is only for
@@ -160,8 +169,8 @@ def _join_with_earlier(done: list[_Part], member: _Member, again: bool = False) 
         if again and earlier.has_loops and not _read_again(earlier, member):
             continue
         between = done[position + 1 :]
-        in_place = _may_pass(member, between)
-        if not in_place and not _may_pass(earlier, between):
+        in_place = member.may_pass(between)
+        if not in_place and not earlier.may_pass(between):
             continue
         joined = _joined(earlier, member)
         if joined is None:
@@ -257,16 +266,3 @@ def _nested(nodes: Sequence[Node], loops: Sequence[Loop]) -> list[Node]:
     substitution = Substitution()
     copies = [substitution.loop_copy(loop) for loop in loops]
     return nested(copies, copy_nodes(nodes, substitution)) if copies else list(nodes)
-
-
-# ---- 3: what is between -----------------------------------------------------------------------------------
-
-
-def _may_pass(moved: _Part, others: Sequence[_Part]) -> bool:
-    """Whether a node may be executed before, or after, all of the others."""
-    return not any(
-        not moved.used.isdisjoint(other.statements)
-        or not other.used.isdisjoint(moved.statements)
-        or accesses_may_meet(moved.accesses, other.accesses)
-        for other in others
-    )

@@ -60,6 +60,7 @@ from .reductions import find_reductions
 from .registers import forward_copies, use_registers
 from .report import Scheduled
 from .roll import roll
+from .rotate import rotate
 from .simplify import delete_dead_statements, forget_gradients
 from .unroll import unroll
 from .vectorise import vectorise
@@ -229,6 +230,11 @@ def _forget_gradients(work: Work) -> None:
         delete_dead_statements(work.program)  # what only those gradients were computed from
 
 
+def _rotate(work: Work) -> None:
+    if work.processor is not None:
+        rotate(work.program)
+
+
 def _tidy(when: str) -> tuple[Pass, ...]:
     """Use registers instead of memory and loads instead of copies, and delete dead statements, before rearranging."""
     return (
@@ -264,6 +270,7 @@ PASSES = (
     Pass("share", lambda work: share(work.program), "simplify"),
     Pass("last dead statements", lambda work: delete_dead_statements(work.program), "simplify"),
     Pass("gradients", _forget_gradients, "simplify"),
+    Pass("rotate", _rotate, "schedule"),
 )
 
 #: What makes code fast, and takes most of the time of all passes.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..ir.domain import loops_of_bound
 from ..ir.program import (
+    Array,
     Block,
     Bound,
     Choice,
@@ -44,6 +45,10 @@ class Substitution:
         self.loop, self.new, self.scale, self.offset, self.lane = loop, new, scale, offset, lane
         self.copies: dict[Loop, Loop] = dict(copies or {})
         self.registers: dict[Statement, Statement] = {}
+
+    def array(self, array: Array) -> Array:
+        """The array in place of another one; subclasses may replace it."""
+        return array
 
     def index(self, index: Index) -> Index:
         """The index after the substitution."""
@@ -84,7 +89,7 @@ class Substitution:
     def operand(self, operand: Operand) -> Operand:
         """The operand after the substitution."""
         if isinstance(operand, Load):
-            return Load(Reference(operand.reference.array, self.index(operand.reference.index)))
+            return Load(Reference(self.array(operand.reference.array), self.index(operand.reference.index)))
         if isinstance(operand, Register):
             return Register(self.registers.get(operand.statement, operand.statement))
         if isinstance(operand, Choice):
@@ -100,7 +105,7 @@ class Substitution:
     def target(self, target: Target) -> Target:
         """The target after the substitution."""
         if isinstance(target, Reference):
-            return Reference(target.array, self.index(target.index))
+            return Reference(self.array(target.array), self.index(target.index))
         if isinstance(target, TargetChoice):
             if target.loop is self.loop:
                 assert self.new is None, "a choice cannot be split into steps"

@@ -27,7 +27,7 @@ import mgjit
 from mgjit.call.plan import plan_arguments
 from mgjit.engine.precision import FLOAT32, FLOAT64, Precision, float32
 from mgjit.engine.state import zero_array
-from mgjit.errors import MismatchWarning
+from mgjit.errors import ColumnError, MismatchWarning
 from mgjit.ir.interpreter import Interpreter
 from mgjit.passes.cost import Processor
 from mgjit.passes.pipeline import Lowered, lower
@@ -267,21 +267,41 @@ def looped(text: str, **options: Any) -> list[Snapshot]:
 
 
 def in_turn(text: str, **options: Any) -> list[Snapshot | None]:
-    """All calls as one loop, after they have been made one by one, which makes their kernels; the last snapshot."""
+    """All calls as one loop, after they have been made one by one, which makes their kernels; the last snapshot.
+
+    Nothing is looked at where calls are of several steps, have no arguments, or write them, or Python does something
+    between them.
+    """
     program = load(text)
-    (step,) = program.steps
-    compiled_step = mgjit.compile(step, **options)
-    before = [[(v.data, v.grad) for v in program.values], [list(s) for s in program.states]]
+    nothing: list[Snapshot | None] = [None] * len(program.calls)
+    if len(program.steps) > 1 or not all(program.calls) or "\nHOST = " in text:
+        return nothing
+    compiled_step = mgjit.compile(program.steps[0], **options)
+    values = program.values + [value for arguments in program.calls for value in argument_values(arguments)]
+    before = [[(v.data, v.grad) for v in values], [list(s) for s in program.states], bits(program.calls)]
     for arguments in program.calls:
         compiled_step(*arguments)
-    for value, numbers in zip(program.values, before[0]):
+    for value, numbers in zip(values, before[0]):
         value.data, value.grad = numbers
     for state, numbers in zip(program.states, before[1]):
         state[:] = numbers
-    compiled_step.loop(*map(list, zip(*program.calls)))
-    values, states = program.values, program.states
+    if bits(program.calls) != before[2]:
+        return nothing
+    try:
+        compiled_step.loop(*map(list, zip(*program.calls)))
+    except ColumnError:  # rows of different kinds of numbers
+        return nothing
+    values, states = program.values + argument_values(program.calls[-1]), program.states
     last = [None, bits([v.data for v in values]), bits([v.grad for v in values]), bits([list(s) for s in states])]
-    return [*[None] * (len(program.calls) - 1), last]
+    return [*nothing[1:], last]
+
+
+def rotated(text: str, **options: Any) -> list[Snapshot | None]:
+    """The same, in loops that are rotated wherever they can be."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mgjit.passes.rotate.is_worth_it", lambda saved, scratch: saved > 0)
+        patch.setattr("mgjit.passes.straighten.MOST_RECORDS", 0)  # a step without loops is not rotated
+        return in_turn(text, **options)
 
 
 def interpreted(
@@ -394,6 +414,9 @@ WAYS: dict[str, Callable[[str], Any]] = {
     "again": lambda text: again(text, compiler="tcc"),
     "loop": lambda text: looped(text, compiler="tcc", cache=False),
     "loop-in-turn": lambda text: in_turn(text, compiler="tcc", cache=False),
+    "loop-gcc": lambda text: in_turn(text, compiler="gcc", cache=False),
+    "loop-rotated": lambda text: rotated(text, compiler="gcc", cache=False),
+    "loop-rotated-tcc": lambda text: rotated(text, compiler="tcc", cache=False),
     "loop-python": lambda text: looped(text, backend="python"),
     "loop32": lambda text: looped(text, compiler="tcc", cache=False, dtype="float32"),
     # Without -march=native: vectors of two float64, or four float32.
