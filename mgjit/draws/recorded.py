@@ -41,6 +41,8 @@ class Drawing:
         self._recorder, self._types, self._first = recorder, types, first
         self._most = recorder.precision.largest_integer
         self._outcomes: dict[str, Any] = {}
+        #: Draws of a float without arguments, by generator and name: random tensors make thousands that are alike.
+        self._floats: dict[tuple[int, str], Draw] = {}
         self.plan = DrawPlan()
         #: The functions of the module `random` that were called, and which the step therefore depends on.
         self.called: set[str] = set()
@@ -52,6 +54,9 @@ class Drawing:
         options: dict[str, Any],
     ) -> Any:  # fmt: skip
         """The traced result of `generator.name(*given, **options)`; `method` is the function of the library."""
+        alike = None if given or options else self._floats.get((id(generator), name))
+        if alike is not None:
+            return self._types.input_number(self._first + self.plan.add(alike, generator))
         if getattr(vars(random).get(name), "__self__", None) is generator:
             self.called.add(name)
         handler = _OF_SEQUENCES.get(name)
@@ -74,7 +79,10 @@ class Drawing:
             )
         outcome = self._outcome(name, given, options)
         if isinstance(outcome, float):
-            return self.number(generator, name, tuple(given), options)
+            number = self.number(generator, name, tuple(given), options)
+            if not (given or options):
+                self._floats[id(generator), name] = self.plan.draws[-1]
+            return number
         if isinstance(outcome, int):
             return self.integer(generator, name, tuple(given), options, _range_of(name, given, options, self._most))
         raise RandomnessError(
