@@ -35,7 +35,7 @@ SELECT_NUMBERS = (
 )
 
 _classes: dict[type, type] = {}
-_kinds: set[type] = set()
+gathered_kinds: set[type] = set()
 
 
 class Gatherer:
@@ -185,7 +185,7 @@ def backward(style: GraphStyle, root: Any) -> None:
 
 def is_gathered(thing: Any) -> bool:
     """Whether an object stands for one of several."""
-    return type(thing) in _kinds
+    return type(thing) in gathered_kinds
 
 
 def choice_of(thing: Any) -> tuple[Gatherer, list[Any], Any]:
@@ -237,7 +237,7 @@ def _gathered_class(kind: type, fields: dict[str, Any]) -> type:
         members.update(__module__=kind.__module__, __qualname__=kind.__qualname__)
         members.update(_mgjit_original=kind, _mgjit_names=frozenset(fields))
         made = _classes[kind] = type(kind)(kind.__name__, (kind,), members)
-        _kinds.add(made)
+        gathered_kinds.add(made)
     return made
 
 

@@ -27,7 +27,7 @@ from typing import Any
 from ..errors import TraceError, user_location
 from ..record.leaks import PlainCall
 from ..record.recorder import Recorder
-from .chosen import SELECT_NUMBERS, choice_of, is_gathered
+from .chosen import SELECT_NUMBERS, choice_of, gathered_kinds, is_gathered
 from .chosen_gradients import GatheredGradients
 from .flow import Edge, Flow, Given
 from .graph_style import GraphStyle, depth_first
@@ -60,7 +60,7 @@ def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> 
 
 def _searched(style: GraphStyle, root: Any) -> _Search:
     search = _Search(style)
-    depth_first(root, search.operands_of, search.enter, search.order.append)
+    depth_first(root, search.operands_of, search.order.append, search.visited, gathered_kinds, search.enter)
     return search
 
 
@@ -72,17 +72,15 @@ class _Search:
         self.order: list[Any] = []
         #: For each conditional node, the traced test whether it is the chosen one, which was visited before.
         self.not_if: dict[int, Any] = {}
-        self._entered: set[int] = set()
+        self.visited: set[int] = set()
         self._chosen: list[Any] = []
 
     def enter(self, node: Any) -> bool:
-        if not is_gathered(node):
-            self._entered.add(id(node))
-            return True  # a leaf contributes nothing
+        """Whether to visit a gathered node."""
         gatherer, candidates, index = choice_of(node)
         if not self.operands_of(node):
             return True  # a parameter contributes nothing, so its order does not matter
-        visited = [id(candidate) in self._entered for candidate in candidates]
+        visited = [id(candidate) in self.visited and not is_gathered(candidate) for candidate in candidates]
         if all(visited) and not any(id(candidate) in self.not_if for candidate in candidates):
             return False
         if any(visited) or any(id(candidate) in self.not_if for candidate in candidates):
@@ -109,9 +107,14 @@ class _Search:
     def choosing(self) -> set[int]:
         """The nodes that are chosen, may be chosen, or depend on such nodes."""
         found: set[int] = set()
+        not_if, operands_of = self.not_if, self.operands_of
         for node in self.order:
-            operands = self.operands_of(node)
-            if not found.isdisjoint(map(id, operands)) or id(node) in self.not_if or (operands and is_gathered(node)):
+            operands = operands_of(node)
+            if operands:
+                is_chosen = type(node) in gathered_kinds or id(node) in not_if
+                if is_chosen or not found.isdisjoint(map(id, operands)):
+                    found.add(id(node))
+            elif id(node) in not_if:
                 found.add(id(node))
         return found
 
@@ -147,7 +150,9 @@ class _Search:
             if id(node) in choosing:
                 for one in self._targets(self.operands_of(node)):
                     first.setdefault(id(one), number)
-        others = [(source, target) for source, target, _, _ in edges if id(target) in first or is_gathered(target)]
+        others = [
+            (source, target) for source, target, _, _ in edges if id(target) in first or type(target) in gathered_kinds
+        ]
         number_of = {id(node): number for number, node in enumerate(self.order)} if others else {}
         return any(
             number_of[id(source)] > first.get(id(one), len(number_of))

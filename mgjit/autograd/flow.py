@@ -113,8 +113,11 @@ class Flow:
         """The flow along edges from object to object."""
         flow = cls(root, seed=seed, given=given)
         node, find, append = flow.node, flow.nodes.get, flow.edges.append
+        before: Any = None
         for source, target, factor, divides in edges:
-            append((find(id(source)) or node(source), find(id(target)) or node(target), factor, divides))
+            if source is not before:
+                before, sender = source, find(id(source)) or node(source)
+            append((sender, find(id(target)) or node(target), factor, divides))
         return flow
 
     def node(self, thing: Any) -> Node:
@@ -131,12 +134,13 @@ def _observer(flow: Flow) -> tuple[Callable[[Any], Any], Callable[[Any, Any], No
     root, nodes, append = flow.root, flow.nodes, flow.edges.append
 
     def read(thing: Any) -> Any:
-        known = current.get(id(thing))
-        if known is None:
+        try:
+            return current[id(thing)]
+        except KeyError:
             known = current[id(thing)] = new(_Gradient)
             known.node = nodes[id(thing)] = Node(thing)
             known.is_current = True
-        return known
+            return known
 
     def assign(thing: Any, content: Any) -> None:
         before = add(thing, content.gradient, content.terms) if type(content) is _Sum else start(thing, content)

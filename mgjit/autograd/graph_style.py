@@ -8,7 +8,7 @@ observed (autograd/flow.py), and must match edge by edge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,7 @@ def _is_all(known: NodeClass, style: GraphStyle) -> bool:
     root = _expression(known.kind)
     flow = observe(root, [known], root.backward)
     order: list[Any] = []
-    depth_first(root, style.operands_of, lambda node: True, order.append)
+    depth_first(root, style.operands_of, order.append, set())
     expected = style.edges_of(reversed(order))
     same = len(flow.edges) == len(expected) and all(map(_are_alike, flow.edges, expected))
     return same and not flow.zeroed and flow.returned is None
@@ -94,26 +94,34 @@ def _expression(kind: Any) -> Any:
 def depth_first(
     root: Any,
     operands_of: Callable[[Any], Sequence[Any]],
-    enter: Callable[[Any], bool],
     leave: Callable[[Any], Any],
+    visited: set[int],
+    asked: Container[type] = (),
+    enter: Callable[[Any], bool] | None = None,
 ) -> None:
     """Visit a graph in the order of the usual recursive function, without recursion.
 
     Args:
-        enter: whether a node that has not been visited is to be visited.
         leave: called with each visited node after all of its operands.
+        visited: gets the identities of the nodes that have been met.
+        asked: the classes of nodes for which `enter` tells whether they are to be visited.
     """
-    visited = {id(root)}
-    enter(root)
+    visited.add(id(root))
+    if enter is not None and type(root) in asked:
+        enter(root)
     pending = [(root, iter(operands_of(root)))]
     while pending:
         node, rest = pending[-1]
         for operand in rest:
             if id(operand) not in visited:
                 visited.add(id(operand))
-                if enter(operand):
-                    pending.append((operand, iter(operands_of(operand))))
+                if enter is not None and type(operand) in asked and not enter(operand):
+                    continue
+                operands = operands_of(operand)
+                if operands:
+                    pending.append((operand, iter(operands)))
                     break
+                leave(operand)
         else:
             pending.pop()
             leave(node)

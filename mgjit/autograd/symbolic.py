@@ -25,6 +25,7 @@ from ..record import opcodes as ops
 from ..record.leaks import is_traced_number
 from ..record.recorder import Recorder
 from ..record.values import TracedTypes
+from ..runtime.live import Field
 from .chosen import choice_of, is_gathered
 from .derivatives import Derivatives, Edge
 from .flow import Flow, Given, Node, NoFlow
@@ -302,10 +303,13 @@ class SymbolicBackward:
 
         # What is shown does not refer to its object, so that graphs without cycles are freed at once.
         when_used, unknown = self._types.number_when_used, self._types.number_when_used(refuse)
+        shown: dict[type, tuple[Field, list[Any], list[Any]]] = {}  # by class: its field, objects, their gradients
+        kind: Any = None
         for number, node in enumerate(nodes):
             if node.candidates or node.known is Given:
                 continue
-            if node.thing is flow.root:
+            thing = node.thing
+            if thing is flow.root:
                 gradient = flow.seed
             elif node.is_parameter:
                 gradient = self._types.leaf_number(self._recorder.gradient_leaf(node.value))
@@ -313,7 +317,13 @@ class SymbolicBackward:
                 gradient = when_used(read, number, node.value)
             else:
                 gradient = unknown
-            node.known.gradient.write(node.thing, gradient)
+            if type(thing) is not kind:
+                kind = type(thing)
+                _, things, gradients = shown.setdefault(kind, (node.known.gradient, [], []))
+            things.append(thing)
+            gradients.append(gradient)
+        for field, things, gradients in shown.values():
+            field.write_all(things, gradients)
 
 
 # ---- 2, 3: records that gradients cross ----------------------------------------------------------------------

@@ -97,6 +97,10 @@ def tables_of(recorder: Recorder, copies: Sequence[Copied], start: int, inputs: 
         start: the leaf of the first number that is.
         inputs: how many packed numbers a call has.
     """
+    look_ups = {code for code in set(recorder.op) if (code & (ops.NUMBER - 1)) >= ops.TAKE}
+    looked_up = {recorder.a[k] for k, code in enumerate(recorder.op) if code in look_ups} if look_ups else ()
+    if ops.STATE not in map(ops.leaf_kind, looked_up):
+        return []
     used: set[int] = {operand for operand, _ in recorder.late}
     indices: dict[tuple[int, int], set[int]] = {}  # by first element and layout
     for k, (code, a, b) in enumerate(zip(recorder.op, recorder.a, recorder.b)):

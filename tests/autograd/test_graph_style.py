@@ -34,7 +34,7 @@ class Limited(Own):
 
     def backward(self) -> None:
         order: list[Any] = []
-        depth_first(self, lambda node: node.operands, lambda node: True, order.append)
+        depth_first(self, lambda node: node.operands, order.append, set())
         self.grad = 1
         for node in reversed(order):
             for operand, derivative in zip(node.operands, node.derivatives):
