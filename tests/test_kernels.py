@@ -34,7 +34,7 @@ def test_01_the_report_names_the_first_difference(w: Value) -> None:
     step([1.0], {"rate": 5.0, "mode": "a"})
     assert step.stats.retraces == [
         "options['mode'] was 'a', is 'b'",
-        "x was 1 numbers, is 2 numbers",
+        "x was 1 number in a list, is 2 numbers",
         "options['rate'] was number, is None",
         "options was dict with keys ['rate', 'mode'], is dict with keys ['rate']",
     ]

@@ -349,6 +349,6 @@ def test_the_table_tells_nested_structures_apart() -> None:
     for lengths in ((1, 2), (2, 1), (1, 2, 2, 3)):
         step([[0.5] * length for length in lengths], _Sizes(3, 0.5))
     rows = [line.split("  ")[0] for line in step.stats.table().splitlines()[1:]]
-    assert rows[0] == "(batch: list of length 2 (1 numbers, 2 numbers), c: _Sizes (n: integer, rate: number))"
-    assert rows[2].startswith("(batch: list of length 4 (1 numbers, 2 x 2 numbers, 3 numbers)")
+    assert rows[0] == "(batch: [1 number in a list, 2 numbers], c: _Sizes (n: integer, rate: number))"
+    assert rows[2].startswith("(batch: [1 number in a list, 2 x 2 numbers, 3 numbers]")
     assert len(set(rows)) == 3

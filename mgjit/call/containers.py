@@ -9,7 +9,7 @@ from typing import Any
 
 from ..lookup import variables
 from .exact import exact_keys
-from .node import Frame, MakeNumber, Node
+from .node import Frame, MakeNumber, Node, grouped
 
 
 class SequenceNode(Node):
@@ -40,6 +40,12 @@ class SequenceNode(Node):
 
     def describe(self) -> str:
         return f"{self.kind.__name__} of length {len(self.parts)}"
+
+    def outline(self) -> str:
+        inside = grouped(self.children())
+        if self.kind is list:
+            return f"[{inside}]"
+        return f"({inside})" if self.kind is tuple else f"{self.kind.__name__}({inside})"
 
 
 class MappingNode(Node):
@@ -75,6 +81,9 @@ class MappingNode(Node):
 
     def describe(self) -> str:
         return f"dict with keys {list(self.parts)}"
+
+    def outline(self) -> str:
+        return f"{{{grouped(self.children())}}}"
 
 
 class DataclassNode(Node):

@@ -140,9 +140,10 @@ class NumbersNode(Node):
         return path + steps
 
     def describe(self) -> str:
-        kinds = {kind.__name__ for kind in self.kinds} - {"list"}
+        kinds = {kind.__name__ for kind in self.kinds} - ({"list"} if self.shape != (1,) else set())
         inside = f" in a {' and '.join(sorted(kinds))}" if kinds else ""
-        return " x ".join(map(str, self.shape)) + (" integers" if self.integer else " numbers") + inside
+        noun = ("integer" if self.integer else "number") + "s" * (self.shape != (1,))
+        return f"{' x '.join(map(str, self.shape))} {noun}{inside}"
 
 
 class BufferNode(Node):

@@ -75,10 +75,10 @@ class Node:
     def outline(self) -> str:
         """The whole structure, in short: what tells the kernels of a step apart."""
         parts = self.children()
-        return f"{self.describe()} ({_grouped(parts)})" if parts else self.describe()
+        return f"{self.describe()} ({grouped(parts)})" if parts else self.describe()
 
 
-def _grouped(parts: Sequence[tuple[str, Node]]) -> str:
+def grouped(parts: Sequence[tuple[str, Node]]) -> str:
     """The outlines of parts; equal ones that follow each other are counted, elements of lists have no names."""
     named = [(name if name.startswith(".") or "'" in name else "", part.outline()) for name, part in parts]
     texts = []

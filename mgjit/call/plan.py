@@ -155,8 +155,9 @@ class ArgumentPlan:
         return [packed, *buffers, *([InputRegion(self.input_size, drawn, form)] if drawn else [])]
 
     def outline(self) -> str:
-        """The structure of the arguments, in words."""
-        return "(" + ", ".join(f"{name}: {node.outline()}" for name, node in zip(self.names, self.nodes)) + ")"
+        """The structure of the arguments, in words; `*more` and `**named` that are empty say nothing."""
+        told = [(name, node.outline()) for name, node in zip(self.names, self.nodes)]
+        return "(" + ", ".join(f"{name}: {outline}" for name, outline in told if outline not in ("()", "{}")) + ")"
 
     def shared(self, arguments: Sequence[Any], changed: Collection[int]) -> set[str]:
         """Names of arguments with a container whose contents are inputs, and that the step changes by another way.

@@ -68,7 +68,7 @@ def test_03_a_refused_call_says_where() -> None:
     for argument, expected in [
         ([1.0, {"x": (1.0, "n")}], "a[1]['x'][1] was 'm', is 'n'"),
         ([1.0, {"y": (1.0, "m")}], "a[1] was dict with keys ['x'], is dict with keys ['y']"),
-        ([1.0], "a was list of length 2, is 1 numbers"),
+        ([1.0], "a was list of length 2, is 1 number in a list"),
     ]:
         assert base.first_difference(plan(argument, 2.0)) == expected
     assert base.first_difference(plan([5.0, {"x": (6.0, "m")}], 7.0)) == "nothing in the arguments"
@@ -144,3 +144,7 @@ def test_10_what_the_step_sees() -> None:
 def test_11_dicts_keep_their_order() -> None:
     """Another order of keys is another structure: a step may depend on it."""
     assert packed(plan({"a": 1.0, "b": 2.0}), {"b": 2.0, "a": 1.0}) is None
+
+
+def test_the_outline_leaves_out_arguments_that_are_not_given() -> None:
+    assert plan(([1.0], {"rate": 0.5}), (), {}).outline() == "(a: (1 number in a list, {'rate': number}))"

@@ -227,14 +227,14 @@ OTHER = [
         "one = mgjit.compile(limit=1)(lambda xs: xs[0] * w); one([1.0]); one([1.0, 2.0])",
         "RetraceLimitError",
         "user.py:1: <lambda> has been traced for 1 argument structures, the limit. The first difference "
-        "from the last call: xs was 1 numbers, is 2 numbers. Make the arguments alike (pad them, pass "
+        "from the last call: xs was 1 number in a list, is 2 numbers. Make the arguments alike (pad them, pass "
         "numbers instead of strings or bools), or raise limit=.",
     ),
     Case(
         "many = mgjit.compile(warn_after=1)(lambda xs: xs[0] * w); many([1.0]); many([1.0, 2.0])",
         "RetraceWarning",
         "<lambda> is being traced for the 2th time; the first difference from the last call: xs was 1 "
-        "numbers, is 2 numbers",
+        "number in a list, is 2 numbers",
     ),
     Case(
         'single = mgjit.compile(dtype="float32")(lambda x: w * x); product(1.0); single(1.0)',

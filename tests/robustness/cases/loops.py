@@ -62,7 +62,7 @@ LOOP = [
     Case(
         "product.loop([1.0, [2.0]])",
         "ColumnError",
-        "user.py:1: a row of .loop has another structure than row 0: x was number, is 1 numbers. Make "
+        "user.py:1: a row of .loop has another structure than row 0: x was number, is 1 number in a list. Make "
         "the rows alike (one kind of number; lengths may differ), or call the step for each of them. (Row 1 of "
         ".loop; nothing was computed.)",
     ),
@@ -122,7 +122,7 @@ LOOP = [
     Case(
         "total.loop([[1.0], None])",
         "ColumnError",
-        "user.py:1: a row of .loop has another structure than row 0: xs was 1 numbers, is None. Make the "
+        "user.py:1: a row of .loop has another structure than row 0: xs was 1 number in a list, is None. Make the "
         "rows alike (one kind of number; lengths may differ), or call the step for each of them. (Row 1 of "
         ".loop; nothing was computed.)",
     ),
