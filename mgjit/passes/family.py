@@ -12,27 +12,33 @@
 4. The trace of another member tells its number by its length.  It is padded in the same way, its operations are
    compared, and it is lifted: it is a member if that is exactly the Program of the family for its number.  Nothing is
    extrapolated without that proof.  No loop is searched for.
+5. If all records are those of a longer member (passes/precedent.py), only statements that depend on the number are
+   lifted, such as a use of the last sum.  So members may be shorter than those whose loops can be told.
 """
 
 from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..ir.program import Program
+from ..record.opcodes import NO_OPERAND
 from ..record.trace import InputRegion, Trace
-from .forest import Item
-from .growing import Rolled
+from .forest import Item, LiftError
 from .holes import Grown, as_fold, grown, moved, records_of, size_of, stretches
 from .lengths import Part, Unlike, records_in, tree_of
 from .memory import Memory
-from .numbers import Numbers
+from .numbers import Numbers, Pattern
+from .precedent import Precedent
 from .reach import Reach
 from .varying import HOLE, Varying
+
+if TYPE_CHECKING:
+    from .pipeline import Folded
 
 
 @dataclass
@@ -59,13 +65,14 @@ class Family:
         operations, marks: of each statement: the opcode, and the backward passes that reach it (see `Reach`).
         least, most: the numbers that members may have.
         memory: what members work on, apart from arguments and results.
-        key: the Program without the numbers in which members differ.
-        numbers: these numbers: what they are for number 0, and by how much they grow.
-        constants: constants that are the same in all members, None for others.
+        pattern: what the Programs of members have in common.
+        dependent: the statements whose operands depend on the number, and backward passes.
+        partial: the pattern of Programs in which only these have operands; None if that is no proof.
         loaded: how many of the constants of the trace are elements of an array.
         tables: the index tables, with holes where no known member has looked.
         varying: those that are other ones in other members.
         box: of all places of padded traces, once it is known.
+        precedent: the longest member that this process knows, and its number.
     """
 
     tree: tuple[Part, ...]
@@ -74,13 +81,14 @@ class Family:
     least: int = 0
     most: int = 0
     memory: str = ""
-    key: str = ""
-    numbers: list[tuple[int, int]] = field(default_factory=list)
-    constants: list[float | None] = field(default_factory=list)
+    pattern: Pattern = field(default_factory=lambda: Pattern("", [], []))
+    dependent: frozenset[int] = frozenset()
+    partial: Pattern | None = None
     loaded: int = 0
     tables: list[int] = field(default_factory=list)
     varying: list[Varying] = field(default_factory=list)
     box: tuple[array[int], array[int], array[int]] | None = field(default=None, repr=False)
+    precedent: tuple[int, Precedent] | None = field(default=None, repr=False)
 
     # ---- 4: members -----------------------------------------------------------------------------------
 
@@ -96,27 +104,60 @@ class Family:
             raise Unlike(f"no member has {len(member.trace)} records")
         if outline(member) != self.memory:
             raise Unlike("it works on other memory")
-        program, _ = self.lifted(member, number)
-        found = Numbers.of(program, member.inputs)
-        if found.key != self.key:
-            raise Unlike("its loops read or write other places")
-        expected = list(self.tables)
-        for table in self.varying:
-            expected[table.offset : table.end] = table.at(number, self.tables)
-        if any(one not in (other, HOLE) for one, other in zip(program.tables, expected)):
-            raise Unlike("its indices follow no rule, and are other ones")
-        if found.numbers != [base + step * number for base, step in self.numbers]:
-            raise Unlike("its indices or bounds are not those that its length makes likely")
-        same = [bits_of(x) for x in found.constants]
-        if any(one is not None and bits_of(one) != two for one, two in zip(self.constants, same)):
-            raise Unlike("a number is another one that is the same in all members")
-        return self._row(found, member, number)
-
-    def _row(self, found: Numbers, member: Member, number: int) -> Row:
-        own = [x for x, same in zip(found.constants, self.constants) if same is None]
+        boxed = self.boxed(member, number)
+        own = self._compared(boxed, member, number)
+        if own is None:
+            own = self._lifted(boxed, member, number)
+            self.note(boxed, member)
         constants = array(member.trace.precision.format, [*member.trace.constants, *[0.0] * self.loaded][: self.loaded])
         constants.extend(own)
         return Row(number - self.least, constants)
+
+    def _lifted(self, boxed: Boxed, member: Member, number: int) -> list[float]:
+        """The constants that a member has for itself; it is lifted."""
+        statements_ = self.statement_numbers(number)
+        if len(set().union(*(statements_[start:end] for start, end in boxed.stretches))) < len(self.operations):
+            raise Unlike("it is so short that some operations are missing")
+        program, _ = boxed.lifted(member)
+        found = Numbers.of(program, member.inputs)
+        expected = list(self.tables)
+        for table in self.varying:
+            expected[table.offset : table.end] = table.at(number, self.tables)
+        own = self.pattern.own(found, number)
+        if any(one not in (other, HOLE) for one, other in zip(program.tables, expected)):
+            raise Unlike("its indices follow no rule, and are other ones")
+        return own
+
+    def _compared(self, boxed: Boxed, member: Member, number: int) -> list[float] | None:
+        """The same by comparison with a known member; None if that does not tell."""
+        if self.partial is None or self.precedent is None or number > self.precedent[0]:
+            return None
+        known = self.precedent[1]
+        if not known.fits(boxed.trace, boxed.reach, member.inputs, boxed.stretches):
+            return None
+        statements_, a = self.statement_numbers(number), boxed.trace.a
+        if len({statements_[place] for place in known.left_out if a[place] != NO_OPERAND}) < len(self.dependent):
+            return None
+        try:
+            return self.partial.own(self.partly_lifted(boxed, member), number)
+        except (Unlike, LiftError):
+            return None
+
+    def partly_lifted(self, boxed: Boxed, member: Member) -> Numbers:
+        """The numbers of a Program in which only statements have operands that depend on the number."""
+        statements_ = self.statement_numbers(boxed.number)
+        program, _ = boxed.lifted(member, lambda place: statements_[place] in self.dependent)
+        if program.tables:
+            raise Unlike("its indices are in tables")
+        return Numbers.of(program, member.inputs)
+
+    def note(self, boxed: Boxed, member: Member) -> None:
+        """Let others be compared with a member."""
+        if self.partial is not None and (self.precedent is None or self.precedent[0] < boxed.number):
+            left_out = [
+                place for place, number in enumerate(self.statement_numbers(boxed.number)) if number in self.dependent
+            ]
+            self.precedent = boxed.number, Precedent(boxed.trace, boxed.reach, member.inputs, left_out, self.loaded)
 
     def longest(self) -> int:
         """The number of records of the longest member that there is room for."""
@@ -126,36 +167,30 @@ class Family:
         """The number of a member by the number of its records."""
         return {records_in(self.tree, number, ()): number for number in range(self.most, self.least - 1, -1)}
 
-    def lifted(self, member: Member, number: int) -> tuple[Program, Memory]:
-        """The Program of a member by itself, in boxes as large as those of all others."""
-        from .pipeline import Folded
+    def boxed(self, member: Member, number: int) -> Boxed:
+        """The trace of a member, in boxes as large as those of all others.
 
-        padded = self._padded(member, number)
-        return Folded(padded.trace, member.inputs, padded.reach, padded.forest).lifted(hole=HOLE)
-
-    def _padded(self, member: Member, number: int) -> Rolled:
+        Raises:
+            Unlike: its operations are other ones.
+        """
         trace, reach = member.trace, member.reach
-        whole = grown(1, [tree_of(part, number, ()) for part in self.tree])
-        statements_, op, marks = self._box(whole)
-        runs: list[tuple[int, int]] = []
+        whole = self._whole(number)
+        _, op, marks = self._box(number)
+        executed = stretches(whole)
         places: list[int] = []
-        for start, end in stretches(whole):
+        runs: list[tuple[int, int]] = []
+        for start, end in executed:
             runs.append((len(places), len(places) + end - start))
             places += range(start, end)
         if len(places) != len(trace):
             raise Unlike("it has another number of records")
         places.append(len(op))
         own = self._own_marks(reach, len(trace))
-        executed: set[int] = set()
-        for start, end in runs:
-            here = slice(places[start], places[start] + end - start)
-            if op[here] != trace.op[start:end]:
+        for (start, end), (first, last) in zip(executed, runs):
+            if op[start:end] != trace.op[first:last]:
                 raise Unlike("its operations are other ones")
-            if marks[here] != own[start:end]:
+            if marks[start:end] != own[first:last]:
                 raise Unlike("backward passes reach other operations")
-            executed.update(statements_[here])
-        if len(executed) < len(self.operations):
-            raise Unlike("it is so short that some operations are missing")
         reach = reach._replace(meanings=self._meanings())
         marked = None if member.reach.marks is None else marks
         found, reached = moved(trace, reach, places, op, marked, [(0, len(trace))], runs)
@@ -163,16 +198,24 @@ class Family:
         forest: list[Item] = [
             start if isinstance(part, int) else as_fold(part, start) for part, start in zip(whole.body, starts)
         ]
-        return Rolled(found, reached, forest)
+        return Boxed(number, found, reached, forest, executed)
 
-    def _box(self, whole: Grown) -> tuple[array[int], array[int], array[int]]:
+    def _whole(self, number: int) -> Grown:
+        """The loops of a member, as the body of a loop that is executed once."""
+        return grown(1, [tree_of(part, number, ()) for part in self.tree])
+
+    def _box(self, number: int) -> tuple[array[int], array[int], array[int]]:
         """For each place of the padded traces: the statement, the opcode, and the mark; the same for all members."""
-        if self.box is None or len(self.box[0]) != size_of(whole):
-            numbers = array("i", records_of(whole))
+        if self.box is None:
+            numbers = array("i", records_of(self._whole(number)))
             own = list(map(self._meanings().index, self.marks))
             op = array("i", map(self.operations.__getitem__, numbers))
             self.box = numbers, op, array("i", map(own.__getitem__, numbers))
         return self.box
+
+    def statement_numbers(self, number: int) -> array[int]:
+        """The statement at each place of the padded traces; any number will do."""
+        return self._box(number)[0]
 
     def _meanings(self) -> list[frozenset[int]]:
         """What marks mean in the padded traces; the first one is that no pass reaches a record, as in all traces."""
@@ -183,10 +226,38 @@ class Family:
         names = {meaning: name for name, meaning in enumerate(self._meanings())}
         own = [names.get(meaning, -1) for meaning in reach.meanings]
         marks = reach.marks if reach.marks is not None else array("i", bytes(4 * records))
+        if own == list(range(len(own))):
+            return marks
         return array("i", map(own.__getitem__, marks))
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "box": None}
+        return {**self.__dict__, "box": None, "precedent": None}
+
+
+class Boxed(NamedTuple):
+    """The trace of a member, in boxes as large as those of all others.
+
+    Attributes:
+        number: of the member.
+        trace, reach, forest: as of a trace that has been rolled.
+        stretches: the places, from .. to, that are executed.
+    """
+
+    number: int
+    trace: Trace
+    reach: Reach
+    forest: list[Item]
+    stretches: list[tuple[int, int]]
+
+    def lifted(self, member: Member, wanted: Callable[[int], bool] | None = None) -> tuple[Program, Memory]:
+        """The Program of a member by itself; see `lift` for what is wanted."""
+        return self.folded(member).lifted(hole=HOLE, wanted=wanted)
+
+    def folded(self, member: Member) -> Folded:
+        """What the Program is lifted from."""
+        from .pipeline import Folded
+
+        return Folded(self.trace, member.inputs, self.reach, self.forest)
 
 
 class Row(NamedTuple):
@@ -210,7 +281,3 @@ def outline(member: Member) -> str:
         len(member.reach.backwards),
     )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
-
-
-def bits_of(number: float) -> str:
-    return number.hex()

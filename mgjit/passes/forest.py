@@ -77,6 +77,15 @@ def sampled(counts: Counts, depth: int) -> Iterator[tuple[tuple[int, ...], int]]
             yield (k, *point), count
 
 
+def leaves(items: Sequence[Item]) -> Iterator[int]:
+    """The records of a forest, each by its first iteration."""
+    for item in items:
+        if isinstance(item, int):
+            yield item
+        else:
+            yield from leaves(item.body)
+
+
 def print_forest(items: Sequence[Item], trace: Trace) -> str:
     """The loops of a forest, indented, with the operations of their bodies."""
     lines: list[str] = []

@@ -17,26 +17,32 @@ from ..ir.program import (
     Index,
     Load,
     Loop,
+    Mixed,
     Operand,
     Program,
     Reference,
     Statement,
     TableEntry,
+    TargetMixed,
     Term,
     arrays_read,
+    leaf_operands,
+    leaf_targets,
+    reads,
     statements,
     walk,
+    writes,
 )
 from ..ir.verify import verify
-from ..record.opcodes import INPUT, LOCAL, LOCAL_GRADIENT, OUTPUT
-from .family import Family, Member, bits_of, outline
-from .forest import Fold, Item, all_counts, sampled
+from ..record.opcodes import BACKWARD, INPUT, LOCAL, LOCAL_GRADIENT, OUTPUT
+from .family import Boxed, Family, Member, outline
+from .forest import Fold, Item, LiftError, all_counts, sampled
 from .growing import Rolled
 from .holes import size_of
 from .iterations import separate
 from .lengths import Count, Part, Shape, Unlike, counts_of, shapes_of, tree_of
 from .memory import Memory
-from .numbers import Numbers, loaded_constants, table_entries
+from .numbers import Numbers, Pattern, loaded_constants, table_entries
 from .substitute import Substitution, copy_nodes
 from .varying import HOLE, Rows, Varying, ways, without_holes
 
@@ -200,29 +206,53 @@ def _with_room(parts: Sequence[Part], least: int, most: int, around: tuple[Shape
 
 def _unify(family: Family, members: Sequence[Member], unit: int) -> Shared:
     """The Program of a family, from that of its two known members, whose numbers are 0 and `unit`."""
-    found, tables = [], []
-    loaded = 0
+    found, tables, boxed = [], [], []
     for member, number in zip(members, (0, unit)):
-        program, memory = family.lifted(member, number)
-        loaded = loaded_constants(program)
+        boxed.append(family.boxed(member, number))
+        program, memory = boxed[-1].lifted(member)
+        family.loaded = loaded_constants(program)
         found.append(Numbers.of(program, member.inputs))
         tables.append(program.tables)
-    one, other = found
-    if one.key != other.key:
-        raise Unlike("their loops read or write other places")
-    family.key, family.loaded = one.key, loaded
-    for base, more in zip(one.numbers, other.numbers):
-        if (more - base) % unit:
-            raise Unlike("an index or bound does not follow the lengths of their loops")
-        family.numbers.append((base, (more - base) // unit))
-    for x, y in zip(one.constants, other.constants):
-        family.constants.append(x if bits_of(x) == bits_of(y) else None)
-    program, memory = family.lifted(members[1], unit)
+    family.pattern = Pattern.of(found[0], found[1], unit)
     _write_numbers(family, program)
     _write_tables(family, program, tables, unit)
     _make_room_in_memory(family, members, memory, unit)
+    _note_precedent(family, members, boxed, program)
     _leave_out_impossible(family, program, unit)
     return Shared(family, program, memory)
+
+
+def _note_precedent(family: Family, members: Sequence[Member], boxed: Sequence[Boxed], program: Program) -> None:
+    """Let later members be compared with the longer one, if few statements depend on the number."""
+    last = boxed[1]
+    bounds = [node.bound for node in walk(program.forward) if isinstance(node, Loop) and node.bound is not None]
+    if last.trace.nests or any(bound.table is not None for bound in bounds):
+        return
+    numbers = family.statement_numbers(last.number)
+    pairs = zip(last.folded(members[1]).places(), statements(program.forward))
+    dependent = {numbers[place] for place, statement in pairs if _depends(family, program.given[0], statement)}
+    family.dependent = frozenset(dependent.union(k for k, op in enumerate(family.operations) if op == BACKWARD))
+    try:
+        one, other = (family.partly_lifted(*pair) for pair in zip(boxed, members))
+        family.partial = Pattern.of(one, other, last.number)
+    except (Unlike, LiftError):
+        return
+    family.note(last, members[1])
+
+
+def _depends(family: Family, given: Given, statement: Statement) -> bool:
+    """Whether operands depend on the number, or are constants that each member has for itself."""
+    terms: list[Term] = []
+    parts = [part for operand in statement.operands for part in leaf_operands(operand)]
+    for one in (*parts, *leaf_targets(statement.target)):
+        if isinstance(one, (Mixed, TargetMixed)):
+            terms += (*one.selector.terms, *one.position.terms)
+    for used, index in (*reads(statement), *writes(statement)):
+        if index is not None:
+            if used.space == "constant" and index.base >= family.loaded:
+                return True
+            terms += (*index.terms, *(() if index.table is None else index.table.terms))
+    return any(loop is given for loop, _ in terms)
 
 
 def _leave_out_impossible(family: Family, program: Program, known: int) -> None:
@@ -329,7 +359,7 @@ def _way(family: Family, entry: TableEntry, one: Sequence[int], given: Given, un
 def _write_numbers(family: Family, program: Program) -> None:
     """Let a lifted Program have the numbers of the family."""
     given = Given(family.most - family.least + 1)
-    numbers, constants = iter(family.numbers), iter(family.constants)
+    numbers, constants = iter(family.pattern.numbers), iter(family.pattern.constants)
     read = (used for statement in statements(program.forward) for used in arrays_read(statement))
     own = next((used for used in read if used.space == "constant"), None) or Array("constants", "constant", 0)
     own.size = family.loaded

@@ -14,7 +14,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from ..ir.builders import row_major
@@ -93,22 +93,32 @@ class _Level(NamedTuple):
     entries: list[_Record | tuple[Fold, _Level]]
 
 
-def lift(trace: Trace, forest: Sequence[Item], memory: Memory, reach: Reach, hole: int | None = None) -> Program:
+def lift(
+    trace: Trace,
+    forest: Sequence[Item],
+    memory: Memory,
+    reach: Reach,
+    hole: int | None = None,
+    wanted: Callable[[int], bool] | None = None,
+) -> Program:
     """The Program of a rolled trace, with Backward nodes, all in its forward phase.
 
     Args:
         hole: the entry of tables for iterations that are not executed; by default one that exists.  Tables of equal
             contents remain several ones then.
+        wanted: whether the statement at a position is to have operands; where that is asked, loops have no bounds.
 
     Raises:
         LiftError: the forest cannot be expressed.
     """
-    return _Lifter(trace, memory, reach, hole).run(forest)
+    return _Lifter(trace, memory, reach, hole, wanted).run(forest)
 
 
 class _Lifter:
-    def __init__(self, trace: Trace, memory: Memory, reach: Reach, hole: int | None) -> None:
-        self.trace, self.memory, self.reach, self.hole = trace, memory, reach, hole
+    def __init__(
+        self, trace: Trace, memory: Memory, reach: Reach, hole: int | None, wanted: Callable[[int], bool] | None
+    ) -> None:
+        self.trace, self.memory, self.reach, self.hole, self.wanted = trace, memory, reach, hole, wanted
         self.records: list[_Record] = []
         self.backwards: list[tuple[int, Backward]] = []
         self.nests: list[tuple[Around, Node, list[Node]]] = []
@@ -125,7 +135,8 @@ class _Lifter:
         self.program.forward, self.top = self._build(forest, ())
         self.memory.join_tensors(tensors_to_join(self.trace, [around for around, _, _ in self.nests]))
         for record in self.records:
-            self._fill(record)
+            if self.wanted is None or self.wanted(record.base):
+                self._fill(record)
         for around, placeholder, body in self.nests:
             nodes = lift_nest(self, around, self.reach.reached_by(around.position))
             for statement in statements(nodes):
@@ -144,7 +155,7 @@ class _Lifter:
         for item in items:
             if isinstance(item, Fold):
                 loop = Loop(item.count, [])
-                if item.counts is not None:
+                if item.counts is not None and self.wanted is None:
                     loop.bound = self._bound(item.counts, around)
                 dimension = Dimension(loop, 0, item.count, item.period, item.counts, item.grows)
                 loop.body, inner = self._build(item.body, (*around, dimension))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from ..ir.domain import full_range
 from ..ir.printer import print_program
@@ -121,6 +122,53 @@ class Numbers:
             self.pairs.append((target.selector.offset, target.position.offset))
             return target._replace(selector=self._table(target.selector), position=self._table(target.position))
         return None
+
+
+class Pattern(NamedTuple):
+    """What the Programs of the members of a family have in common.
+
+    Attributes:
+        key: a Program without the numbers in which members differ.
+        numbers: these numbers: what they are for number 0, and by how much they grow.
+        constants: constants that are the same in all members, None for others.
+    """
+
+    key: str
+    numbers: list[tuple[int, int]]
+    constants: list[float | None]
+
+    @classmethod
+    def of(cls, one: Numbers, other: Numbers, unit: int) -> Pattern:
+        """That of the members 0 and `unit`.
+
+        Raises:
+            Unlike: they have no such pattern.
+        """
+        if one.key != other.key:
+            raise Unlike("their loops read or write other places")
+        if any((more - base) % unit for base, more in zip(one.numbers, other.numbers)):
+            raise Unlike("an index or bound does not follow the lengths of their loops")
+        numbers = [(base, (more - base) // unit) for base, more in zip(one.numbers, other.numbers)]
+        pairs = zip(one.constants, other.constants)
+        return cls(one.key, numbers, [x if bits_of(x) == bits_of(y) else None for x, y in pairs])
+
+    def own(self, found: Numbers, number: int) -> list[float]:
+        """The constants that a member has for itself.
+
+        Raises:
+            Unlike: it is no member.
+        """
+        if found.key != self.key:
+            raise Unlike("its loops read or write other places")
+        if found.numbers != [base + step * number for base, step in self.numbers]:
+            raise Unlike("its indices or bounds are not those that its length makes likely")
+        if any(one is not None and bits_of(one) != bits_of(two) for one, two in zip(self.constants, found.constants)):
+            raise Unlike("a number is another one that is the same in all members")
+        return [x for x, same in zip(found.constants, self.constants) if same is None]
+
+
+def bits_of(number: float) -> str:
+    return number.hex()
 
 
 def loaded_constants(program: Program) -> int:

@@ -35,7 +35,7 @@ from .differentiate import DifferentiateError, differentiate
 from .distribute import distribute
 from .dump import Dump
 from .first_contributions import merge_first_contributions
-from .forest import Item, LiftError
+from .forest import Item, LiftError, leaves
 from .fuse import fuse
 from .growing import Rolled, roll_growing
 from .hoist import hoist
@@ -112,15 +112,22 @@ class Folded:
             if state._layout is not None:
                 self.forest = cut_at_blocks(self.forest, trace, state._layout, start, len(state), OF_STATE)
 
-    def lifted(self, layouts: Layouts = NATURAL, hole: int | None = None) -> tuple[Program, Memory]:
-        """A Program, and the memory it works on; see `lift` for holes."""
+    def lifted(
+        self, layouts: Layouts = NATURAL, hole: int | None = None, wanted: Callable[[int], bool] | None = None
+    ) -> tuple[Program, Memory]:
+        """A Program, and the memory it works on; see `lift` for holes, and for what is wanted."""
         forest, memory = self.forest, Memory(self.trace, self.inputs, layouts)
         if layouts.parameters is not None:
             forest = cut_at_blocks(forest, self.trace, layouts.parameters, *self.new_parameters)
         for region, layout in layouts.states.items():
             start, state = self.trace.states[region]
             forest = cut_at_blocks(forest, self.trace, layout, start, len(state), OF_STATE)
-        return lift(self.trace, forest, memory, self.reached, hole), memory
+        return lift(self.trace, forest, memory, self.reached, hole, wanted), memory
+
+    def places(self) -> list[int]:
+        """The position of the first iteration of each statement, in the order of the Program."""
+        found = leaves(self.forest)
+        return [position for position in found if self.trace.op[position] not in (BACKWARD, NEST)]
 
     @property
     def bound_storages(self) -> list[tuple[int, int, ParameterLayout | None]]:

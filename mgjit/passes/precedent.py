@@ -1,0 +1,90 @@
+"""Compare a trace with one that is known to be a member of a family, record by record: nothing is lifted.
+
+1. A place of the padded traces stands for one iteration of one statement, in all members (passes/family.py).  Where no
+   operand of the shared Program depends on the number, its records are therefore the same in all members that execute
+   it, and the known one says what they are.
+2. What operands are called may differ: arguments begin at other indices, and constants have been met in another order.
+   So the operands of the new trace get the names that the known one has for the same things.
+3. All records are compared, as slices of columns, but for those of statements that depend on the number.  If one
+   differs, that says nothing: perhaps the known member does not execute it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+
+from ..record.opcodes import CONSTANT, INPUT, KINDS, leaf
+from ..record.trace import InputRegion, Trace
+from .numbers import bits_of
+from .reach import Reach
+
+#: The name of what the known member does not have.
+_UNKNOWN = leaf(len(KINDS), 0)
+#: So many names are looked for in a column before it is written anew.
+_FEW_NAMES = 8
+
+
+class Precedent:
+    """A known member.
+
+    Args:
+        trace, reach: padded.
+        inputs: the memory of its arguments.
+        left_out: the places of statements that depend on the number.
+        loaded: how many constants are elements of an array, in which members have their own.
+    """
+
+    def __init__(
+        self, trace: Trace, reach: Reach, inputs: Sequence[InputRegion], left_out: Sequence[int], loaded: int
+    ) -> None:
+        self.left_out, self._loaded = left_out, loaded
+        self._columns = [self._without(column) for column in _columns(trace)]
+        self._constants = list(map(bits_of, trace.constants))
+        self._backwards, self._adjoint_reads, self._inputs = reach.backwards, trace.adjoint_reads, inputs
+
+    def fits(
+        self, trace: Trace, reach: Reach, inputs: Sequence[InputRegion], stretches: Sequence[tuple[int, int]]
+    ) -> bool:
+        """Whether the records of another trace are those of this one.
+
+        Args:
+            trace, reach: padded; operations and marks have been compared.
+            inputs: the memory of its arguments.
+            stretches: the places, from .. to, that it executes.
+        """
+        reads = trace.adjoint_reads
+        if trace.nests or reach.backwards != self._backwards or reads != self._adjoint_reads[: len(reads)]:
+            return False  # operations on tensors are not in the columns
+        names = dict(self._names(trace, inputs))
+        for column, known in zip(_columns(trace), self._columns):
+            own = self._without(column)
+            if any(x in own for x in names) if len(names) <= _FEW_NAMES else True:
+                own = array("i", [names.get(x, x) for x in own])
+            if any(own[start:end] != known[start:end] for start, end in stretches):
+                return False
+        return True
+
+    def _names(self, trace: Trace, inputs: Sequence[InputRegion]) -> Iterator[tuple[int, int]]:
+        """What this member calls operands that have another name in a trace."""
+        known = {x: leaf(CONSTANT, index) for index, x in enumerate(self._constants) if index >= self._loaded}
+        for index, x in enumerate(map(bits_of, trace.constants)):
+            if self._constants[index : index + 1] != [x]:
+                yield leaf(CONSTANT, index), known.get(x, _UNKNOWN)
+        for mine, theirs in zip(inputs, self._inputs):
+            if mine.start != theirs.start:
+                for k in range(min(mine.size, theirs.size)):
+                    yield leaf(INPUT, mine.start + k), leaf(INPUT, theirs.start + k)
+            for k in range(theirs.size, mine.size):
+                yield leaf(INPUT, mine.start + k), _UNKNOWN
+
+    def _without(self, column: array[int]) -> array[int]:
+        """A column without what is left out."""
+        found = column[:]
+        for place in self.left_out:
+            found[place] = _UNKNOWN
+        return found
+
+
+def _columns(trace: Trace) -> list[array[int]]:
+    return [trace.a, trace.b, *([] if trace.c is None else [trace.c])]

@@ -1,0 +1,93 @@
+"""A trace is a member of a family if its records are those of a longer one; and nobody else gets in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mgjit.passes.family import Boxed
+from mgjit.passes.lengths import Unlike
+from tests.lowering import Example, numbers
+from tests.passes.test_family import STEPS, check, example, family, member
+
+
+@pytest.mark.parametrize("name", ["prefix sums", "recurrent", "attention"])
+def test_01_a_shorter_member_is_compared_and_not_lifted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of a single iteration, too, of which nobody could tell where the loops are."""
+    make, unit = STEPS[name]
+    step = make()
+    found, lowered = family(example(step, 6, unit), example(step, 7, unit))
+    lifted = Boxed.lifted
+
+    def partly(self: Boxed, *arguments: Any) -> Any:
+        assert len(arguments) == 2, "all of it is lifted"
+        return lifted(self, *arguments)
+
+    monkeypatch.setattr(Boxed, "lifted", partly)
+    for length in (7, 3, 2, 1):
+        check(example(step, length, unit), found, lowered)
+
+
+def test_02_a_longer_member_is_lifted_and_then_others_are_compared_with_it() -> None:
+    step = STEPS["recurrent"][0]()
+    found, lowered = family(example(step, 5), example(step, 6))
+    check(example(step, 8), found, lowered)
+    assert found.precedent is not None
+    assert found.precedent[0] == 3
+    check(example(step, 7), found, lowered)
+
+
+@pytest.mark.parametrize("odd", [2, 4, 5])
+def test_03_one_other_operand_is_noticed(odd: int) -> None:
+    def step(xs: Any, y: Any) -> Any:
+        total = y
+        for k in range(len(xs)):
+            total = total * 0.5 + xs[k - 1 if len(xs) == odd and k == 1 else k]
+        return total
+
+    found, lowered = family(example(step, 6), example(step, 7))
+    check(example(step, 3), found, lowered)
+    with pytest.raises(Unlike):
+        found.row(member(example(step, odd)))
+
+
+@pytest.mark.parametrize("odd", [1, 3, 5])
+def test_04_one_other_constant_is_noticed(odd: int) -> None:
+    def step(xs: Any, y: Any) -> Any:
+        total = y
+        for x in xs:
+            total = total * (0.25 if len(xs) == odd else 0.75) + x * 0.25
+        return total + 0.75
+
+    found, lowered = family(example(step, 6), example(step, 7))
+    check(example(step, 2), found, lowered)
+    with pytest.raises(Unlike):
+        found.row(member(example(step, odd)))
+
+
+def test_05_constants_may_be_met_in_another_order() -> None:
+    """A half is one over the length of two, and a constant of all members."""
+
+    def step(xs: Any, y: Any) -> Any:
+        mean = y * (1.0 / len(xs))
+        for x in xs:
+            mean = mean * 0.5 + x * 3.0
+        return mean - 7.0
+
+    found, lowered = family(example(step, 5), example(step, 8))
+    for length in (7, 4, 3, 2):
+        check(example(step, length), found, lowered)
+
+
+def test_06_arguments_begin_elsewhere() -> None:
+    def step(xs: Any, ys: Any) -> Any:
+        total = xs[0] * 0.5
+        for x, y in zip(xs, ys):
+            total = total * y + x
+        return total * ys[1]
+
+    made = [Example(step, numbers(length), numbers(length, seed=1)) for length in (6, 8, 7, 4, 5)]
+    found, lowered = family(made[0], made[1])
+    for one in made:
+        check(one, found, lowered)
