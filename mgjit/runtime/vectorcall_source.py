@@ -24,6 +24,7 @@ typedef struct {
     double block; /* the address of the pointer block, as entries expect it */
     Py_ssize_t count, inputs, fact_count;
     PyObject *general, *facts, *nothing, *rest, *left, *look, *make, *kept;
+    PyTypeObject *subtype; /* `make`, if that is a class of floats that are made like any float */
     Argument arguments[MOST];
 } Call;
 
@@ -113,6 +114,22 @@ static int holds(Call *call)
     return PyDict_Size(call->nothing) == 0;
 }
 
+/* A number as the step returns it. */
+static PyObject *result_of(Call *call, double number)
+{
+    PyObject *plain, *made;
+    if (call->subtype != NULL) { /* what calling the type would make, without arguments and a plain float in between */
+        made = call->subtype->tp_alloc(call->subtype, 0);
+        if (made != NULL) ((PyFloatObject *)made)->ob_fval = number;
+        return made;
+    }
+    plain = PyFloat_FromDouble(number);
+    if (call->make == NULL || plain == NULL) return plain;
+    made = PyObject_CallFunctionObjArgs(call->make, plain, NULL);
+    Py_DECREF(plain);
+    return made;
+}
+
 static PyObject *called(PyObject *self, PyObject *const *given, size_t flags, PyObject *names)
 {
     Call *call = (Call *)self;
@@ -128,14 +145,7 @@ static PyObject *called(PyObject *self, PyObject *const *given, size_t flags, Py
         if (is_same < 0) return NULL;
         if (is_same) {
             result.number = call->enter(numbers);
-            if (result.bits >> 52 != 0xfff || !(result.bits << 12)) {
-                PyObject *number = PyFloat_FromDouble(result.number), *made = number;
-                if (call->make != NULL && number != NULL) {
-                    made = PyObject_CallFunctionObjArgs(call->make, number, NULL);
-                    Py_DECREF(number);
-                }
-                return made;
-            }
+            if (result.bits >> 52 != 0xfff || !(result.bits << 12)) return result_of(call, result.number);
         }
     }
     return PyObject_Vectorcall(call->general, given, flags, names);
@@ -159,6 +169,7 @@ static int clear(PyObject *self)
     EACH(DO)
 #undef DO
     for (Py_ssize_t k = 0; k < call->count; k++) Py_CLEAR(call->arguments[k].thing);
+    call->subtype = NULL;
     call->count = -2; /* no call has so many arguments */
     call->general = Py_None;
     Py_INCREF(Py_None);
@@ -193,6 +204,14 @@ static PyType_Spec spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots,
 };
 
+/* `make` as a class of floats without an own __new__ or __init__; else NULL. */
+static PyTypeObject *float_subtype(PyObject *make)
+{
+    PyTypeObject *type = (PyTypeObject *)make;
+    if (make == NULL || !PyType_Check(make) || !PyType_IsSubtype(type, &PyFloat_Type)) return NULL;
+    return type->tp_new == PyFloat_Type.tp_new && type->tp_init == PyFloat_Type.tp_init ? type : NULL;
+}
+
 static PyObject *given_or_null(PyObject *thing)
 {
     if (thing == Py_None) return NULL;
@@ -222,6 +241,7 @@ __attribute__((visibility("default"))) PyObject *mgjit_quick_call(PyObject *part
 #define DO(name) call->name = given_or_null(name);
     EACH(DO)
 #undef DO
+    call->subtype = float_subtype(call->make);
     for (Py_ssize_t k = 0; k < call->count; k++) {
         Argument *one = &call->arguments[k];
         int kind;

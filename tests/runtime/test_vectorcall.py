@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import math
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 import mgjit
 from mgjit import Value
+from mgjit.call.results import Result
 from mgjit.errors import ArgumentValueError, IndexRangeError
 from mgjit.runtime import fastcall, vectorcall
 from tests.runtime.quick import use_extension
@@ -119,6 +121,7 @@ def test_05_results() -> None:
     w = Value(3.0)
     assert type(compiled(lambda x: w * x, 2.0)(2.0)).__name__ == "Result"
     assert compiled(lambda x: w * x, 2.0)(2.0).data == 6.0
+    assert math.copysign(1.0, compiled(lambda x: w * x, 2.0)(-0.0)) == -1.0
     assert type(compiled(lambda k: k + 1, 2)(2)) is int
     assert type(compiled(lambda x: x > 1.0, 2.0)(2.0)) is bool
     same = compiled(lambda x: x, 2.0)
@@ -141,6 +144,20 @@ def test_06_references() -> None:
     del step
     gc.collect()
     assert found() is None
+
+
+def test_06_references_to_the_class_of_results() -> None:
+    """Each result has one, and gives it back; they can be copied like others."""
+    w = Value(3.0)
+    step = compiled(lambda x: w * x, 2.0)
+    before = sys.getrefcount(Result)
+    results = [step(0.5 * k) for k in range(100)]
+    assert results == [1.5 * k for k in range(100)]
+    assert copy.deepcopy(results[7]) == Result(10.5)
+    assert sys.getrefcount(Result) == before + 100
+    del results
+    gc.collect()
+    assert sys.getrefcount(Result) == before
 
 
 def test_07_threads() -> None:
