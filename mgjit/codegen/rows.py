@@ -54,6 +54,7 @@ _ROTATED = """\
     for (long k = 0; k < {slots}; k++)
         blocks[0][k] = blocks[1][k] = m[k];
     blocks[1][{scratch}] = (real *)m[{scratch}] + {second};
+    ENTER
     if (plan[0] > 0)
         forward(m);
     for (long long row = 0; row < plan[0]; row++) {{
@@ -66,6 +67,7 @@ _ROTATED = """\
             {rest}
         }}
     }}
+    LEAVE
     plan[1] += plan[0];
     return 0;
 }}
