@@ -25,7 +25,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from mgjit.cli import datasets  # noqa: E402 - found through the line above
+from bench.workloads import microgpt_ragged  # noqa: E402 - found through the line above
+from mgjit.cli import datasets  # noqa: E402
 from tests import programs  # noqa: E402
 from tests.workload import BACKENDS, WORKLOADS, Factory, Snapshot, compare, missing, run, run_single  # noqa: E402
 
@@ -61,6 +62,7 @@ def _elsewhere(python: str, options: argparse.Namespace) -> int:
 
 def _workloads(folder: Path | None, only: str) -> dict[str, Factory]:
     found = dict(WORKLOADS)
+    found["microgpt, 16 lengths in one step, 2 calls"] = microgpt_ragged
     if folder is None:
         found["784-50-10, random pixels, 2 calls"] = programs.mnist
     else:

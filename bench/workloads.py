@@ -392,15 +392,24 @@ def spelled(name: str) -> bytes:
 
 def microgpt_step(model: MicroGPT, adam: Adam, documents: int) -> Callable[..., Any]:
     """A step over documents of equal length, whose tokens follow one another."""
+    ragged_step = microgpt_ragged_step(model, adam)
+
+    def step(tokens: Any, rate: Any, correction: Any) -> Any:
+        length = len(tokens) // documents
+        return ragged_step([tokens[length * k : length * (k + 1)] for k in range(documents)], rate, correction)
+
+    return step
+
+
+def microgpt_ragged_step(model: MicroGPT, adam: Adam) -> Callable[..., Any]:
+    """A step over documents of any lengths."""
 
     def document_loss(tokens: Any) -> Any:
         losses = [surprise(scores, letter) for scores, letter in zip(model(tokens[:-1]), tokens[1:])]
         return sum(losses) * (1.0 / len(losses))
 
-    def step(tokens: Any, rate: Any, correction: Any) -> Any:
-        length = len(tokens) // documents
-        losses = [document_loss(tokens[length * k : length * (k + 1)]) for k in range(documents)]
-        loss = sum(losses) * (1.0 / documents)
+    def step(documents: Any, rate: Any, correction: Any) -> Any:
+        loss = sum([document_loss(tokens) for tokens in documents]) * (1.0 / len(documents))
         for p in adam.parameters:
             p.grad = 0.0
         loss.backward()
@@ -433,6 +442,19 @@ def microgpt_batch(
     arguments = [(b"".join(map(spelled, batch)), *adam.corrections(0.01, t)) for t, batch in enumerate(batches, 1)]
     step = microgpt_step(model, adam, documents)
     return Instance(step, arguments, adam.parameters, [adam.m, adam.v])  # type: ignore[arg-type]
+
+
+def microgpt_ragged(longest: int = 15, width: int = 16, heads: int = 4, calls: int = 2) -> Instance:
+    """A document of each length up to the longest one, in a shuffled order."""
+    model = MicroGPT(width, heads)
+    adam = Adam(model.parameters(), 0.85, 0.99)
+    draw = random.Random(9)
+    lengths = sorted(range(longest + 1), key=lambda _: draw.random())
+    arguments = []
+    for t in range(1, calls + 1):
+        names = ["".join(draw.choices(LETTERS, k=length)) for length in lengths]
+        arguments.append(([*map(spelled, names)], *adam.corrections(0.01, t)))
+    return Instance(microgpt_ragged_step(model, adam), arguments, adam.parameters, [adam.m, adam.v])  # type: ignore[arg-type]
 
 
 # ---- the table -------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ SMALL: dict[str, Callable[[], Instance]] = {
     "W5": lambda: workloads.policy(Sources(), batch=3, hidden=6),
     "W6": short_documents,
     "W6x16": lambda: workloads.microgpt_batch(Sources(), documents=2, letters=2, width=8, heads=2, calls=3),
+    "ragged": lambda: workloads.microgpt_ragged(longest=3, width=4, heads=2),
 }
 
 
