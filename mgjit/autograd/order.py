@@ -99,23 +99,22 @@ class Arrangement:
     def _as_visited(self, senders: Sequence[int]) -> list[int]:
         """The senders, last one first, each after what it needs; then all other records."""
         start, recorder = self._start, self._recorder
-        first, second, third = recorder.a, recorder.b, recorder.third.get
-        is_placed = bytearray(len(recorder.op))
+        third = recorder.third.get
+        columns = (recorder.a.__getitem__, recorder.b.__getitem__, lambda record: third(record, ops.NO_OPERAND))
+        is_placed = bytearray(b"\1") * start + bytearray(len(recorder.op) - start)
         order: list[int] = []
         for wanted in chain(reversed(senders), range(start, len(recorder.op))):
-            pending = [wanted] if wanted >= start else []
+            pending = [] if is_placed[wanted] else [wanted]
             while pending:
                 record = pending[-1]
-                if is_placed[record]:
-                    pending.pop()
-                    continue
-                operands = (third(record, ops.NO_OPERAND), second[record], first[record])
-                needed = [operand for operand in operands if operand >= start and not is_placed[operand]]
-                if needed:
-                    pending += needed
+                for column in columns:
+                    operand = column(record)
+                    if operand >= 0 and not is_placed[operand]:
+                        pending.append(operand)
+                        break
                 else:
                     is_placed[record] = 1
-                    order.append(record)
+                    order.append(pending.pop())
         return order
 
     def _is_possible(self, order: list[int]) -> bool:

@@ -34,11 +34,13 @@ class Grown(NamedTuple):
     Attributes:
         body: loops, and records, each by a record of the trace like it.
         size: the number of records of the box of an iteration.
+        is_full: whether all of the box is executed.
     """
 
     count: int  # type: ignore[assignment]  # shadows tuple.count
     body: tuple[Tree, ...]
     size: int
+    is_full: bool
     counts: Counts | None = None
     grows: bool = False
 
@@ -66,35 +68,15 @@ def statements_of(tree: Tree) -> int:
 
 def grown(
     count: int, body: Sequence[Tree], counts: Counts | None = None, grows: bool = False
-) -> Grown:  # what the constructor would need the size for
+) -> Grown:  # what the constructor would need the rest for
     """A loop."""
-    return Grown(count, tuple(body), sum(map(size_of, body)), counts, grows)
+    is_full = counts is None and all(isinstance(part, int) or part.is_full for part in body)
+    return Grown(count, tuple(body), sum(map(size_of, body)), is_full, counts, grows)
 
 
-def offsets(tree: Tree, iterations: tuple[int, ...] = ()) -> list[int]:
-    """The places of the records in the box of a tree, in these iterations of the growing loops around it."""
-    if isinstance(tree, int):
-        return [0]
-    count = tree.count if tree.counts is None else count_at(tree.counts, iterations)
-    found: list[int] = []
-    once = None if tree.grows else _of_body(tree, iterations)
-    for k in range(count):
-        shift = k * tree.size
-        found += [shift + place for place in (_of_body(tree, (*iterations, k)) if once is None else once)]
-    return found
-
-
-def _of_body(tree: Grown, iterations: tuple[int, ...]) -> list[int]:
-    found: list[int] = []
-    shift = 0
-    for part in tree.body:
-        if isinstance(part, int):
-            found.append(shift)
-            shift += 1
-        else:
-            found += [shift + place for place in offsets(part, iterations)]
-            shift += part.count * part.size
-    return found
+def offsets(tree: Tree) -> list[int]:
+    """The places of the records in the box of a tree."""
+    return [place for start, end in stretches(tree) for place in range(start, end)]
 
 
 def records_of(tree: Tree) -> list[int]:
@@ -222,7 +204,7 @@ def stretches(tree: Tree) -> list[tuple[int, int]]:
     def of(tree: Tree, start: int, iterations: tuple[int, ...]) -> None:
         if isinstance(tree, int):
             note(start, start + 1)
-        elif _is_full(tree):
+        elif tree.is_full:
             if size_of(tree):
                 note(start, start + size_of(tree))
         else:
@@ -234,11 +216,6 @@ def stretches(tree: Tree) -> list[tuple[int, int]]:
 
     of(tree, 0, ())
     return found
-
-
-def _is_full(tree: Tree) -> bool:
-    """Whether all of a box is executed."""
-    return isinstance(tree, int) or (tree.counts is None and all(map(_is_full, tree.body)))
 
 
 def as_fold(tree: Grown, start: int) -> Fold:

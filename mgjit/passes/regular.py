@@ -42,7 +42,6 @@ class Operands:
     def __init__(self, trace: Trace, places: Sequence[int], start: int, end: int, tree: Grown, is_ragged: bool) -> None:
         self._trace, self._places, self._tree, self._is_ragged = trace, places, tree, is_ragged
         self._start, self._end = start, end
-        self._offsets = offsets(tree)
         self._domains: dict[tuple[tuple[Loop, int], ...], Box | Bounded] = {}
         self._dimension = Dimension(Loop(0, []), 0, tree.count, tree.size, None, True)
         self._inner: dict[int, Dimension] = {}
@@ -58,6 +57,10 @@ class Operands:
             return self._is_affine(column, base, domain) or self._is_alike(column, base, domain)
 
         return self._all(is_regular)
+
+    @cached_property
+    def _offsets(self) -> list[int]:
+        return offsets(self._tree)
 
     @cached_property
     def _columns(self) -> list[array[int]]:
