@@ -102,14 +102,16 @@ def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
 
     # ---- types --------------------------------------------------------------------------------------
 
-    def known_kind(number: Any) -> int | None:
-        """The code of the type of a number; None if it is known only at run time."""
-        cls = type(number)
+    def kind_of_class(cls: type) -> int | None:
         if hasattr(cls, "_kind"):
             return None
         if issubclass(cls, (bool, numbers.boolean)):
             return _BOOLEAN
         return _INTEGER if issubclass(cls, (int, Integer, Counted)) else _FLOAT
+
+    def known_kind(number: Any) -> int | None:
+        """The code of the type of a number; None if it is known only at run time."""
+        return kind_of_class(type(number))
 
     def code_of(number: Any) -> Any:
         code = known_kind(number)
@@ -137,7 +139,7 @@ def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
     def like(candidates: Sequence[Any], operand: int, kind: Kind) -> Any:
         if floats.issuperset(map(type, candidates)):
             return from_operand(operand)
-        kinds = {known_kind(number) for number in candidates}
+        kinds = set(map(kind_of_class, set(map(type, candidates))))
         if kinds == {_FLOAT}:
             return from_operand(operand)
         if kinds == {_BOOLEAN}:

@@ -328,6 +328,10 @@ class Recorder:
                 "first use). Among Values that are computed in the step, select with a sum of products with "
                 "mgjit.one_hot(index, n), also in the undecorated program, whose last bits may then be others."
             )
+        return self.look_up(elements, index, engine)
+
+    def look_up(self, elements: Sequence[int], index: int, engine: bool) -> int:
+        """As `take`, of what is known to be a table."""
         return self.emit(self._look_up(elements) | (0 if engine else NUMBER), elements[0], index)
 
     def put(self, elements: Sequence[int], index: int, operand: int) -> None:

@@ -310,7 +310,7 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
         if any(issubclass(kind, TracedNumber) for kind in kinds):
             operands = [number_operand(x) for x in table]
             if recorder.is_table(operands):
-                return number_from(recorder.take(operands, index, False))
+                return number_from(recorder.look_up(operands, index, False))
             return chosen_one(operands, index)
         return number_from(recorder.take(constants(table), index, False))
 
