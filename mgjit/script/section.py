@@ -149,9 +149,15 @@ class Section:
         return False
 
     def _is_sure(self, loading: float, expected: float) -> bool:
-        """Whether a try is worth it also by the time in which this process has run; notes that part of it."""
+        """Whether a try is worth it also by the time in which this process has run; notes that part of it.
+
+        On a busy machine, that may be only a few iterations at first, which tell little.
+        """
         begun, processor = self.begun
-        self.share = min(1.0, (process_time() - processor) / (perf_counter() - begun))
+        ran = process_time() - processor
+        if ran < _WATCHED:
+            return False
+        self.share = min(1.0, ran / (perf_counter() - begun))
         is_tiny = self.iteration * self.share < _TINY
         if is_tiny and self.ticks > _SURE:
             self.end(_TOO_SHORT)

@@ -84,3 +84,17 @@ def test_a_function_that_is_called_again_is_expected_to_be_called_as_often_again
     section.entered(0, range(100))
     section.ticks = 141
     assert section.left_to_do(0) == 141
+
+
+def test_the_first_iterations_on_a_busy_machine_tell_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In half a second, the process has run for less than a twentieth: that says little about 10,000 iterations."""
+    (section,) = sections_of([StepSource("", "step", "x.py", 1, 2, 3)], {})
+    processor, wall = 5.0, 100.0
+    monkeypatch.setattr("mgjit.script.section.process_time", lambda: processor)
+    monkeypatch.setattr("mgjit.script.section.perf_counter", lambda: wall)
+    section.entered(0, range(10_000))
+    tried = [section.ready]
+    while not tried[-1]:
+        processor, wall = processor + 0.004, wall + 0.05
+        tried.append(section.ready)
+    assert len(tried) == 14
