@@ -6,6 +6,8 @@ such as numbers of four sums as one vector.  It is best without loops and vector
 1. Every loop is unrolled; entries of index tables become numbers.  What is left are elements of arrays at fixed places,
    except for run-time indices.
 2. Each update becomes a definition, so that every load of what was computed before can become a register.
+3. What gradients begin with is left out where that changes no bit (zeros.py), because a step takes as long as its
+   longest chain.
 
 The loop over the rows of `.loop` can then keep short arrays in registers from one step to the next (codegen/rows.py).
 """
@@ -34,6 +36,7 @@ from .registers import use_registers
 from .rewrite import rewrite_operands
 from .simplify import delete_dead_statements, forget_gradients
 from .substitute import Substitution, copy_nodes
+from .zeros import drop_zeros
 
 #: Steps of more operations have enough to do for vectors, and take their time to compile.
 MOST_STATEMENTS = 240
@@ -78,6 +81,7 @@ def straighten(program: Program, grads: bool) -> None:
     if not grads:
         forget_gradients(program)
     delete_dead_statements(program)
+    drop_zeros(program)
     program.is_straight = True
 
 
