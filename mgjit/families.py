@@ -62,7 +62,7 @@ class Alone:
         trace, shift = self.trace, self.shift
 
         def column(operands: array[int]) -> array[int]:
-            kinds = {x: x + shift for x in set(operands) if leaf_kind(x) in (PARAMETER, GRADIENT)}
+            kinds = {x: x + shift for x in set(operands) if x < 0 and leaf_kind(x) in (PARAMETER, GRADIENT)}
             return array("i", [kinds.get(x, x) for x in operands])
 
         if shift:

@@ -16,12 +16,13 @@ is in memory there, and stores it where no other operation looks.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..engine.library import FUNCTIONS as LIBRARY
 from ..ir.domain import (
     MOST_ELEMENTS,
     MOST_ITERATIONS,
+    bounding,
     elements,
     full_range,
     has_bounds,
@@ -111,8 +112,9 @@ class _Used:
             times = len(self._given) * executions(that_matter(loops))
             if index is None or array.size > MOST_ELEMENTS or times > MOST_ITERATIONS:
                 return None
+            visited = _Visited(index, loops, self._tables)
             for number, known in enumerate(self._given):
-                found[number] |= elements(index, loops, self._tables, known)
+                found[number] |= visited.at(known)
         return found
 
     def leaves_spare(self, loop: Loop, around: tuple[Loop, ...]) -> bool:
@@ -124,17 +126,14 @@ class _Used:
         if any(other.bound is not None and loop in loops_of_bound(other.bound) for other in below):
             return False
         places = {(s.target, loops[1:]) for s, loops in inside if isinstance(s.target, Reference)}
-        used = {target.array: self._elements[target.array] for target, _ in places}
-        return all(
-            listed is not None
-            and not any(
-                elements(target.index, loops, self._tables, known) & listed[number]
-                for target, loops in places
-                if target.array is array
-                for number, given in enumerate(self._given)
-                for known in self._beyond(loop, around, below, given)
-            )
-            for array, listed in used.items()
+        listed = {target.array: self._elements[target.array] for target, _ in places}
+        visited = [(target.array, _Visited(target.index, loops, self._tables)) for target, loops in places]
+        return None not in listed.values() and not any(
+            place.at(known) & used[number]
+            for number, given in enumerate(self._given)
+            for known in self._beyond(loop, around, below, given)
+            for array, place in visited
+            if (used := listed[array]) is not None
         )
 
     def _beyond(
@@ -146,6 +145,22 @@ class _Used:
         for variables in iterations(outer, self._tables, given):
             for iteration in range(value(loop.bound, variables, self._tables), loop.count):
                 yield {**variables, loop: iteration}
+
+
+class _Visited:
+    """The elements that an access visits (see `elements`), found once for all iterations that do not matter to it."""
+
+    def __init__(self, index: Index, loops: tuple[Loop, ...], tables: Sequence[int]) -> None:
+        self._access = index, loops, tables
+        self._matter = list({*(loop for loop, _ in index.terms), *bounding(loops)})
+        self._found: dict[tuple[int | None, ...], int] = {}
+
+    def at(self, known: Mapping[Loop, int]) -> int:
+        """The elements, in these iterations of other loops."""
+        key = tuple(map(known.get, self._matter))
+        if key not in self._found:
+            self._found[key] = elements(*self._access, known)
+        return self._found[key]
 
 
 def _is_harmless(statement: Statement, loop: Loop) -> bool:
