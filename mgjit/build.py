@@ -46,7 +46,7 @@ from .options import Options
 from .record.leaks import PlainCall
 from .record.trace import InputRegion, Trace
 from .runtime import ffi
-from .runtime.kernel import Code
+from .runtime.code import Code
 from .toolchain import build as toolchain
 from .toolchain import compilers
 

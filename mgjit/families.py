@@ -24,7 +24,7 @@ from .record.trace import BOUND_BASE, InputRegion, Trace
 if TYPE_CHECKING:
     from .options import Options
     from .passes.family import Row
-    from .runtime.kernel import Code
+    from .runtime.code import Code
 
 #: How many families are tried.
 _MOST_FAMILIES = 3

@@ -29,8 +29,9 @@ from .pending import Found, Prepared
 from .record.separation import forward_assigns, separation_of, with_early_outputs
 from .record.trace import InputRegion, Trace
 from .runtime.buffers import ParameterStorage, SharedScratch
+from .runtime.code import Code
 from .runtime.copies import Copies
-from .runtime.kernel import Code, Kernel
+from .runtime.kernel import Kernel
 from .runtime.live import Parameter
 from .stats import Stats
 from .tensor.memory import Memory

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from . import settings
 from .engine.precision import FLOAT64, Precision
 from .record.opcodes import MAXIMUM, MINIMUM, NUMBER, SELECT
 from .record.trace import Trace
 from .toolchain import compilers
-from .verification.trial import Trial, reason_without_trial
+
+if TYPE_CHECKING:
+    from .verification.trial import Trial
 
 #: Scalar operations of a call, for which code that is not optimised takes a tenth of a second.
 _MUCH_WORK = 60_000_000
@@ -71,11 +74,15 @@ class StepOptions:
 
     def reason_without_trial(self, seconds: float) -> str:
         """Why a kernel is not compared with plain Python, which takes so long; empty when it is."""
+        from .verification.trial import reason_without_trial  # which a process that builds code has no use for
+
         return reason_without_trial(self.verify, self.precision, self.code.mode, self.lock, seconds)
 
     def trial(self, trace: Trace, seconds: float) -> Trial | None:
         """When the kernel for a trace is to be compared with plain Python, which takes so long; None for never."""
         if self.reason_without_trial(seconds):
             return None
+        from .verification.trial import Trial
+
         choices = {SELECT, MAXIMUM, MINIMUM}
         return Trial(self.code.grads, not choices.isdisjoint(code & (NUMBER - 1) for code in set(trace.op)))

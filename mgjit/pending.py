@@ -40,7 +40,7 @@ from .options import Options
 from .record.leaks import PlainCall
 from .record.trace import InputRegion, Trace
 from .runtime.buffers import ParameterStorage
-from .runtime.kernel import Code
+from .runtime.code import Code
 from .trace.tracer import TracedCall
 from .verification.trial import plain_seconds
 from .world.guard import Guard

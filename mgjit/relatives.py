@@ -32,7 +32,7 @@ from .passes.lengths import Unlike
 from .passes.shared import lower_family, member_of
 from .record.trace import InputRegion, Trace
 from .runtime import ffi
-from .runtime.kernel import Code
+from .runtime.code import Code
 from .toolchain import build as toolchain
 from .toolchain import compilers
 from .toolchain.processor import processor

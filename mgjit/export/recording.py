@@ -18,7 +18,8 @@ from ..engine.state import zero_array
 from ..making import Maker
 from ..runtime import ffi
 from ..runtime.buffers import LaidOut, aligned_zeros, memory_of
-from ..runtime.kernel import Code, check_index, flat_view
+from ..runtime.code import Code
+from ..runtime.kernel import check_index, flat_view
 from ..trace.tracer import TracedCall
 from .memory import natural
 

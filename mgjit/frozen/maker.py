@@ -31,8 +31,9 @@ from ..pending import Prepared
 from ..record import opcodes as ops
 from ..record.trace import InputRegion, Trace
 from ..runtime.buffers import Move, ParameterStorage
+from ..runtime.code import Code
 from ..runtime.copies import Copies
-from ..runtime.kernel import Code, Kernel
+from ..runtime.kernel import Kernel
 from ..stats import Stats
 from ..tensor.memory import Memory
 from ..trace.knowledge import HeapPlan, Knowledge

@@ -1,7 +1,6 @@
 """Kernels: loaded machine code (or generated Python) together with the memory that it works on.
 
-`Code` is what can be shared and cached: functions of one pointer block, and what the block must contain.
-`Kernel` is one step's instance of it: the block filled with this step's parameters, state and inputs.
+`Kernel` is one step's instance of a `Code`: the pointer block filled with this step's parameters, state and inputs.
 
 A call changes things in a `transaction`: the code runs in one uninterruptible call, then parameters that have just
 moved and Values among the arguments are switched over to its results.  An exception before the code has run leaves
@@ -11,15 +10,13 @@ then restored.
 
 from __future__ import annotations
 
-import base64
 import math
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, starmap
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable
 
 from ..call.inputs import is_exact
 from ..call.node import Frame
@@ -28,25 +25,20 @@ from ..call.plan import ArgumentPlan
 from ..call.results import ResultTree
 from ..call.rows import Rows, alike
 from ..call.written import Writes
-from ..codegen.slot import Slot
 from ..draws.plan import DrawPlan
 from ..engine.state import zero_array
 from ..errors import IndexRangeError
 from ..interruption import with_cleanup
-from ..ir.parameters import NATURAL, Layouts
 from ..record import opcodes as ops
 from ..record.integers import IntegerLimit
 from ..record.trace import IndexCheck
 from ..world.guard import Guard
 from . import ffi
 from .buffers import LaidOut, Move, ParameterStorage, SharedScratch, moving
+from .code import Code
 from .copies import Copies
 from .predecessor import Predecessor
 from .undo import undoing
-
-if TYPE_CHECKING:
-    from ..codegen.layout import Layout
-    from ..passes.pipeline import Lowered
 
 #: The functions of a whole step, and of one whose phases are run separately.
 _WHOLE = ("step",)
@@ -54,67 +46,6 @@ _SEPARATE = ("forward", "backward", "update")
 
 #: For `starmap`: one call without arguments.
 _ONCE: tuple[tuple[()], ...] = ((),)
-
-
-@dataclass
-class Code:
-    """The executable form of a Program.
-
-    Attributes:
-        slots: what each pointer of the block points at.
-        scratch_size: elements of scratch memory.
-        constants, tables, given: contents of the blocks that belong to the code.
-        library: the loaded shared object, or None for Python code.
-        source: C or Python.
-        separate: whether it consists of the phases of a step, which are run separately.
-    """
-
-    slots: list[Slot]
-    scratch_size: int
-    constants: array[float]
-    tables: array[int]
-    library: ffi.Library | None
-    source: str
-    facts: dict[str, Any] = field(default_factory=dict)
-    layouts: Layouts = NATURAL
-    separate: bool = False
-    given: array[int] = field(default_factory=lambda: array("i"))
-
-    @classmethod
-    def of_lowered(cls, lowered: Lowered, layout: Layout, source: str) -> Code:
-        """Code for a freshly generated source, which is not loaded yet."""
-        program, layouts = lowered.program, lowered.memory.layouts
-        return cls(
-            layout.slots, layout.scratch_size, program.constants, layout.tables, None, source, {}, layouts,
-            program.separate, array("i", bytes(4 * len(program.given))),
-        )  # fmt: skip
-
-    def metadata(self) -> dict[str, Any]:
-        """What a cache entry holds besides the binary and the source, as JSON."""
-        return {
-            "slots": [list(slot) for slot in self.slots],
-            "scratch_size": self.scratch_size,
-            "constants": base64.b64encode(self.constants.tobytes()).decode("ascii"),
-            "tables": base64.b64encode(self.tables.tobytes()).decode("ascii"),
-            "facts": self.facts,
-            "layouts": self.layouts.to_json(),
-            "separate": self.separate,
-            "given": list(self.given),
-        }
-
-    @classmethod
-    def of_metadata(cls, metadata: dict[str, Any], library: ffi.Library | None, source: str) -> Code:
-        """Code from a cache entry."""
-        slots = [Slot(*slot) for slot in metadata["slots"]]
-        constants: array[float] = array(next(slot.format for slot in slots if slot.space == "constant"))
-        constants.frombytes(base64.b64decode(metadata["constants"]))
-        tables = array("i")
-        tables.frombytes(base64.b64decode(metadata["tables"]))
-        layouts = Layouts.of_json(metadata["layouts"])
-        return cls(
-            slots, metadata["scratch_size"], constants, tables, library, source, metadata["facts"], layouts,
-            metadata["separate"], array("i", metadata["given"]),
-        )  # fmt: skip
 
 
 class Kernel:

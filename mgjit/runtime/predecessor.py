@@ -21,7 +21,7 @@ from ..interruption import with_cleanup
 
 if TYPE_CHECKING:
     from .buffers import ParameterStorage
-    from .kernel import Code
+    from .code import Code
 
 #: The memory that code writes, and that outlives a call.
 _WRITTEN = frozenset({"parameter", "gradient", "state", "output"})

@@ -29,8 +29,9 @@ from ..pending import Prepared, TooMany, Waiting
 from ..record.hazards import as_number
 from ..record.leaks import PlainCall, holds_traced, is_traced
 from ..record.progress import current_recorder, is_tracing
+from ..runtime.code import Code
 from ..runtime.detached import Detached, attach_all
-from ..runtime.kernel import Code, Kernel
+from ..runtime.kernel import Kernel
 from ..runtime.undo import UNDONE, Undone
 from ..stats import Stats
 from ..step import CompiledStep

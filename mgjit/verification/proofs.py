@@ -28,7 +28,7 @@ from ..cache.store import Store, open_store
 
 if TYPE_CHECKING:
     from ..options import StepOptions
-    from ..runtime.kernel import Code
+    from ..runtime.code import Code
 
 #: What tells the code of a kernel from other code for the same trace.
 _OF_CODE = ("backend", "compiler", "flags", "family")

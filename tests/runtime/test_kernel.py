@@ -10,7 +10,8 @@ import pytest
 
 import mgjit
 from mgjit.errors import IndexRangeError
-from mgjit.runtime.kernel import Code, Kernel
+from mgjit.runtime.code import Code
+from mgjit.runtime.kernel import Kernel
 
 BACKENDS = pytest.mark.parametrize("backend", ["auto", "python"])
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mgjit.codegen.slot import Slot
-from mgjit.runtime.kernel import Code
+from mgjit.runtime.code import Code
 from mgjit.runtime.predecessor import Predecessor
 
 SLOTS = [Slot("parameter", 0, "d"), Slot("input", 0, "d"), Slot("output", 0, "d"), Slot("scratch", 0, "d")]
