@@ -14,7 +14,7 @@ it with -w: a warning about it would be a defect of mgjit, which users could do 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from struct import calcsize
 
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
@@ -22,6 +22,7 @@ from ..engine.library import FUNCTIONS as LIBRARY
 from ..engine.precision import FLOAT64, Precision
 from ..ir.program import Array, Block, Choice, Load, Loop, Node, Operand, Program, Reference, Register, Statement
 from ..passes.substitute import Substitution
+from .ahead import asked_for
 from .clock import Clock
 from .entries import entries, exported, sum_entries
 from .layout import Layout
@@ -41,10 +42,12 @@ extern double fabs(double);
 #define RESTRICT
 #define ROLLED
 #define NOINLINE
+#define AHEAD(x)
 #define ABSOLUTE(x) fabs(x)
 #define SQUARE_ROOT(x) sqrt(x)
 #else
 #define RESTRICT __restrict__
+#define AHEAD(x) __builtin_prefetch(x, 0, 2)
 #if defined(__clang__)
 #define ROLLED
 #define NOINLINE __attribute__((noinline))
@@ -244,6 +247,17 @@ class _CEmitter(ScalarEmitter):
         # gcc 12 with AVX gets sums wrong that run backwards through two loops, the inner of which it unrolls: the terms
         # of a vector come in the wrong order.
         self.line("ROLLED")
+
+    def ask_ahead(self, loop: Loop, behind: Iterable[Node]) -> None:
+        for ahead in asked_for(loop, behind):
+            for outer in ahead.loops:
+                self._loops[outer] = f"i{len(self._loops)}"
+                self.open_loop(self._loops[outer], outer)
+            for place in ahead.places:
+                self.line(f"AHEAD(&{self.reference(_in_lane(place, ahead.lane, 0))});")
+            for outer in ahead.loops:
+                self.close()
+                del self._loops[outer]  # which are emitted later
 
     def pointers(self) -> list[tuple[str, str]]:
         """Declaration and initial value of a pointer for each array that the function uses."""

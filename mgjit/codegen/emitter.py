@@ -7,7 +7,8 @@ know (that arrays do not overlap) and does not change the Program.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Callable
 
 from ..ir.domain import full_range
@@ -101,6 +102,9 @@ class Emitter:
         """Emit the head of a loop and go one level deeper."""
         raise NotImplementedError
 
+    def ask_ahead(self, loop: Loop, behind: Iterable[Node]) -> None:
+        """Ask memory, in front of a loop, for what the nodes behind it read; does nothing where that is not needed."""
+
     def keep_rolled(self) -> None:
         """Ask the compiler not to unroll the loop that is opened next; does nothing where that is not needed."""
 
@@ -152,8 +156,10 @@ class Emitter:
 
     def nodes(self, nodes: Sequence[Node]) -> None:
         """Emit a sequence of nodes."""
-        for node in nodes:
+        for number, node in enumerate(nodes):
             if isinstance(node, Loop):
+                if self.open_loops:
+                    self.ask_ahead(node, islice(nodes, number + 1, None))
                 self.loop(node)
             elif isinstance(node, Block):
                 self.call_block(node)

@@ -12,10 +12,12 @@ extern double fabs(double);
 #define RESTRICT
 #define ROLLED
 #define NOINLINE
+#define AHEAD(x)
 #define ABSOLUTE(x) fabs(x)
 #define SQUARE_ROOT(x) sqrt(x)
 #else
 #define RESTRICT __restrict__
+#define AHEAD(x) __builtin_prefetch(x, 0, 2)
 #if defined(__clang__)
 #define ROLLED
 #define NOINLINE __attribute__((noinline))
