@@ -409,7 +409,8 @@ class _CEmitter(ScalarEmitter):
         """Text of an operation, and whether it is a vector."""
         if not any(is_vector for _, is_vector in operands):
             return self.expression(operation, [text for text, _ in operands]), False
-        if operation in BINARY or operation in ("copy", "negate"):
+        has_symbol = operation in BINARY and not self.vectors.is_whole(operation, lane.count)
+        if has_symbol or operation in ("copy", "negate"):
             return self.expression(operation, [text for text, _ in operands]), True  # C mixes vectors and numbers
         same = [text if is_vector else self.vectors.broadcast(text, lane.count) for text, is_vector in operands]
         if operation in LIBRARY:
@@ -446,9 +447,8 @@ class _CEmitter(ScalarEmitter):
         text = f"*(const {memory} *)&{self.reference(_in_lane(reference, lane, 0))}"
         if array.format in LONG_INTEGERS:
             text = f"__builtin_convertvector({text}, {self.vectors.memory_type(lane.count, 'double')})"
-        # By steps of twice the size: gcc converts small integers one by one to anything else.
-        for wider in {1: ("short", "int"), 2: ("int",)}.get(calcsize(array.format), ()):
-            text = f"__builtin_convertvector({text}, {self.vectors.memory_type(lane.count, wider)})"
+        if calcsize(array.format) < 4:
+            text = self.vectors.widened(text, TYPES[array.format], lane.count)
         return f"__builtin_convertvector({text}, {self.vectors.type(lane.count)})"
 
     def _is_long(self, array: Array, lane: Loop) -> bool:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..engine.library import FUNCTIONS as LIBRARY
-from .mathematics.source import vector_functions
+from .mathematics.source import QUICK, vector_functions
 
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
 #: A mathematical function with more calls than this in a source is not inlined.
@@ -21,6 +21,11 @@ _FEWEST_LANES = 4
 
 _NAMES = {"select": "where"}  # operations that have another name in C
 
+_UNROLLED = """\
+#define PRAGMA(text) _Pragma(#text)
+#define UNROLLED(n) PRAGMA(GCC unroll n)
+"""
+
 _TYPE = """\
 typedef real real{n} __attribute__((vector_size({n} * sizeof(real))));
 typedef integer mask{n} __attribute__((vector_size({n} * sizeof(real))));
@@ -30,16 +35,16 @@ static inline UNUSED real{n} choose_{n}(mask{n} m, real{n} a, real{n} b)
 }}
 """
 
-#: Vectors of elements that lie `stride` apart.  Loops, which a compiler leaves as they are: without them, such vectors
-#: are most of the text of a source, and of the time of a compiler.
+#: Vectors of elements that lie `stride` apart.  Loops, because such vectors would be most of the text of a source;
+#: unrolled, because the processor waits for a vector that is put together in memory, which takes three times as long.
 _MOVES = {
     "gather": (
         "static inline real{n} gather_{n}(const real *x, long stride) "
-        "{{ real{n} y; for (int k = 0; k < {n}; k++) y[k] = x[k * stride]; return y; }}"
+        "{{ real{n} y; UNROLLED({n}) for (int k = 0; k < {n}; k++) y[k] = x[k * stride]; return y; }}"
     ),
     "scatter": (
         "static inline void scatter_{n}(real *x, long stride, real{n} y) "
-        "{{ for (int k = 0; k < {n}; k++) x[k * stride] = y[k]; }}"
+        "{{ UNROLLED({n}) for (int k = 0; k < {n}; k++) x[k * stride] = y[k]; }}"
     ),
 }
 
@@ -112,6 +117,18 @@ _SQUARE_ROOTS = {
 }
 
 
+#: Small integers as ints. gcc converts them one by one unless that is done by steps of twice the size, and needs eight
+#: instructions for 16 of them, where there is one.
+_WIDENED = """\
+#if defined(__AVX512F__) && !defined(__clang__)
+#define {name}(x) __builtin_ia32_pmov{kind}512_mask(({vector})(x), ({number}){{0}}, -1)
+#else
+#define {name}(x) {steps}
+#endif
+"""
+_WIDENING = {"signed char": "sxbd", "unsigned char": "zxbd", "short": "sxwd", "unsigned short": "zxwd"}
+
+
 class Vectors:
     """The vector types and functions that a source uses, and their definitions.
 
@@ -127,6 +144,7 @@ class Vectors:
         self._types: set[int] = set()
         self._memory_types: set[tuple[int, str]] = set()
         self._operations: Counter[tuple[str, int]] = Counter()
+        self._widened: dict[str, str] = {}
 
     def type(self, lanes: int) -> str:
         """The name of a vector type."""
@@ -143,11 +161,32 @@ class Vectors:
         """A vector with the same number in all lanes: `x - 0.0` keeps every number, `x + 0.0` would change -0.0."""
         return f"({number} - ({self.type(lanes)}){{0}})"
 
+    def is_whole(self, operation: str, lanes: int) -> bool:
+        """Whether there is a function for whole vectors (codegen/mathematics)."""
+        if operation in QUICK:
+            return self._dtype == "float32" and self._mode == "fast" and lanes >= QUICK[operation]
+        return operation in self._functions and lanes >= _FEWEST_LANES
+
     def call(self, operation: str, operands: Sequence[str], lanes: int) -> str:
         """An operation as a call of its function."""
         self.type(lanes)
         self._operations[operation, lanes] += 1
         return f"{_NAMES.get(operation, operation)}_{lanes}({', '.join(operands)})"
+
+    def widened(self, text: str, element: str, lanes: int) -> str:
+        """A vector of integers of one or two bytes as one of ints."""
+        size = 2 if element.endswith("short") else 1
+        steps = "x" if lanes == 16 else text
+        for wider in ("short", "int")[size - 1 :]:
+            steps = f"__builtin_convertvector({steps}, {self.memory_type(lanes, wider)})"
+        if lanes != 16:
+            return steps
+        name = f"WIDENED_{_WIDENING[element]}".upper()
+        vector = f"{'short' if size == 2 else 'char'} __attribute__((vector_size({16 * size})))"
+        number = self.memory_type(lanes, "int")
+        kind = _WIDENING[element]
+        self._widened[name] = _WIDENED.format(name=name, kind=kind, vector=vector, number=number, steps=steps)
+        return f"{name}({text})"
 
     def source(self) -> list[str]:
         """The definitions of everything that was used."""
@@ -157,13 +196,16 @@ class Vectors:
         for n, element in sorted(self._memory_types):
             size = f"__attribute__((vector_size({n} * sizeof({element})), aligned(sizeof({element}))))"
             lines.append(f"typedef {element} memory_{element.replace(' ', '_')}{n} {size};")
-        whole = sorted((name, n) for name, n in self._operations if name in self._functions and n >= _FEWEST_LANES)
+        lines += self._widened.values()
+        whole = sorted((name, n) for name, n in self._operations if self.is_whole(name, n))
         if any(operation == "sqrt" for operation, _ in self._operations):
             lines.append(_SQUARE_ROOTS[self._dtype])
+        if any(operation in _MOVES for operation, _ in self._operations):
+            lines.append(_UNROLLED)
         lines += [_OPERATIONS[operation].format(n=n) for operation, n in sorted(self._operations.keys() - set(whole))]
         text = ["\n".join(lines) + "\n"]
         if whole:
             widths, names = sorted({n for _, n in whole}), sorted({operation for operation, _ in whole})
             often = {name for name in names if sum(self._operations[name, n] for n in widths) > _FEW_CALLS}
-            text.append(vector_functions(self._dtype, self._mode, widths, names, often))
+            text.append(vector_functions(self._dtype, self._mode, widths, names, often - QUICK.keys()))
         return text

@@ -181,6 +181,10 @@ class Pass(NamedTuple):
     optional: bool = True
 
 
+def _write_powers(work: Work) -> None:
+    write_powers(work.program, work.processor is not None and work.processor.is_fast)
+
+
 def _lay_out(work: Work) -> None:
     """Lift the trace again, with new parameters and state in the best layout, and do again what was done until now."""
     folded = work.folded
@@ -259,7 +263,7 @@ PASSES = (
     Pass("merge", lambda work: merge(work.program, work.memory), "lift"),
     Pass("differentiate", lambda work: differentiate(work.program, work.memory), "differentiate", optional=False),
     Pass("phases", lambda work: split_phases(work.program, work.separate), "differentiate", optional=False),
-    Pass("powers", lambda work: write_powers(work.program), "differentiate"),
+    Pass("powers", _write_powers, "differentiate"),
     Pass("first contributions", lambda work: merge_first_contributions(work.program), "schedule"),
     *_tidy("before"),
     Pass("distribute", lambda work: distribute(work.program), "schedule"),

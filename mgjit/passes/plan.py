@@ -25,6 +25,7 @@ class Processor:
         lanes: numbers per vector; 1 if the compiler does not support vectors.
         registers: number of vector registers.
         fuses: whether a product and a sum are one operation (in fast mode only).
+        is_fast: whether numbers may be computed in other ways that differ in last bits (fast mode).
         slack: how much more a register block may cost than the best one, if it is smaller. Each of its operations is a
             statement, and C compilers take long over many.
         neglected: the part of the work that nests may have together which keep their order: code that is to be there
@@ -34,6 +35,7 @@ class Processor:
     lanes: int = 8
     registers: int = 32
     fuses: bool = False
+    is_fast: bool = False
     slack: float = 1.0
     neglected: float = 0.0
 

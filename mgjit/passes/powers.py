@@ -7,6 +7,11 @@
 (It occurs in every backward pass of a squared error: the derivative of `x ** 2` is `2 * x ** 1.0`.)  The others are
 for float32 only, with the formulas of `arithmetic.power_of_float32`; in float64 they differ from `pow` in last bits,
 except that PyPy computes `x ** 2.0` as a product.
+
+Where last bits do not matter (fast mode), these are for float64 as well, and there are more of them:
+
+    x ** 3  ->  x * x * x      x ** 1.5 ->  x * sqrt(x)         x / c -> x * (1 / c) for constants c
+    x ** -2 ->  1 / (x * x)    x ** -1.5 -> 1 / (x * sqrt(x))   x ** -0.5 -> 1 / sqrt(x)
 """
 
 from __future__ import annotations
@@ -15,20 +20,29 @@ import math
 from collections.abc import Container, Sequence
 
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
-from ..engine.precision import FLOAT64
-from ..ir.program import Block, Constant, Loop, Node, Operand, Program, Register, Statement
+from ..engine.precision import FLOAT64, Precision
+from ..ir.program import Block, Constant, Loop, Node, Operand, Program, Register, Statement, statements
 
 #: The exponents that are rewritten.
 _OF_FLOAT32 = (2.0, 1.0, -1.0, 0.5)
 _OF_FLOAT64 = (2.0, 1.0) if SQUARE_IS_PRODUCT else (1.0,)
+_FAST = (*_OF_FLOAT32, 3.0, 1.5, -0.5, -1.5, -2.0)
 
 _LARGEST = (2.0 - 2.0**-23) * 2.0**127
 
 
-def write_powers(program: Program) -> None:
-    """Rewrite a Program in place."""
+def write_powers(program: Program, is_fast: bool = False) -> None:
+    """Rewrite a Program in place.
+
+    Args:
+        program: of a step.
+        is_fast: whether results may differ in last bits.
+    """
+    exact = _OF_FLOAT64 if program.precision is FLOAT64 else _OF_FLOAT32
     for _, nodes in program.phases:
-        nodes[:] = _written(nodes, _OF_FLOAT64 if program.precision is FLOAT64 else _OF_FLOAT32)
+        nodes[:] = _written(nodes, _FAST if is_fast else exact)
+        if is_fast:
+            _divide_by_constants(nodes, program.precision)
 
 
 def _written(nodes: Sequence[Node], exponents: Container[float]) -> list[Node]:
@@ -52,8 +66,7 @@ def _write(statement: Statement, base: Operand, exponent: float) -> list[Stateme
         statement.operation, statement.operands = "copy", (base,)
     elif exponent == -1.0:
         statement.operation, statement.operands = "divide", (Constant(1.0), base)
-    else:
-        assert exponent == 0.5
+    elif exponent == 0.5:
         origin = statement.origin
         root = Statement("sqrt", (base,), origin=origin)
         positive = Statement("add", (Register(root), Constant(0.0)), origin=origin)
@@ -61,4 +74,40 @@ def _write(statement: Statement, base: Operand, exponent: float) -> list[Stateme
         statement.operation = "select"
         statement.operands = Register(infinite), Constant(math.inf), Register(positive)
         return [root, positive, infinite]
+    else:
+        return _write_product(statement, base, exponent)
     return []
+
+
+def _write_product(statement: Statement, base: Operand, exponent: float) -> list[Statement]:
+    """Replace a power by a product of the base and its root, or by one over that."""
+    before: list[Statement] = []
+
+    def defined(operation: str, *operands: Operand) -> Operand:
+        before.append(Statement(operation, operands, origin=statement.origin))
+        return Register(before[-1])
+
+    whole = int(abs(exponent))
+    factors = [base] * whole + ([] if whole == abs(exponent) else [defined("sqrt", base)])
+    while len(factors) > (2 if exponent > 0 else 1):
+        factors[:2] = [defined("multiply", *factors[:2])]
+    statement.operation, statement.operands = (
+        ("multiply" if exponent > 0 else "divide"),
+        (
+            *([] if exponent > 0 else [Constant(1.0)]),
+            *factors,
+        ),
+    )
+    return before
+
+
+def _divide_by_constants(nodes: Sequence[Node], precision: Precision) -> None:
+    """Multiply by the inverse of a constant, which is then rounded twice, in place of a quotient."""
+    smallest, largest = (2.0**-126, 2.0**126) if precision is not FLOAT64 else (2.0**-1022, 2.0**1022)
+    for statement in statements(nodes):
+        divisor = statement.operands[-1]
+        if statement.operation != "divide" or not isinstance(divisor, Constant):
+            continue
+        if smallest <= abs(divisor.value) <= largest:
+            inverse = Constant(precision.rounded(1.0 / divisor.value))
+            statement.operation, statement.operands = "multiply", (*statement.operands[:-1], inverse)

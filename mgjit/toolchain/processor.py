@@ -42,7 +42,12 @@ def processor(compiler: Compiler, flags: Sequence[str], precision: Precision = F
     else:
         known, fuses = frozenset(), False
     size, registers = next((width for flag, width in _WIDTHS.items() if flag in known), _baseline())
-    return Processor(lanes=size // precision.size, registers=registers, fuses=fuses and "-ffp-contract=fast" in flags)
+    return Processor(
+        lanes=size // precision.size,
+        registers=registers,
+        fuses=fuses and "-ffp-contract=fast" in flags,
+        is_fast="-freciprocal-math" in flags,
+    )
 
 
 def _baseline() -> tuple[int, int]:

@@ -138,7 +138,8 @@ def test_03_buffers_of_every_format(family: str, dtype: str) -> None:
         return [[w * x for w, x in zip(ws, buffer)] for buffer in buffers]
 
     made = Example(step, buffers)
-    run(made if dtype == "float64" else made.in_float32(), WIDE, family)
+    for processor, optimisation in ((WIDE, "-O2"), (Processor(16, 32), f"-O2 {build.native()}")):
+        run(made if dtype == "float64" else made.in_float32(), processor, family, optimisation)
 
 
 @EVERY

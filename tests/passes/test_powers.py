@@ -73,3 +73,36 @@ def test_05_exponents_that_are_not_constants_stay() -> None:
     program = Program([Statement("power", (load(X), load(X)), at(Y))], precision=FLOAT32)
     write_powers(program)
     assert [s.operation for s in statements(program.forward)] == ["power"]
+
+
+@pytest.mark.parametrize("precision", [FLOAT32, FLOAT64])
+@pytest.mark.parametrize("exponent", [3.0, 1.5, -0.5, -1.5, -2.0])
+def test_06_products_where_last_bits_do_not_matter(exponent: float, precision: Precision) -> None:
+    """Within three units in the last place, and what is 0, infinite or nan stays that."""
+    program = powers(exponent, precision)
+    memory = {X: [0.0, 1e-4, 0.3, 1.0, 7.0, 1e8, math.inf, math.nan, 5e-324], Y: [0.0] * 9}
+    memory[X] = list(map(precision.rounded, memory[X]))
+    Interpreter(program, memory).run()
+    expected = list(memory[Y])
+    write_powers(program, is_fast=True)
+    verify(program)
+    assert "power" not in {s.operation for s in statements(program.forward)}
+    Interpreter(program, memory).run()
+    unit = 2.0**-23 if precision is FLOAT32 else 2.0**-52
+    assert memory[Y] == [pytest.approx(y, rel=3 * unit, abs=0.0, nan_ok=True) for y in expected]
+
+
+@pytest.mark.parametrize("divisor", [255.0, -3.0, 0.0, math.inf, 2.0**-130])
+def test_07_quotients_by_constants(divisor: float) -> None:
+    """They are products in fast mode alone, and only where the inverse is an ordinary number."""
+    quotient = define(at(Y), "divide", load(X), Constant(divisor))
+    program = Program([quotient], precision=FLOAT32)
+    write_powers(program)
+    assert quotient.operation == "divide"
+    write_powers(program, is_fast=True)
+    verify(program)
+    assert quotient.operation == ("multiply" if divisor in (255.0, -3.0) else "divide")
+    memory = {X: [5.0] * 9, Y: [0.0] * 9}
+    Interpreter(program, memory).run()
+    if quotient.operation == "multiply":
+        assert memory[Y][0] == pytest.approx(5.0 / divisor, rel=2.0**-22)

@@ -16,6 +16,7 @@ from .exact_exp import EXACT_EXP
 from .exact_log import EXACT_LOG
 from .exact_power import EXACT_POWER
 from .exact_tanh import EXACT_TANH
+from .fast_divide import FAST_DIVIDE
 from .fast_exp import FAST_EXP
 from .fast_log import FAST_LOG
 from .fast_tanh import FAST_TANH
@@ -25,7 +26,10 @@ from .vectors import TYPES
 EXACT = {"exp": EXACT_EXP, "log": EXACT_LOG, "tanh": EXACT_TANH, "power": EXACT_POWER}
 """The functions that have a vector version, and their algorithms for lanes of float64."""
 
-_FAST_FLOAT = {"exp": FAST_EXP, "log": FAST_LOG, "tanh": FAST_TANH}
+_FAST_FLOAT = {"exp": FAST_EXP, "log": FAST_LOG, "tanh": FAST_TANH, "divide": FAST_DIVIDE}
+
+QUICK = {"divide": 16}
+"""Operations that are functions in fast float32, from how many lanes on; they are always inlined."""
 
 _WIDEST = 8
 
@@ -48,7 +52,7 @@ def vector_functions(
         dtype: "float64" or "float32".
         mode: "strict" or "fast".
         lanes: the widths, powers of two from 2 on.
-        names: of "exp", "log", "tanh" and "power".
+        names: of "exp", "log", "tanh" and "power"; in fast float32 also "divide".
         called_often: those of `names` whose calls are not inlined: their code would be repeated for each.
     """
     kind = "float" if dtype == "float32" else "double"
@@ -80,7 +84,7 @@ def _name(name: str, width: int, lanes: Sequence[int]) -> str:
 
 
 def _arguments(name: str) -> tuple[str, ...]:
-    return ("x", "y") if name == "power" else ("x",)
+    return ("x", "y") if name in ("power", "divide") else ("x",)
 
 
 def _parameters(kind: str, name: str) -> str:

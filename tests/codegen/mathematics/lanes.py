@@ -54,7 +54,7 @@ def evaluate(
     """What the vector function makes of numbers, in blocks of `lanes`."""
     kind, code = ("float", "f") if dtype == "float32" else ("double", "d")
     count = -(-len(x) // lanes) * lanes
-    arguments = "a, b" if name == "power" else "a"
+    arguments = "a, b" if name in ("power", "divide") else "a"
     source = vector_functions(dtype, mode, [lanes], [name])
     source += _CALLER.format(kind=kind, lanes=lanes, count=count, name=name, arguments=arguments)
     function = _compiled(family, source, mode, optimisation or f"-O2 {build.native()}")
