@@ -29,6 +29,7 @@ from .layout import Layout
 from .parts import parts_of, registers_into
 from .rows import rotated_loop, row_loop
 from .scalar import BINARY, LONG_INTEGERS, ScalarEmitter
+from .transpose import Transposition, transposition
 from .vectors import Vectors
 
 _PROLOGUE = """\
@@ -361,11 +362,21 @@ class _CEmitter(ScalarEmitter):
 
     def loop(self, loop: Loop) -> None:
         if not loop.lanes:
-            super().loop(loop)
+            copy = transposition(loop)
+            if copy is None or {self.type_of(copy.target.array), self.type_of(copy.source.array)} != {"real"}:
+                super().loop(loop)
+            else:
+                self._transpose(copy)
             return
         for node in loop.body:
             assert isinstance(node, Statement)
             self._vector_statement(node, loop)
+
+    def _transpose(self, copy: Transposition) -> None:
+        to, source = self.reference(copy.target), self.reference(copy.source)
+        steps = copy.target_step, copy.source_step
+        name = self.vectors.transpose()
+        self.line(f"{name}(&{to}, {steps[0]}, &{source}, {steps[1]}, {copy.rows}, {copy.columns});")
 
     def _vector_statement(self, statement: Statement, lane: Loop) -> None:
         operands = [self._vector_operand(operand, lane) for operand in statement.operands]

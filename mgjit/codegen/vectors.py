@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from ..engine.library import FUNCTIONS as LIBRARY
 from .mathematics.source import QUICK, vector_functions
+from .transpose import block_widths, transpose_function
 
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
 #: A mathematical function with more calls than this in a source is not inlined.
@@ -145,6 +146,7 @@ class Vectors:
         self._memory_types: set[tuple[int, str]] = set()
         self._operations: Counter[tuple[str, int]] = Counter()
         self._widened: dict[str, str] = {}
+        self._transposes = False
 
     def type(self, lanes: int) -> str:
         """The name of a vector type."""
@@ -188,10 +190,20 @@ class Vectors:
         self._widened[name] = _WIDENED.format(name=name, kind=kind, vector=vector, number=number, steps=steps)
         return f"{name}({text})"
 
+    def transpose(self) -> str:
+        """The name of the function that transposes (codegen/transpose.py)."""
+        self._transposes = True
+        return "transpose"
+
     def source(self) -> list[str]:
         """The definitions of everything that was used."""
+        lanes = max(self._types, default=1)
+        if self._transposes:
+            for width in block_widths(lanes):
+                self.memory_type(width)
+        transpose = [transpose_function(lanes)] if self._transposes else []
         if not self._types:
-            return []
+            return transpose
         lines = [_TYPE.format(n=n) for n in sorted(self._types)]
         for n, element in sorted(self._memory_types):
             size = f"__attribute__((vector_size({n} * sizeof({element})), aligned(sizeof({element}))))"
@@ -203,7 +215,7 @@ class Vectors:
         if any(operation in _MOVES for operation, _ in self._operations):
             lines.append(_UNROLLED)
         lines += [_OPERATIONS[operation].format(n=n) for operation, n in sorted(self._operations.keys() - set(whole))]
-        text = ["\n".join(lines) + "\n"]
+        text = ["\n".join(lines) + "\n", *transpose]
         if whole:
             widths, names = sorted({n for _, n in whole}), sorted({operation for operation, _ in whole})
             often = {name for name in names if sum(self._operations[name, n] for n in widths) > _FEW_CALLS}
