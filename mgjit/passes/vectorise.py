@@ -7,7 +7,8 @@
         t[b,j] = relu(r[b,j])                 lanes: t[b+0,j+0..7] = relu(r[b+0,j+0..7]) ...
 
 1. Each nest at the top of a phase gets a plan (passes/cost.py), or, if it has none, each nest inside it does.  Where
-   code is to be there soon, those that have next to none of the work stay as they are.
+   code is to be there soon, those that have next to none of the work stay as they are.  A nest may be cut in two
+   (passes/rests.py).
 2. The arrays chosen by the plan are packed (passes/pack.py).
 3. The band is put in the order of the plan.  Independent loops may be anywhere in it.
 4. The vector loop is split into steps of whole vectors, and a remainder of shorter ones; the lanes become the innermost
@@ -50,6 +51,7 @@ from .in_blocks import in_blocks
 from .nest import Nest, examine
 from .pack import Packer, pattern
 from .report import Scheduled, describe
+from .rests import without_rest
 from .rewrite import with_surroundings
 from .substitute import Substitution, copy_nodes
 from .tiles import Tiles
@@ -113,6 +115,9 @@ class _Scheduler:
     def nest(self, loop: Loop, packer: Packer) -> list[Node]:
         _, plan = best_plan(loop, self.processor, self.sharing)
         nest = examine(loop)
+        parts = without_rest(nest, plan, self.processor, self.sharing) if nest is not None and plan is not None else []
+        if parts:
+            return self.nodes(parts, packer)
         if plan is None and any(isinstance(node, Loop) for node in loop.body):  # the nests inside report
             return self._scheduled(loop, nest, plan, packer)
         self.report.append(describe(loop, nest, plan, self.processor))
