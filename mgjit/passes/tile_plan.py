@@ -3,8 +3,9 @@
 1. Candidates are all pairs of independent loops, one for the vectors and one for the rows of a tile; some loop below
    must be a sum.  Of a sum over several loops the first ones may be around everything, so that a block of what they
    read fits a cache; then the sums are kept in memory in between.
-2. What the sum reads along the vectors, the same for all rows, is packed for each block of vectors.  Other independent
-   loops that it does not depend on are inside: a convolution packs its weights once, for all windows of all images.
+2. What the sum reads along the vectors, the same for all rows, is packed for each block of vectors, unless it lies so
+   already, as padded rows of parameters may.  Other independent loops that it does not depend on are inside: a
+   convolution packs its weights once, for all windows of all images.
 3. The size of a tile is the one whose blocks cost least (passes/register_block.py); of those that cost about as much,
    the one with the least code.
 4. To that are added packing, what is not part of the sums, and that sums go through memory at the ends of a tile.
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..ir.program import Loop, Reference
+from .dependence import plain
 from .nest import Nest, Use, loops_of, work
 from .pack import can_be_packed
 from .plan import LOAD, PACKING, STRIDED, Plan, Processor, from_cache, operation_cost, pieces
@@ -87,7 +89,7 @@ def plan_along(
     """
     sums = _inside(nest.band, free)
     plan = Plan(0.0, [vector, rows, *sums[around:]], vector, 1, rows, 1, tiled=True)
-    packed = {use.reference: use for use in _panels(nest, plan, free)}
+    packed = {use.reference: use for use in _panels(nest, plan, free, processor.lanes)}
     plan.packed = list(packed)
     depends = {loop for reference in packed for loop in loops_of(reference.index)}
     others = [loop for loop in free if loop not in (vector, rows)]
@@ -103,7 +105,7 @@ def plan_along(
     return plan
 
 
-def _panels(nest: Nest, plan: Plan, free: Sequence[Loop]) -> Iterator[Use]:
+def _panels(nest: Nest, plan: Plan, free: Sequence[Loop], lanes: int) -> Iterator[Use]:
     """What the sums read along the vectors, the same for all rows, and is worth packing."""
     assert plan.vector is not None
     assert plan.rows is not None
@@ -112,8 +114,36 @@ def _panels(nest: Nest, plan: Plan, free: Sequence[Loop]) -> Iterator[Use]:
         step = dict(use.reference.index.terms).get(plan.vector, 0)
         if use.writes or not step or not _inside(use.loops, free) or plan.rows in loops_of(use.reference.index):
             continue
+        if _lies_packed(use, plan.vector, lanes):
+            continue
         if (step != 1 or plan.rows.count >= _FEW_ROWS) and can_be_packed(use, nest, written):
             yield use
+
+
+def _lies_packed(use: Use, vector: Loop, lanes: int) -> bool:
+    """Whether a read finds whole vectors side by side, with nothing in between, in a single block of vectors."""
+    groups = -(-vector.count // lanes)
+    steps = dict(use.reference.index.terms)
+    return (
+        groups <= _MOST_VECTORS
+        and steps.pop(vector, 0) == 1
+        and min(map(abs, steps.values()), default=0) == groups * lanes
+        and in_padded_row(use.reference, vector, groups * lanes)
+    )
+
+
+def in_padded_row(reference: Reference, column: Loop, width: int) -> bool:
+    """Whether a row of an array, with its padding, has so many elements from where a loop begins to read it."""
+    base, terms, _, _ = reference.index
+    steps = dict(terms)
+    if plain(reference.index) is None or steps.pop(column, 0) != 1:
+        return False
+    return any(
+        0 <= base - rows.place < rows.pitch * rows.count
+        and (base - rows.place) % rows.pitch + width <= rows.pitch
+        and not any(step % rows.pitch for step in steps.values())
+        for rows in reference.array.padded_rows
+    )
 
 
 def _inside_of(use: Use, vector: Loop) -> list[Loop]:

@@ -48,6 +48,7 @@ from .nest import Nest, loops_of
 from .plan import SPECIAL, Plan
 from .rewrite import rewrite_operands
 from .substitute import Substitution, copy_nodes
+from .tile_plan import in_padded_row
 
 #: Panels that are transposed are filled in stretches of so many elements, about a cache line.
 _STRETCH = 16
@@ -227,12 +228,17 @@ class _Tile:
         """Whether vectors may go beyond the last column."""
         return not any(
             statement.operation in SPECIAL
-            or any(
-                array not in self.wide and (index is None or self.column in dict(index.terms))
-                for array, index in (*reads(statement), *writes(statement))
-            )
+            or any(self._ends(array, index) and not self._is_padded(array, index) for array, index in reads(statement))
+            or any(self._ends(array, index) for array, index in writes(statement))
             for statement in statements(section)
         )
+
+    def _ends(self, array: Array, index: Index | None) -> bool:
+        """Whether an access may have nothing behind its last column."""
+        return array not in self.wide and (index is None or self.column in dict(index.terms))
+
+    def _is_padded(self, array: Array, index: Index | None) -> bool:
+        return index is not None and in_padded_row(Reference(array, index), self.column, self.width)
 
     def _keep_sums(self) -> None:
         """Let sums be in arrays of the tile, and copy them from and to where they are."""

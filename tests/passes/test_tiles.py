@@ -10,6 +10,7 @@ from mgjit.ir.program import (
     Array,
     Loop,
     Node,
+    PaddedRows,
     Program,
     Reference,
     Register,
@@ -19,7 +20,7 @@ from mgjit.ir.program import (
     statements,
     walk,
 )
-from mgjit.passes.cost import Processor, best_plan
+from mgjit.passes.cost import Plan, Processor, best_plan
 from mgjit.passes.dependence import independent_among
 from mgjit.passes.expand import Arrays
 from mgjit.passes.nest import Nest, examine, executions
@@ -224,3 +225,26 @@ def test_09_sums_in_lanes_keep_their_order() -> None:
     inner = [node for node in walk(program.forward) if isinstance(node, Loop) and node.count == 256]
     assert inner
     assert not any(loop.lanes for loop in inner)
+
+
+@pytest.mark.parametrize("columns", [6, 8, 11])
+def test_10_rows_with_padding_are_read_where_they_are(columns: int) -> None:
+    """Without a copy, if nothing but their padding is between them; whole vectors go beyond the last column."""
+    width = -(-columns // 4) * 4
+    for pitch, offset, is_packed in ((width, 0, False), (width, 3 * width, False), (2 * width, 0, True)):
+        i, j, n = Loop(7, []), Loop(columns, []), Loop(5, [])
+        x, y, r = Array("x", "input", 35), Array("y", "parameter", 20 * width), Array("r", "gradient", 7 * columns)
+        y.padded_rows = (PaddedRows(offset, columns, pitch, 5),)
+        term = Statement("multiply", (load(x, (i, 5), (n, 1)), load(y, (n, pitch), (j, 1), base=offset)))
+        loop = around(i, around(j, around(n, term, update(at(r, (i, columns), (j, 1)), "add", Register(term)))))
+        nest = examine(loop)
+        assert nest is not None
+        plan = plan_along(nest, j, i, free_of(nest, loop), FOUR)
+        assert plan is not None
+        assert bool(plan.packed) == is_packed
+
+        def change(program: Program, nest: Nest = nest, plan: Plan = plan) -> None:
+            program.forward[:] = Tiles(nest, plan, 4, Arrays("tile")).nodes()
+
+        for plan.vectors, plan.row_count in SIZES:
+            same_bits(Program([loop]), change)
