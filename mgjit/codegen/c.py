@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from math import prod
 from struct import calcsize
 
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
@@ -29,7 +30,7 @@ from .layout import Layout
 from .parts import parts_of, registers_into
 from .rows import rotated_loop, row_loop
 from .scalar import BINARY, LONG_INTEGERS, ScalarEmitter
-from .transpose import Transposition, transposition
+from .transpose import FEWEST_ELEMENTS, Transposition, transposition
 from .vectors import Vectors
 
 _PROLOGUE = """\
@@ -363,14 +364,19 @@ class _CEmitter(ScalarEmitter):
     def loop(self, loop: Loop) -> None:
         if not loop.lanes:
             copy = transposition(loop)
-            if copy is None or {self.type_of(copy.target.array), self.type_of(copy.source.array)} != {"real"}:
-                super().loop(loop)
-            else:
+            if copy is not None and self._is_worth_a_call(copy):
                 self._transpose(copy)
+            else:
+                super().loop(loop)
             return
         for node in loop.body:
             assert isinstance(node, Statement)
             self._vector_statement(node, loop)
+
+    def _is_worth_a_call(self, copy: Transposition) -> bool:
+        around = prod(loop.count for loop, name in self._loops.items() if name in self.open_loops)
+        types = {self.type_of(copy.target.array), self.type_of(copy.source.array)}
+        return types == {"real"} and copy.rows * copy.columns * around >= FEWEST_ELEMENTS
 
     def _transpose(self, copy: Transposition) -> None:
         to, source = self.reference(copy.target), self.reference(copy.source)

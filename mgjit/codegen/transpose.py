@@ -18,8 +18,9 @@ from typing import NamedTuple
 from ..ir.program import Index, Load, Loop, Node, Reference, Statement
 from ..passes.dependence import plain
 
-#: Loops of fewer iterations than this are left as they are.
+#: Loops of fewer iterations than this are left as they are, and copies of fewer elements in all iterations around them.
 _FEWEST = 8
+FEWEST_ELEMENTS = 1024
 _WIDEST, _NARROWEST = 16, 4
 
 

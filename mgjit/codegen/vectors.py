@@ -16,6 +16,8 @@ from .transpose import block_widths, transpose_function
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
 #: A mathematical function with more calls than this in a source is not inlined.
 _FEW_CALLS = 4
+#: Nor are moves to or from distant elements, which are many instructions.
+_FEW_MOVES = 8
 
 #: For fewer lanes than this, mathematical functions call the C library for each lane.
 _FEWEST_LANES = 4
@@ -214,10 +216,16 @@ class Vectors:
             lines.append(_SQUARE_ROOTS[self._dtype])
         if any(operation in _MOVES for operation, _ in self._operations):
             lines.append(_UNROLLED)
-        lines += [_OPERATIONS[operation].format(n=n) for operation, n in sorted(self._operations.keys() - set(whole))]
+        lines += [self._definition(*one) for one in sorted(self._operations.keys() - set(whole))]
         text = ["\n".join(lines) + "\n", *transpose]
         if whole:
             widths, names = sorted({n for _, n in whole}), sorted({operation for operation, _ in whole})
             often = {name for name in names if sum(self._operations[name, n] for n in widths) > _FEW_CALLS}
             text.append(vector_functions(self._dtype, self._mode, widths, names, often - QUICK.keys()))
+        return text
+
+    def _definition(self, operation: str, lanes: int) -> str:
+        text = _OPERATIONS[operation].format(n=lanes)
+        if operation in _MOVES and self._operations[operation, lanes] > _FEW_MOVES:
+            return text.replace("static inline", "static __attribute__((noinline))")
         return text
