@@ -29,6 +29,7 @@ class Lowering:
     not_compared: str = ""
     noted: Noted | None = field(default=None, repr=False)
     step: object = field(default=None, repr=False)
+    mode: str = "strict"
 
     @property
     def graph(self) -> str:
@@ -38,7 +39,7 @@ class Lowering:
     @property
     def c_source(self) -> str:
         """The generated C source."""
-        return emit_c(self.lowered.program, lay_out(self.lowered.program, self.lowered.memory))
+        return emit_c(self.lowered.program, lay_out(self.lowered.program, self.lowered.memory), self.mode)
 
     def explain(self, colour: bool | None = None) -> str:
         """What was recorded, which line became which loops, what takes a slower path and why, and how long it all took.

@@ -246,11 +246,13 @@ class Maker:
         plan, traced, seconds = noted.plan, noted.traced, noted.seconds
         trace = traced.trace
         plainly = plain_seconds(seconds, len(trace), trace.in_blocks(), trace.work_in_nests())
-        processor = Processor(64 // plan.precision.size)
-        lowered = lower(traced.trace, noted.inputs, processor, self.options.code.grads, name=self.qualname)
+        code = self.options.code
+        is_fast = code.mode == "fast"
+        processor = Processor(64 // plan.precision.size, fuses=is_fast, is_fast=is_fast)  # the same on every machine
+        lowered = lower(traced.trace, noted.inputs, processor, code.grads, name=self.qualname)
         return Lowering(
             lowered, seconds, self.stats, power_hints(traced.trace), traced.draws.describe(), traced.heap.backward,
-            self.options.reason_without_trial(plainly), noted, self.function,
+            self.options.reason_without_trial(plainly), noted, self.function, code.mode,
         )  # fmt: skip
 
     # ---- 3, 4: code ---------------------------------------------------------------------------------

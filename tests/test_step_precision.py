@@ -330,3 +330,15 @@ def test_17_fast_mode_takes_small_numbers_as_zero(wide: bool) -> None:
     assert 2.0**-1073 * 0.5 == 5e-324
     moments[0].data = 1e-307
     assert mgjit.compile(compiler="gcc", background=False)(decay)(0.01) == 1e-307 * 0.01 > 0.0
+
+
+def test_18_fast_mode_is_what_lower_shows() -> None:
+    """Its schedule and its source are those of the mode."""
+    weights = [Value(float(k)) for k in range(8)]
+
+    def step(x: float) -> float:
+        return sum(w * x for w in weights) ** 3.0
+
+    strict, fast = (mgjit.compile(mode=mode)(step).lower(2.0) for mode in ("strict", "fast"))
+    assert ("power" in strict.graph, "power" in fast.graph) == (True, False)
+    assert ("ldmxcsr" in strict.c_source, "ldmxcsr" in fast.c_source) == (False, True)
