@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..errors import ArgumentError, ShapeError, TraceError, user_location
+from ..errors import ArgumentError, ShapeError, TraceError, is_describing, user_location
 from . import dtypes
 from .apply import recording
 from .shapes import row_major, size_of
@@ -33,8 +33,7 @@ class Conversions:
 
     def tolist_flat(self: Any) -> list[Any]:
         """The elements in row-major order, as Python numbers."""
-        if self._memory.data is None:
-            _refuse("list of its elements")
+        self._require_elements("list of its elements")
         view = self._view
         places = [view.offset]
         for extent, stride in zip(view.shape, view.strides):
@@ -70,12 +69,16 @@ class Conversions:
             _refuse(what)
         return self.item()
 
+    def _require_elements(self: Any, what: str) -> None:
+        """Also of a tensor from outside: what is taken from it while a step is traced would be the same ever after."""
+        if self._memory.data is None or (recording() is not None and not is_describing()):
+            _refuse(what)
+
     def numpy(self: Any) -> Any:
         """The elements as a NumPy array over the same memory."""
         import numpy
 
-        if self._memory.data is None:
-            _refuse("NumPy array")
+        self._require_elements("NumPy array")
         kind = numpy.dtype(self.dtype.name)
         view = self._view
         whole = numpy.frombuffer(self._memory.data, dtype=kind) if self._memory.size else numpy.zeros(0, kind)
@@ -84,8 +87,7 @@ class Conversions:
 
     def __buffer__(self: Any, flags: int) -> Any:
         """The elements as a buffer, from Python 3.12 on: over the same memory where they lie one after the other."""
-        if self._memory.data is None:
-            _refuse("buffer")
+        self._require_elements("buffer")
         view = self._view
         laid = self if view.strides == row_major(view.shape) else self.detach().copy()
         first = laid._view.offset
@@ -97,6 +99,8 @@ class Conversions:
         return found.copy() if copy else found if dtype is None else found.astype(dtype)
 
     def __repr__(self: Any) -> str:
+        if recording() is not None and not is_describing():
+            _refuse("text")
         if self._memory.data is None:
             return f"<a tensor of shape {self.shape} and type {self.dtype} in a step that is being traced>"
         shown = f"{self.tolist()}" if self.size <= 1000 else f"<{self.size} elements>"

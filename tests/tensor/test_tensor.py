@@ -343,18 +343,32 @@ def test_rows_of_a_loop() -> None:
     assert list(compiled.loop(x, [1.0, 2.0, 3.0]).tolist()) == [3.0, 14.0, 33.0]
 
 
+#: From outside of the steps below: its numbers are known when they are traced, and may be others later.
+_KNOWN = T.ones(2)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
         (lambda x: 1.0 if x.sum() > 0 else 2.0, TraceError, "where"),
         (lambda x: float(x.sum()), TraceError, "not known yet"),
         (lambda x: x.tolist(), TraceError, "not known yet"),
+        (lambda x: f"{x * 2}", TraceError, "text of a tensor"),
+        (lambda x: str(x) and x, TraceError, "text of a tensor"),
+        (lambda x: "%s" % x[0], TraceError, "text of a tensor"),  # noqa: UP031
+        (lambda x: f"{_KNOWN}" and x, TraceError, "text of a tensor"),
+        (lambda x: x + _KNOWN.tolist()[0], TraceError, "not known yet"),
         (lambda x: x.astype("float32"), PrecisionError, "float32 in a float64 step"),
     ],
 )
 def test_what_a_step_cannot_do(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         step(call)(T.ones(2))
+
+
+def test_messages_of_a_step_have_a_text_of_tensors() -> None:
+    with pytest.raises(ArgumentError, match="a tensor of shape"):
+        step(lambda x: T.sum([x * 2.0]))(T.ones(2))
 
 
 def test_a_tensor_that_outlives_its_step_is_refused() -> None:
