@@ -53,6 +53,10 @@ class ArgumentValueError(MgjitError, ValueError):
     """An argument has the right type and a value that the kernel cannot represent (an int above 2**53)."""
 
 
+class IntegerOverflowError(MgjitError, OverflowError):
+    """Whole numbers of a tensor that are not below 2**53, or that are nan: arithmetic with them is not exact."""
+
+
 class ColumnError(ArgumentError):
     """The columns of `.loop` differ in length, or their rows in structure; nothing was computed."""
 

@@ -18,6 +18,7 @@ STANDARD = {
     "RandomnessError": RuntimeError,
     "ArgumentError": TypeError,
     "ArgumentValueError": ValueError,
+    "IntegerOverflowError": OverflowError,
     "ColumnError": TypeError,
     "IndexRangeError": IndexError,
     "RetraceLimitError": RuntimeError,

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..tensor.apply import recording, tensor_of
 from ..tensor.creation import from_flat
-from ..tensor.dtypes import DType, bool_
+from ..tensor.dtypes import INTEGERS_END, DType, bool_, int64, refuse_overflow
 from ..tensor.memory import Memory
 from ..tensor.shapes import Shape, View, row_major
 from ..tensor.tensor import Tensor
@@ -65,7 +65,7 @@ class TensorResult(ResultTree):
         """The tensor of these numbers, an array that nobody else has."""
         if isinstance(numbers, array) and numbers.typecode == self.dtype.format:
             return tensor_of(Memory(self.size, self.dtype, memoryview(numbers)), self.view)
-        return from_flat(numbers, self.shape, self.dtype)
+        return self._of(numbers, self.shape)
 
     def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
         return f"{name_of(self.make)}({outputs}[{self.index}:{self.index + self.size}])"
@@ -73,7 +73,12 @@ class TensorResult(ResultTree):
     def columns(self, outputs: array[float], width: int, rows: int) -> Any:
         starts = range(self.index, self.index + rows * width, width)
         numbers = [number for start in starts for number in outputs[start : start + self.size]]
-        return from_flat(numbers, (rows, *self.shape), self.dtype)
+        return self._of(numbers, (rows, *self.shape))
+
+    def _of(self, numbers: Sequence[float], shape: Shape) -> Tensor:
+        if self.dtype is int64 and not all(-INTEGERS_END < number < INTEGERS_END for number in numbers):
+            refuse_overflow("the step")
+        return from_flat(numbers, shape, self.dtype)
 
 
 def _format(dtype: DType) -> str:

@@ -3,16 +3,17 @@
 1. `bool` and `int64` go with everything: with an `int64` a `bool` counts as one, with floats both count as floats.
 2. `float32` and `float64` do not mix: an error says which operand to convert, because silent rounding is a bug to find.
 3. A Python number takes the type of the tensor that it meets; only a float that meets whole numbers makes float64.
-4. Integers are exact up to 2**53 (2**24 where they meet float32), as everywhere in mgjit.
+4. Integers are exact up to 2**53 (2**24 where they meet float32), as everywhere in mgjit.  Those that are computed are
+   below that, or an error says so: of 2**53 itself nobody knows whether it was rounded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from ..engine.precision import FLOAT32, FLOAT64, Precision
-from ..errors import ArgumentError, PrecisionError, described, user_location
+from ..errors import ArgumentError, IntegerOverflowError, PrecisionError, described, user_location
 
 
 class DType(NamedTuple):
@@ -43,6 +44,9 @@ class DType(NamedTuple):
     def __repr__(self) -> str:
         return self.name
 
+
+#: Computed integers are below this, and above its negative.
+INTEGERS_END = 2.0**53
 
 float64, float32 = DType("float64", "d", 8, 2), DType("float32", "f", 4, 2)
 int64, bool_ = DType("int64", "q", 8, 1), DType("bool", "?", 1, 0)
@@ -85,3 +89,11 @@ def common(name: str, dtypes: Iterable[DType], numbers: Iterable[type] = ()) -> 
         if number.rank > found.rank:
             found = number
     return found
+
+
+def refuse_overflow(name: str) -> NoReturn:
+    """Raise the error of an operation that has computed whole numbers from `INTEGERS_END` on, or nan."""
+    raise IntegerOverflowError(
+        f"{user_location()}: {name} gives whole numbers that are not below 2**53, which are not exact. Compute with "
+        "floats: x.astype('float64')."
+    )

@@ -26,6 +26,7 @@ from ..record.trace import NestRecord
 from ..runtime import ffi
 from ..toolchain import build as toolchain
 from ..toolchain import compilers
+from .dtypes import refuse_overflow
 from .memory import Memory
 from .nests import Access, Form, Nest
 from .shapes import size_of
@@ -38,11 +39,16 @@ _SECONDS_OF_FORM = 0.012
 
 
 def run(nest: Nest) -> None:
-    """Compute a nest into its target."""
+    """Compute a nest into its target.
+
+    Raises:
+        IntegerOverflowError: it is of whole numbers, and one is not exact.
+    """
     if not nest.is_empty():
         form = form_of(nest)
         buffers = [_buffer(operand, nest) for operand in nest.operands]
-        _call(form, [_numbers(nest), *buffers, nest.target.memory.data], nest)  # type: ignore[union-attr]
+        if _call(form, [_numbers(nest), *buffers, nest.target.memory.data], nest):  # type: ignore[union-attr]
+            refuse_overflow(nest.name)
 
 
 def run_backward(nest: Nest, adjoints: dict[int, Any]) -> None:
@@ -100,11 +106,11 @@ def _buffer(access: Access, nest: Nest) -> Any:
     return array(nest.precision.format, [access.number]) if memory is None else memory.data
 
 
-def _call(form: Form, buffers: list[Any], nest: Nest) -> None:
+def _call(form: Form, buffers: list[Any], nest: Nest) -> int:
+    """What the function of a form returns."""
     compiled = None if settings.disabled() else _compiled(form)
     if compiled is None:
-        _python(form)(buffers)
-        return
+        return _python(form)(buffers)  # type: ignore[no-any-return]
     if compiled.is_quick:
         compiled.work += size_of(nest.outer) * size_of(nest.inner) * len(nest.body.steps)
         if compiled.work > _MUCH:
@@ -114,7 +120,7 @@ def _call(form: Form, buffers: list[Any], nest: Nest) -> None:
     for number, buffer in enumerate(buffers):
         if len(buffer):
             block.set(number, buffer)
-    compiled.function(block)
+    return compiled.function(block)
 
 
 class _Compiled:

@@ -13,6 +13,8 @@ passes/derivatives.py says to the adjoint of each operand, first operand first, 
 1. The adjoint of what a step has computed is 0.0, plus its contributions.
 2. A sum gives the adjoint of the total to every term.
 3. Any other reduction is run again first, and what it carries is kept for each of its iterations.
+
+A function returns 1 at the first whole number that it computes and that is not exact (dtypes.py), otherwise 0.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from ..ir.operations import EXACT
 from ..ir.program import Constant
 from ..passes.derivatives import RULES, Emitter
 from .bodies import Carried, Element, Result, Source, Step
+from .dtypes import INTEGERS_END
 from .nests import Form
 
 _C_TYPES = {"d": "double", "f": "float", "q": "long long", "?": "unsigned char"}
@@ -274,7 +277,7 @@ class _Python(_Text):
         head += [f"    {name} = n[{place}]" for name, place in self.declared()]
         if self.precision is not FLOAT64:
             head.append("    single = new_single()")
-        return "\n".join([*head, *self.lines, ""])
+        return "\n".join([*head, *self.lines, "    return 0", ""])
 
     def open_loop(self, name: str, count: str, reverse: bool) -> None:
         self.line(f"for {name} in range({count} - 1, -1, -1):" if reverse else f"for {name} in range({count}):")
@@ -290,6 +293,9 @@ class _Python(_Text):
         self.line(f"{name} = {text}")
 
     def store(self, place: str, text: str, format: str) -> None:
+        if format == "q":
+            self.line(f"if not {-INTEGERS_END} < {text} < {INTEGERS_END}:")
+            self.line("    return 1")
         self.line(f"{place} = {text if format in 'df' else f'int({text})'}")
 
     def load(self, place: str, format: str) -> str:
@@ -337,6 +343,8 @@ class _C(_Text):
         self.line(f"{'real UNUSED ' if is_new else ''}{name} = {text};")
 
     def store(self, place: str, text: str, format: str) -> None:
+        if format == "q":
+            self.line(f"if (!({text} > {-INTEGERS_END} && {text} < {INTEGERS_END})) return 1;")
         self.line(f"{place} = ({_C_TYPES[format]})({text});")
 
     def load(self, place: str, format: str) -> str:

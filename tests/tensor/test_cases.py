@@ -8,6 +8,7 @@ import pytest
 
 import mgjit
 from mgjit import tensor as T
+from mgjit.errors import IntegerOverflowError
 from mgjit.tensor import eager
 from mgjit.toolchain import compilers
 from tests.tensor.cases import CASES, Case, computed, numbers, operands, weighted
@@ -45,6 +46,14 @@ def tcc(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_c_gives_the_bits_of_the_python_loops(name: str, dtype: str, disabled: Any, tcc: None) -> None:
     given = operands(CASES[name], 1, dtype)
     assert numbers(computed(CASES[name], given)) == numbers(disabled(computed, CASES[name], given))
+
+
+def test_c_refuses_whole_numbers_that_are_not_exact(tcc: None) -> None:
+    x = T.asarray([2**40, 2**40])
+    for call in (lambda: x * x, lambda: x @ x, x.prod, lambda: (T.zeros(1) / 0).astype("int64")):
+        with pytest.raises(IntegerOverflowError, match=r"test_cases\.py"):
+            call()
+    assert (x * 2**12).tolist() == [2**52, 2**52]
 
 
 @pytest.mark.slow

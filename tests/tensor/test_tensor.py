@@ -18,6 +18,7 @@ from mgjit.errors import (
     ArgumentError,
     GradientError,
     IndexRangeError,
+    IntegerOverflowError,
     LeakError,
     MgjitError,
     PrecisionError,
@@ -341,6 +342,21 @@ def test_rows_of_a_loop() -> None:
     compiled = step(lambda x, y: (x * y).sum())
     x = T.asarray([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     assert list(compiled.loop(x, [1.0, 2.0, 3.0]).tolist()) == [3.0, 14.0, 33.0]
+
+
+_OVERFLOWING = [lambda x: x * x, lambda x: x @ x, T.prod, lambda x: x + 2**53, lambda x: (x / 0).astype("int64")]
+
+
+@pytest.mark.parametrize("call", _OVERFLOWING)
+def test_whole_numbers_that_are_not_exact_are_refused(call: Any) -> None:
+    compiled, large = step(lambda x: call(x) * 1), T.asarray([2**40, 2**40])
+    with pytest.raises(IntegerOverflowError, match=r"test_tensor.py.*2\*\*53"):
+        call(large)
+    if call is not _OVERFLOWING[-1] and call is not _OVERFLOWING[3]:
+        compiled(T.asarray([1, 2]))
+    for _ in range(3):
+        with pytest.raises(IntegerOverflowError, match=r"test_tensor.py.*2\*\*53"):
+            compiled(large)
 
 
 #: From outside of the steps below: its numbers are known when they are traced, and may be others later.
