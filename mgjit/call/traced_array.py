@@ -178,7 +178,8 @@ class TracedArray(list):  # type: ignore[type-arg]
         if self._elements.kind == "numpy":
             raise PlainCall(
                 f"{user_location()}: it computes with a whole array, argument {self._elements.path}. mgjit compiles "
-                "what is computed with single elements: [2 * x for x in row]"
+                "what is computed with single elements: [2 * x for x in row]; or pass a tensor, mgjit.tensor.asarray("
+                f"{self._elements.path})"
             )
         raise TraceError(
             f"{user_location()}: arithmetic on a whole array is not traced. Loop over its elements: "

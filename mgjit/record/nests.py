@@ -73,10 +73,18 @@ class TensorRecording:
         own = self._recorder.precision
         if dtype.is_floating and dtype.precision is not own:
             other = "" if own is FLOAT64 else ', dtype="float32"'
+            hint = (
+                ""
+                if not other
+                else (
+                    " Numbers alone make float64: zeros, ones, full and asarray take dtype='float32', and "
+                    "where(condition, 1.0, 0.0) is where(condition, asarray(1.0, dtype='float32'), 0.0)."
+                )
+            )
             raise PrecisionError(
                 f"{user_location()}: a tensor of type {dtype} in a {own.name} step. Convert it with "
                 f"astype('{own.name}'), or compile the step for such tensors: "
-                f"@mgjit.compile{'(dtype=' + repr(dtype.name) + ')' if not other else ''}."
+                f"@mgjit.compile{'(dtype=' + repr(dtype.name) + ')' if not other else ''}.{hint}"
             )
 
     def make_leaf(self, memory: Memory) -> None:
@@ -264,6 +272,8 @@ class TensorRecording:
         location = user_location()
         places = self._inputs(indices._memory, _elements(*indices._view))
         if places is None:
+            if indices._memory.limit is not None:
+                raise IndexRangeError(f"{location}: take: index {indices._memory.limit - 1} is not in range({extent}).")
             raise TraceError(
                 f"{location}: take by indices that are computed in the step, whose range is not known. Pass them as "
                 "an argument, or choose with mgjit.tensor.where or one_hot."

@@ -83,6 +83,7 @@ def perform(nest: Nest) -> None:
     target = nest.target.memory
     assert target is not None
     target.version += 1
+    target.limit = None
     if nest.flows:
         assert target.made_by is not None
         target.made_by.append(nest)

@@ -112,7 +112,10 @@ def from_flat(numbers: Iterable[Any], shape: Shape, dtype: DType) -> Tensor:
         raise ArgumentValueError(f"{user_location()}: a tensor of ints above 2**53, which are not exact in a step.")
     taking = recording()
     if taking is not None:
-        return taking.of_numbers(flat, shape, dtype)  # type: ignore[no-any-return]
+        traced: Tensor = taking.of_numbers(flat, shape, dtype)
+        if dtype is int64 and all(type(number) is int and number >= 0 for number in flat):
+            traced._memory.limit = max(flat, default=-1) + 1
+        return traced
     made = fresh(shape, dtype)
     kind = float if dtype.is_floating else bool if dtype is bool_ else int
     fill_buffer(made._memory.data, list(map(kind, flat)))

@@ -168,10 +168,9 @@ def take_along_axis(x: Tensor, indices: Tensor, axis: int = -1) -> Tensor:
 
 def _require_in_range(name: str, indices: Any, extent: int) -> None:
     taking = recording()
-    if isinstance(indices, Tensor) and indices._memory.limit is not None and indices._memory.limit <= extent:
-        return
     if taking is not None:
-        taking.require_in_range(indices, extent)
+        if not isinstance(indices, Tensor) or indices._memory.limit is None or indices._memory.limit > extent:
+            taking.require_in_range(indices, extent)
         return
     found = indices.tolist_flat() if isinstance(indices, Tensor) else [indices]
     wrong = next((number for number in found if not 0 <= number < extent), None)

@@ -10,7 +10,7 @@ becomes one kernel, with the same bits.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, GradientError, ShapeError, TraceError, described, user_location
 from . import dtypes
@@ -55,6 +55,14 @@ class Tensor(Operators, Conversions):
 
         made = asarray(data, dtype=dtype, requires_grad=requires_grad, copy=True)
         self._memory, self._view, self._detached = made._memory, made._view, made._detached
+
+    if not TYPE_CHECKING:  # mypy knows the attributes
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(
+                f"{type(self).__name__} object has no attribute {name!r}."
+                + " Write `with mgjit.no_grad(): p -= rate * p.grad` to assign to its elements." * (name == "data")
+            )
 
     # ---- what it is ---------------------------------------------------------------------------------
 
@@ -300,7 +308,8 @@ class Tensor(Operators, Conversions):
         if chosen:
             raise TraceError(
                 f"{user_location()}: elements that a tensor or a number of the step chooses cannot be assigned. Write "
-                "mgjit.tensor.where(mgjit.tensor.arange(n) == i, new, old)."
+                "mgjit.tensor.where(mgjit.tensor.arange(n) == i, new, old); or name an argument that is the index in "
+                "static=, so that the step is compiled for each of its values."
             )
         self._assign(view, value)
 

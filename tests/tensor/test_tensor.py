@@ -344,6 +344,38 @@ def test_rows_of_a_loop() -> None:
     assert list(compiled.loop(x, [1.0, 2.0, 3.0]).tolist()) == [3.0, 14.0, 33.0]
 
 
+def test_constant_indices_of_a_step() -> None:
+    table = T.asarray([1.0, 2.0, 3.0])
+    assert step(lambda x: T.take(x, [2, 0]) + x[T.asarray([1, 1])])(table).tolist() == [5.0, 3.0]
+
+
+def test_indices_that_were_assigned_to_are_checked_again() -> None:
+    def change(x: Any) -> Any:
+        indices = T.arange(2)
+        indices[0] = 9
+        return T.take(x, indices)
+
+    with pytest.raises(IndexRangeError):
+        change(T.ones(2))
+    with pytest.raises(TraceError, match="range is not known"):
+        step(change)(T.ones(2))
+
+
+def test_two_numbers_in_a_float32_step_say_what_to_write() -> None:
+    x = T.ones(2, dtype="float32")
+    with pytest.raises(PrecisionError, match=r"where\(condition, asarray"):
+        step(lambda x: T.where(x > 0, 1.0, 0.0), dtype="float32")(x)
+    compiled = step(lambda x: T.where(x > 0, T.asarray(1.0, dtype="float32"), 0.0), dtype="float32")
+    assert compiled(x).tolist() == [1.0, 1.0]
+
+
+def test_an_assignment_to_data_says_what_to_write() -> None:
+    p = mgjit.nn.Parameter([1.0])
+    with pytest.raises(AttributeError, match="no_grad"):
+        p.data -= 1.0
+    assert not hasattr(p, "data")
+
+
 _OVERFLOWING = [lambda x: x * x, lambda x: x @ x, T.prod, lambda x: x + 2**53, lambda x: (x / 0).astype("int64")]
 
 
@@ -374,6 +406,7 @@ _KNOWN = T.ones(2)
         (lambda x: "%s" % x[0], TraceError, "text of a tensor"),  # noqa: UP031
         (lambda x: f"{_KNOWN}" and x, TraceError, "text of a tensor"),
         (lambda x: x + _KNOWN.tolist()[0], TraceError, "not known yet"),
+        (lambda x: T.take(x, [0, 2]), IndexRangeError, r"index 2 is not in range\(2\)"),
         (lambda x: x.astype("float32"), PrecisionError, "float32 in a float64 step"),
     ],
 )
