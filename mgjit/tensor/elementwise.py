@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import GradientError, user_location
+from ..errors import ArgumentValueError, GradientError, described, user_location
 from .apply import elementwise
 from .bodies import COPY, ELEMENTWISE
 from .dtypes import dtype_of
@@ -30,10 +30,9 @@ exp, log, tanh, sqrt = (_unary(*one) for one in (
     ("exp", "e**x"), ("log", "The natural logarithm: -inf at 0, nan below"), ("tanh", "The hyperbolic tangent"),
     ("sqrt", "The square root: nan below 0"),
 ))  # fmt: skip
-relu, sigmoid, silu, softplus, gelu = (_unary(*one) for one in (
+relu, sigmoid, silu, softplus = (_unary(*one) for one in (
     ("relu", "max(0, x); nan stays"), ("sigmoid", "1 / (1 + exp(-x))"), ("silu", "x * sigmoid(x)"),
     ("softplus", "log(1 + exp(x))"),
-    ("gelu", "x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))), as gelu(approximate='tanh') of PyTorch"),
 ))  # fmt: skip
 square, reciprocal, floor, ceil, trunc, sin, cos = (_unary(*one) for one in (
     ("square", "x * x"), ("reciprocal", "1 / x"), ("floor", "The largest whole number that is not above x"),
@@ -66,6 +65,19 @@ def logical_or(x: Any, y: Any) -> Tensor:
 def where(condition: Any, x: Any, y: Any) -> Tensor:
     """`x` where the condition holds (is not 0), otherwise `y`."""
     return apply("where", condition, x, y)
+
+
+def gelu(x: Tensor, approximate: str = "tanh") -> Tensor:
+    """x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))), as gelu(approximate="tanh") of PyTorch, of each element.
+
+    Raises:
+        ArgumentValueError: another formula is asked for.
+    """
+    if approximate != "tanh":
+        raise ArgumentValueError(
+            f"{user_location()}: gelu has approximate='tanh' only, not the {described(approximate)}."
+        )
+    return apply("gelu", require(x, "gelu"))
 
 
 def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:

@@ -16,6 +16,7 @@ import mgjit
 from mgjit import tensor as T
 from mgjit.errors import (
     ArgumentError,
+    ArgumentValueError,
     GradientError,
     IndexRangeError,
     IntegerOverflowError,
@@ -367,6 +368,13 @@ def test_two_numbers_in_a_float32_step_say_what_to_write() -> None:
         step(lambda x: T.where(x > 0, 1.0, 0.0), dtype="float32")(x)
     compiled = step(lambda x: T.where(x > 0, T.asarray(1.0, dtype="float32"), 0.0), dtype="float32")
     assert compiled(x).tolist() == [1.0, 1.0]
+
+
+def test_gelu_has_one_formula() -> None:
+    x = T.asarray([-1.0, 2.0])
+    assert mgjit.nn.functional.gelu(x, approximate="tanh").tolist() == x.gelu().tolist()
+    with pytest.raises(ArgumentValueError, match="'none'"):
+        T.gelu(x, "none")
 
 
 def test_an_assignment_to_data_says_what_to_write() -> None:
