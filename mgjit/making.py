@@ -136,7 +136,7 @@ class Maker:
         """
         names = self.names
         static = self.options.static | self.knowledge.fixed_arguments | shared
-        return plan_arguments(names, arguments, static, is_slot, self.options.precision)
+        return plan_arguments(names, arguments, static, is_slot, self.options.precision, shared)
 
     # ---- 2: traces ----------------------------------------------------------------------------------
 
@@ -326,5 +326,6 @@ class Maker:
 
 
 def changed_by(plan: ArgumentPlan, traced: TracedCall) -> frozenset[int]:
-    """The identities of lists, dicts and objects in which the step assigns numbers."""
-    return traced.heap.changed() | (traced.known if plan.objects else frozenset())
+    """The identities of lists, dicts, objects, and memories of tensors, in which the step assigns numbers."""
+    tensors = traced.assigned if plan.buffers else frozenset()
+    return traced.heap.changed() | tensors | (traced.known if plan.objects else frozenset())

@@ -65,17 +65,17 @@ class AppendingResult(ResultTree):
     """
 
     def __init__(self, result: ResultTree, tails: Sequence[Tail]) -> None:
-        self._result, self._tails = result, tails
+        self.result, self.tails = result, tails
 
     def __call__(self, outputs: Any, arguments: Sequence[Any] = ()) -> Any:
-        lists = [tail.path.find(arguments) for tail in self._tails]
+        lists = [tail.path.find(arguments) for tail in self.tails]
         if len(set(map(id, lists))) < len(lists):
             raise ArgumentError(
                 f"{user_location()}: two of the lists to which the step appends are one list. Make one for each, as in "
                 "[[] for _ in range(n)]."
             )
-        parts = [tail.parts(outputs, arguments) for tail in self._tails]
-        result = self._result(outputs, arguments)
+        parts = [tail.parts(outputs, arguments) for tail in self.tails]
+        result = self.result(outputs, arguments)
         deque(map(list.extend, lists, parts), maxlen=0)  # one call into C, which no signal interrupts
         return result
 
@@ -83,4 +83,4 @@ class AppendingResult(ResultTree):
         return f"{name_of(self)}({outputs}, ({''.join(f'{name}, ' for name in names)}))"
 
     def columns(self, outputs: array[float], width: int, rows: int) -> Any:
-        return self._result.columns(outputs, width, rows)
+        return self.result.columns(outputs, width, rows)

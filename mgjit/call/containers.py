@@ -26,8 +26,8 @@ class SequenceNode(Node):
             return False
         return all(part.pack(element, frame) for part, element in zip(self.parts, elements))
 
-    def containers(self, argument: Any) -> Iterator[int]:
-        yield id(argument)
+    def containers(self, argument: Any) -> Iterator[tuple[int, str]]:
+        yield id(argument), ""
         for part, element in zip(self.parts, argument):
             yield from part.containers(element)
 
@@ -63,8 +63,8 @@ class MappingNode(Node):
             return False
         return all(part.pack(element, frame) for part, element in zip(self.parts.values(), argument.values()))
 
-    def containers(self, argument: Any) -> Iterator[int]:
-        yield id(argument)
+    def containers(self, argument: Any) -> Iterator[tuple[int, str]]:
+        yield id(argument), ""
         for part, element in zip(self.parts.values(), argument.values()):
             yield from part.containers(element)
 
@@ -100,10 +100,10 @@ class DataclassNode(Node):
             return False
         return all(part.pack(getattr(argument, name), frame) for name, part in self.parts.items())
 
-    def containers(self, argument: Any) -> Iterator[int]:
-        yield id(argument)
+    def containers(self, argument: Any) -> Iterator[tuple[int, str]]:
+        yield id(argument), ""
         if variables(argument):
-            yield id(vars(argument))
+            yield id(vars(argument)), ""
         for name, part in self.parts.items():
             yield from part.containers(getattr(argument, name))
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from .containers import DataclassNode, MappingNode, SequenceNode
 from .inputs import BufferNode, NumbersNode
-from .known import KnownNode
+from .known import AssignedNode, KnownNode
 from .node import Node
 from .objects import ObjectNode
 
@@ -78,7 +78,7 @@ class GivenContainers:
             parts = [(False, key, thing[key], inner) for key, inner in node.parts.items()]
         elif isinstance(node, DataclassNode):
             parts = [(True, name, getattr(thing, name), inner) for name, inner in node.parts.items()]
-        elif not isinstance(node, ObjectNode):
+        elif not isinstance(node, (AssignedNode, ObjectNode)):
             return
         paths.setdefault(id(thing), path)
         for is_attribute, name, part, inner in parts:

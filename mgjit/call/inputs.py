@@ -117,12 +117,12 @@ class NumbersNode(Node):
             return flat if is_not_all_ints(flat) else None
         return flat if set(map(type, flat)) == {int} and is_exact(flat, limit or self.limit) else None
 
-    def containers(self, argument: Any) -> Iterator[int]:
+    def containers(self, argument: Any) -> Iterator[tuple[int, str]]:
         level = [argument]
-        yield id(argument)
+        yield id(argument), ""
         for _ in self.shape[1:]:
             level = list(chain.from_iterable(level))
-            yield from map(id, level)
+            yield from ((id(row), "") for row in level)
 
     def traced(self, make: MakeNumber) -> Any:
         places = iter(range(self.place, self.place + self._size))

@@ -1,4 +1,4 @@
-"""The parts of arguments that are no inputs but known by identity, or compared: Values, models, constants."""
+"""The parts of arguments that are no inputs but known by identity, or compared: Values, models, state, constants."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..engine.value import Value
+from ..record.leaks import PlainCall
+from ..tensor.shapes import View, row_major
+from ..tensor.tensor import Tensor
 from .containers import DataclassNode, MappingNode, SequenceNode
 from .exact import exact_key, have_same_keys
 from .node import NO_FRAME, Frame, MakeNumber, Node
@@ -30,8 +33,8 @@ class ValueNode(Node):
         frame.values[self.slot] = argument
         return True
 
-    def containers(self, argument: Any) -> Iterator[int]:
-        return iter(()) if self.slot is None else iter((id(argument),))
+    def containers(self, argument: Any) -> Iterator[tuple[int, str]]:
+        return iter(()) if self.slot is None else iter(((id(argument), ""),))
 
     def traced(self, make: MakeNumber) -> Any:
         return self.value
@@ -99,6 +102,37 @@ class StaticNode(Node):
 
     def describe(self) -> str:
         return f"{self.argument!r:.60}"
+
+
+class AssignedNode(Node):
+    """A tensor in whose memory the step assigns: known by its memory.
+
+    One that shows a part of it, or in another order, has the call run as plain Python: there are too many of them.
+    """
+
+    identified = 1
+
+    def __init__(self, argument: Tensor, path: str) -> None:
+        self.argument, self.path = argument, path
+        memory, view = argument._memory, argument._view
+        self._is_whole = view == View(0, argument.shape, row_major(argument.shape)) and memory.size == argument.size
+        self.key = "tensor", id(memory) if self._is_whole else None, argument.dtype.name, argument.shape
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        return (
+            isinstance(argument, Tensor)
+            and argument._memory is self.argument._memory
+            and argument._view == self.argument._view
+            and argument.requires_grad is self.argument.requires_grad
+        )
+
+    def traced(self, make: MakeNumber) -> Any:
+        if not self._is_whole:
+            raise PlainCall(f"argument {self.path} is a part of a tensor that the step assigns")
+        return self.argument
+
+    def describe(self) -> str:
+        return f"a tensor of shape {self.argument.shape} that the step assigns"
 
 
 def _is_row(container: Any) -> bool:

@@ -64,8 +64,11 @@ class Node:
         """Named parts, for reports."""
         return ()
 
-    def containers(self, argument: Any) -> Iterator[int]:
-        """The identities of the containers in an argument of this structure whose contents are inputs."""
+    def containers(self, argument: Any) -> Iterator[tuple[int, str]]:
+        """The identities of the containers in an argument of this structure whose contents are inputs.
+
+        With each comes the path of what is known by identity where that does not do; "" for the whole argument.
+        """
         return iter(())
 
     def describe(self) -> str:

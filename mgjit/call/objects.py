@@ -64,10 +64,10 @@ class ObjectNode(Node):
         frame.objects[self.slot] = argument
         return True
 
-    def containers(self, argument: Any) -> Iterator[int]:
-        yield id(argument)
+    def containers(self, argument: Any) -> Iterator[tuple[int, str]]:
+        yield id(argument), ""
         if has(argument, "__dict__"):
-            yield id(variables(argument))
+            yield id(variables(argument)), ""
 
     def make_stand_in(self, storage: ParameterStorage) -> None:
         """Make the object that the step gets while it is traced."""

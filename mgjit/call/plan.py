@@ -34,7 +34,7 @@ from ..record.trace import InputRegion
 from ..tensor.tensor import Tensor
 from .containers import DataclassNode, MappingNode, SequenceNode, attributes_of_dataclass
 from .inputs import BufferNode, NumberNode, NumbersNode, check_exact
-from .known import KnownNode, StaticNode, ValueNode
+from .known import AssignedNode, KnownNode, StaticNode, ValueNode
 from .lengths import differ_in_lengths
 from .node import Frame, MakeNumber, Node
 from .objects import ObjectNode, class_of_slot
@@ -144,8 +144,9 @@ class ArgumentPlan:
 
     @property
     def has_containers(self) -> bool:
-        """Whether there are lists, dicts or dataclasses among the arguments whose contents are inputs."""
-        return any(isinstance(node, (NumbersNode, SequenceNode, MappingNode, DataclassNode)) for node in self.nodes)
+        """Whether there are lists, dicts, dataclasses or tensors among the arguments whose contents are inputs."""
+        kinds = (NumbersNode, SequenceNode, MappingNode, DataclassNode, TensorNode)
+        return any(isinstance(node, kinds) for node in self.nodes)
 
     def regions(self, drawn: int) -> list[InputRegion]:
         """The memory of the inputs: packed numbers, buffers, and so many numbers that each call draws."""
@@ -160,7 +161,9 @@ class ArgumentPlan:
         return "(" + ", ".join(f"{name}: {outline}" for name, outline in told if outline not in ("()", "{}")) + ")"
 
     def shared(self, arguments: Sequence[Any], changed: Collection[int]) -> set[str]:
-        """Names of arguments with a container whose contents are inputs, and that the step changes by another way.
+        """Arguments with a container whose contents are inputs, and that the step changes by another way.
+
+        They are names of arguments, or paths of tensors in them.
 
         Args:
             changed: the identities of what it changes.
@@ -168,7 +171,9 @@ class ArgumentPlan:
         if not changed:
             return set()
         given = zip(self.names, self.nodes, arguments)
-        return {name for name, node, argument in given if any(one in changed for one in node.containers(argument))}
+        return {
+            path or name for name, node, argument in given for one, path in node.containers(argument) if one in changed
+        }
 
     def _all_nodes(self) -> list[Node]:
         found = list(self.nodes)
@@ -234,8 +239,14 @@ def bind(signature: Signature, given: Sequence[Any], named: Mapping[str, Any], n
 
 
 class _Planner:
-    def __init__(self, static: Collection[str], is_slot: Callable[[Any], bool] | None, precision: Precision) -> None:
-        self.static, self.precision = static, precision
+    def __init__(
+        self,
+        static: Collection[str],
+        is_slot: Callable[[Any], bool] | None,
+        precision: Precision,
+        shared: Collection[str],
+    ) -> None:
+        self.static, self.precision, self.shared = static, precision, shared
         self.packed = 0
         self.buffers: list[BufferNode] = []
         self.values: list[Value] = []
@@ -244,6 +255,8 @@ class _Planner:
 
     def node(self, argument: Any, path: str) -> Node:
         kind = type(argument)
+        if path in self.shared and isinstance(argument, Tensor) and not is_traced(argument):
+            return AssignedNode(argument, path)
         if path in self.static or kind is bool or argument is None or kind is str or _is_numpy_bool(argument):
             return StaticNode(argument)
         if is_traced(argument):
@@ -329,6 +342,7 @@ def plan_arguments(
     static: frozenset[str],
     is_slot: Callable[[Any], bool] | None = None,
     precision: Precision = FLOAT64,
+    shared: Collection[str] = (),
 ) -> ArgumentPlan:
     """Plan the arguments of a call.
 
@@ -339,11 +353,12 @@ def plan_arguments(
         is_slot: whether a Value is copied in and out instead of being known by its identity. Without it, all are known
             so, and nodes of other classes as well.
         precision: what numbers are rounded to.
+        shared: paths of what the step changes by another way, too, all of them static.
 
     Raises:
         ArgumentError: an argument cannot be an input.
     """
-    planner = _Planner(static, is_slot, precision)
+    planner = _Planner(static, is_slot, precision, shared)
     nodes: list[Node] = []
     for name, argument in zip(names, arguments):
         try:

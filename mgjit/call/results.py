@@ -121,7 +121,7 @@ class ConstantResult(ResultTree):
 
 
 class GivenResult(ResultTree):
-    """A container that the step was given and returns: the object itself.
+    """A container or tensor that the step was given and returns: the object itself.
 
     Args:
         path: where it lies among the arguments.
@@ -142,7 +142,7 @@ class GivenResult(ResultTree):
 
 
 class KnownResult(ConstantResult):
-    """A list or dict that existed before the step, which returns it: the object itself.
+    """A list, dict or tensor that existed before the step, which returns it: the object itself.
 
     Args:
         parts: the result that its contents would be, for the columns of many calls.
@@ -213,7 +213,7 @@ def describe_result(
     if type(returned) is Counted:
         returned = number_of(returned)
     if isinstance(returned, Tensor):
-        return _describe_tensor(returned, is_known)
+        return _describe_tensor(returned, path_of)
     if is_traced(returned) and not isinstance(returned, (types.value, types.number)):
         leaked()
     if isinstance(returned, Value):
@@ -278,13 +278,17 @@ def constants(tree: ResultTree) -> list[Any]:
     return [tree.returned] if is_constant else []  # type: ignore[attr-defined]
 
 
-def _describe_tensor(returned: Tensor, is_known: Callable[[Any], bool]) -> ResultTree:
-    from .tensors import TensorResult
+def _describe_tensor(returned: Tensor, path_of: Callable[[Any], GivenPath | None]) -> ResultTree:
+    from .tensors import TensorResult, ViewResult
 
-    if returned._memory.trace is None and is_known(returned):
-        return ConstantResult(returned)
     index = recording().output(returned)
-    return TensorResult(index, returned.shape, returned.dtype, returned.size)
+    numbers = TensorResult(index, returned.shape, returned.dtype, returned.size)
+    path = path_of(returned)
+    if path is not None:
+        return GivenResult(path, numbers)
+    if not isinstance(returned, recording().kind):
+        return KnownResult(returned, numbers)
+    return ViewResult(returned, numbers) if returned._memory.trace is None else numbers
 
 
 def collect_results(results: Iterable[Any]) -> Any:

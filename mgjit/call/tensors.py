@@ -1,24 +1,31 @@
 """Tensors among the arguments and results of a step.
 
-A tensor that requires no gradient is an input, passed by address where its elements lie one after the other; a later
-call may pass any other of that shape and type.  One that requires a gradient is a parameter, known by its identity.
+1. A tensor that requires no gradient is an input, passed by address where its elements lie one after the other; a later
+   call may pass any other of that shape and type.
+2. One that requires a gradient is a parameter, known by its identity.
+3. So is one in whose memory the step assigns, a parameter or its own state (`AssignedNode`): as an input, it would be
+   read as it was before the call.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ..record import opcodes as ops
+from ..record.trace import Trace
 from ..tensor.apply import recording, tensor_of
 from ..tensor.creation import from_flat
 from ..tensor.dtypes import INTEGERS_END, DType, bool_, int64, refuse_overflow
 from ..tensor.memory import Memory
 from ..tensor.shapes import Shape, View, row_major
 from ..tensor.tensor import Tensor
+from .appended import AppendingResult
 from .inputs import EXACT_INTEGERS, BufferNode
 from .node import MakeNumber
-from .results import ResultTree
+from .results import CompositeResult, KnownResult, ResultTree
 
 
 class TensorNode(BufferNode):
@@ -43,12 +50,29 @@ class TensorNode(BufferNode):
             return argument.detach().copy()._memory.data
         return memory.data if memory.size == self.size else memory.data[first : first + self.size]
 
+    def containers(self, argument: Any) -> Iterator[tuple[int, str]]:
+        yield id(argument._memory), self.path
+
     def traced(self, make: MakeNumber) -> Any:
         memory = recording().input(self.place, self.size, self.element)
         return tensor_of(memory, View(0, self.shape, row_major(self.shape)))
 
     def describe(self) -> str:
         return f"a tensor of shape {self.shape} and type {self.element}"
+
+
+def assigned_memories(trace: Trace) -> frozenset[int]:
+    """The identities of the memories of tensors that a step may write: those it assigns, parameters and gradients."""
+    known = [(base, memory) for base, memory in trace.bound_storages if isinstance(memory, Memory)]
+    bases = [base for base, _ in known]
+    written = {id(part) for _, memory in known if memory.is_leaf for part in (memory, memory.gradient())}
+    for nest in trace.nests:
+        kind = ops.leaf_kind(nest.target.leaf)
+        if kind in (ops.PARAMETER, ops.GRADIENT):
+            number = bisect_right(bases, ops.leaf_index(nest.target.leaf)) - 1
+            memory = known[number][1]
+            written.add(id(memory if kind == ops.PARAMETER else memory.gradient()))
+    return frozenset(written)
 
 
 class TensorResult(ResultTree):
@@ -79,6 +103,38 @@ class TensorResult(ResultTree):
         if self.dtype is int64 and not all(-INTEGERS_END < number < INTEGERS_END for number in numbers):
             refuse_overflow("the step")
         return from_flat(numbers, shape, self.dtype)
+
+
+class ViewResult(ResultTree):
+    """A view, made by the step, of a tensor that existed before.
+
+    Args:
+        numbers: the result that its elements would be, for the columns of many calls.
+    """
+
+    def __init__(self, returned: Tensor, numbers: TensorResult) -> None:
+        self._parts = returned._memory, returned._view, returned._detached
+        self.parts = numbers
+
+    def __call__(self, outputs: Any, arguments: Sequence[Any] = ()) -> Any:
+        return tensor_of(*self._parts)
+
+    def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
+        return f"{name_of(tensor_of)}(*{name_of(self._parts)})"
+
+    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
+        return self.parts.columns(outputs, width, rows)
+
+
+def as_numbers(result: ResultTree) -> ResultTree:
+    """The result with copies in place of tensors that existed before the step."""
+    if isinstance(result, AppendingResult):
+        return AppendingResult(as_numbers(result.result), result.tails)
+    if isinstance(result, CompositeResult):
+        return CompositeResult(result.make, list(map(as_numbers, result.parts)))
+    if isinstance(result, ViewResult) or (isinstance(result, KnownResult) and isinstance(result.returned, Tensor)):
+        return result.parts
+    return result
 
 
 def _format(dtype: DType) -> str:

@@ -21,6 +21,7 @@ from typing import Any
 from ..build import build
 from ..call.appended import AppendingResult
 from ..call.plan import ArgumentPlan
+from ..call.tensors import as_numbers
 from ..draws.plan import DrawPlan
 from ..errors import FreezeError, TraceError, user_location
 from ..families import Kin
@@ -368,8 +369,8 @@ class FrozenMaker(Maker):
             copies = Copies(traced.heap.state, traced.heap.copied, self.stats.counter, traced.heap.tables)
             guard.ask(copies.difference)
         kernel = FrozenKernel(
-            code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, prepared.slots, copies,
-            traced.draws, traced.writes, changed_by(plan, traced), traced.integers, traced.objects,
+            code, plan, guard, parameters, move, trace.outputs, trace.checks, as_numbers(traced.result), prepared.slots,
+            copies, traced.draws, traced.writes, changed_by(plan, traced), traced.integers, traced.objects,
         )  # fmt: skip
         self.stats.note_kernel(code.facts, prepared.seconds, plan.outline(), prepared.reason)
         return kernel

@@ -18,8 +18,9 @@ from typing import Any
 from ..call.containers import DataclassNode, MappingNode, SequenceNode
 from ..call.exact import PLAIN, exact_key, exact_keys
 from ..call.inputs import EXACT_INTEGERS, BufferNode, NumberNode, NumbersNode, is_not_all_ints
-from ..call.known import KnownNode, StaticNode, ValueNode
+from ..call.known import AssignedNode, KnownNode, StaticNode, ValueNode
 from ..call.node import Node
+from ..call.tensors import TensorNode
 from ..record.ranges import intersection
 from .kernel import Kernel
 
@@ -190,6 +191,11 @@ class ConditionWriter:
             self.conditions.append(f"{local}.shape == {node.shape}")
             self.conditions.append(f"{local}.strides == {node.strides()}")
         else:
+            if isinstance(node, TensorNode) and self.kernel.changed:
+                given, place = place, self._new_local()
+                self.conditions.append(
+                    f"{self.name_of(id)}(({place} := {given})._memory) not in {self.name_of(self.kernel.changed)}"
+                )
             local = self._new_local()
             self.conditions.append(f"({local} := {self.name_of(node.contiguous)}({place})) is not None")
         if checked:
@@ -250,6 +256,9 @@ class ConditionWriter:
             return
         self.conditions.append(f"({place} is {container} or {equals}({place}))")
 
+    def assigned(self, node: AssignedNode, place: str) -> None:
+        self.conditions.append(f"{self.name_of(node.pack)}({place}, None)")
+
     def static(self, node: StaticNode, place: str) -> None:
         if not node.by_value or node.argument is None or isinstance(node.argument, bool):
             self.conditions.append(f"{place} is {self.name_of(node.argument)}")
@@ -282,5 +291,6 @@ _WRITERS: dict[type, Callable[[ConditionWriter, Any, str], None]] = {
     DataclassNode: ConditionWriter.dataclass,
     ValueNode: ConditionWriter.value,
     KnownNode: ConditionWriter.known,
+    AssignedNode: ConditionWriter.assigned,
     StaticNode: ConditionWriter.static,
 }

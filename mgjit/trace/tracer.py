@@ -22,6 +22,7 @@ from ..call.given import GivenContainers
 from ..call.objects import ObjectSlots
 from ..call.plan import ArgumentPlan
 from ..call.results import ResultTree, describe_result
+from ..call.tensors import assigned_memories
 from ..call.written import Writes, record_writes
 from ..draws.interception import followed, places_in_module, with_draws
 from ..draws.plan import DrawPlan
@@ -67,6 +68,7 @@ class TracedCall:
     integers: IntegerLimit
     objects: ObjectSlots | None
     known: frozenset[int]  # the identities of the objects with numbers that the step reaches
+    assigned: frozenset[int]  # the identities of the memories of tensors that it assigns
 
     def move(self, layouts: Layouts) -> Move:
         """What the first run of a kernel moves into its memory, with new parameters and state in these layouts."""
@@ -220,7 +222,9 @@ def trace_call(
     if heap is not None and drawing.plan.draws:
         memory.fixed += [(place, place.read()) for place in heap.draws]
     known = frozenset() if heap is None else heap.objects
-    return TracedCall(recorder.finish(), result, memory, drawing.plan, writes, limits[-1], objects, known)
+    trace = recorder.finish()
+    assigned = assigned_memories(trace)
+    return TracedCall(trace, result, memory, drawing.plan, writes, limits[-1], objects, known, assigned)
 
 
 def as_numbers(thing: Any, types: TracedTypes) -> Any:

@@ -93,7 +93,7 @@ class Seen:
 def as_returned(result: Any) -> Any:
     """What a compiled step returns where plain Python has returned `result`."""
     if isinstance(result, Tensor):
-        return result.detach()
+        return result.detach() if result.requires_grad and not result.is_leaf else result
     if isinstance(result, Value):
         return Result(result.data)
     if type(result) in (list, tuple):
