@@ -102,7 +102,7 @@ def _remove_file(path: str) -> None:
     directory = os.path.dirname(path)
     with contextlib.suppress(OSError):
         files.unlink(path)
-        for name, (made, descriptor) in list(_directories.items()):
+        for name, (made, descriptor) in _directories.copy().items():
             if made == directory and name[0] == os.getpid() and not files.listdir(directory):
                 del _directories[name]
                 files.remove_scratch(made, descriptor)
@@ -110,7 +110,7 @@ def _remove_file(path: str) -> None:
 
 def remove_directories() -> None:
     """Remove the directories made by this process (not by its parent); libraries that are mapped stay usable."""
-    for (process, place), (path, descriptor) in list(_directories.items()):
+    for (process, place), (path, descriptor) in _directories.copy().items():
         if process == os.getpid():
             del _directories[process, place]
             with contextlib.suppress(OSError):

@@ -72,7 +72,9 @@ def one_builder(directory: str | None, key: str, patience: float = PATIENCE) -> 
 
 def _was_being_built(name: tuple[int, str, str]) -> bool:
     """Whether a thread of the parent held this key when it forked this process."""
-    return any(other[0] != name[0] and other[1:] == name[1:] and held.locked() for other, held in [*_threads.items()])
+    # Copied at once, as another thread may add its key: a list of pairs is not, since a collection may come between.
+    known = _threads.copy().items()
+    return any(other[0] != name[0] and other[1:] == name[1:] and held.locked() for other, held in known)
 
 
 def _position(key: str) -> int:

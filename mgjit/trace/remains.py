@@ -92,7 +92,7 @@ def _taken_out(thing: Any, found: list[Any], numbers: Mapping[int, Any]) -> list
 
 def _taken_out_of_dict(entries: dict[Any, Any], thing: Any, number: Any) -> list[str]:
     names = []
-    for name, content in list(entries.items()):
+    for name, content in dict.copy(entries).items():
         if content is thing:
             names.append(f"an entry {name!r}")
             if number is None:

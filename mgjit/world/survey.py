@@ -194,7 +194,7 @@ class Survey:
     def _read_entries(self, base: type) -> None:
         found, every = self.classes[base], self.all_names or _is_called_by_library(base)
         self._classes_named[base] = len(self._name_list)
-        for name, member in list(vars(base).items()):
+        for name, member in vars(base).copy().items():
             if name not in found and (every or name in self.names or _is_special(name, member)):
                 found[name] = member
                 if not leads_nowhere(type(member)):
@@ -309,14 +309,14 @@ class Survey:
                 content = content_of(slot, thing)
                 if content is not MISSING and not leads_nowhere(type(content)):
                     yield Attribute(thing, slot), content
-        for name, content in list((raw_attributes(thing) or {}).items()):
+        for name, content in dict.copy(raw_attributes(thing) or {}).items():
             if (every or name in names) and not leads_nowhere(type(content)):
                 yield Attribute(thing, group.entry(name)), content
 
     def _reopen(self) -> bool:
         """Look again at what was passed by before all names were known; returns whether there is more to do."""
         count = len(self._name_list)
-        for base, named in list(self._classes_named.items()):
+        for base, named in self._classes_named.copy().items():
             if named < count:
                 self._read_entries(base)
         for index, (module, text, named) in enumerate(self._modules_named):

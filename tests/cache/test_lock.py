@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import subprocess
@@ -221,3 +222,24 @@ def test_12_a_forked_child_does_not_wait_for_its_parents_process(
         _, status = os.waitpid(child, 0)
     first.communicate("\n")
     assert os.WEXITSTATUS(status) == 1
+
+
+@pytest.mark.skipif(not hasattr(gc, "callbacks"), reason="collections run no functions here")
+def test_13_keys_of_other_threads_come_at_any_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A collection may run code between any two objects that are made, and let another thread go on."""
+    known = {(1, "", str(number)): threading.Lock() for number in range(2000)}
+    monkeypatch.setattr(lock, "_threads", known)
+
+    def add(phase: str, info: object) -> None:
+        known.setdefault((2, "", str(len(known))), threading.Lock())
+
+    before = gc.get_threshold()
+    gc.callbacks.append(add)
+    gc.set_threshold(50)
+    try:
+        with one_builder(None, KEY):
+            pass
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(add)
+    assert len(known) > 2000
