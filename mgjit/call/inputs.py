@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 from ..engine.precision import FLOAT64, Precision
 from ..errors import ArgumentError, ArgumentValueError, user_location
-from ..lookup import has
+from ..lookup import has, module_of
 from ..record.leaks import PlainCall
 from .node import Frame, MakeNumber, Node
 from .traced_array import Elements, TracedArray
@@ -206,6 +206,10 @@ class BufferNode(Node):
             return None
         return argument if memoryview(argument).c_contiguous else memoryview(argument).tobytes()
 
+    def containers(self, argument: Any) -> Iterator[tuple[int, str]]:
+        if self.dtype is not None or self.type is memoryview:  # the others have their own memory
+            yield id(root_of(argument)), self.path
+
     def are_in(self, buffer: Any, allowed: range, places: Sequence[int] = ()) -> bool:
         """Whether the elements at these places, or all, are ints of a range; False if that is not told at once."""
         if self.format not in _INTEGERS or allowed.stop > _SMALL:
@@ -264,6 +268,20 @@ def buffer_layout(argument: Any, path: str) -> tuple[str, tuple[int, ...]]:
             "native integers of up to 64 bits, float32 and float64. Convert it first, e.g. x.astype(float)."
         )
     return code, tuple(view.shape or ())
+
+
+def root_of(buffer: Any) -> Any:
+    """The object that has the memory of a buffer."""
+    while True:
+        if type(buffer) is memoryview:
+            inner: Any = buffer.obj
+        elif module_of(type(buffer)).startswith("numpy"):
+            inner = getattr(buffer, "base", None)
+        else:
+            return buffer
+        if inner is None:
+            return buffer
+        buffer = inner
 
 
 def is_not_all_ints(numbers_: Sequence[Any]) -> bool:

@@ -104,6 +104,21 @@ class StaticNode(Node):
         return f"{self.argument!r:.60}"
 
 
+class PlainNode(Node):
+    """An array over the memory of a tensor that the step assigns: such calls run as plain Python."""
+
+    identified = 1
+
+    def __init__(self, path: str) -> None:
+        self.path, self.key = path, ("assigned", path)
+
+    def pack(self, argument: Any, frame: Frame) -> bool:
+        return False
+
+    def traced(self, make: MakeNumber) -> Any:
+        raise PlainCall(f"argument {self.path} is the memory of a tensor that the step assigns")
+
+
 class AssignedNode(Node):
     """A tensor in whose memory the step assigns: known by its memory.
 

@@ -34,7 +34,7 @@ from ..record.trace import InputRegion
 from ..tensor.tensor import Tensor
 from .containers import DataclassNode, MappingNode, SequenceNode, attributes_of_dataclass
 from .inputs import BufferNode, NumberNode, NumbersNode, check_exact
-from .known import AssignedNode, KnownNode, StaticNode, ValueNode
+from .known import AssignedNode, KnownNode, PlainNode, StaticNode, ValueNode
 from .lengths import differ_in_lengths
 from .node import Frame, MakeNumber, Node
 from .objects import ObjectNode, class_of_slot
@@ -144,8 +144,8 @@ class ArgumentPlan:
 
     @property
     def has_containers(self) -> bool:
-        """Whether there are lists, dicts, dataclasses or tensors among the arguments whose contents are inputs."""
-        kinds = (NumbersNode, SequenceNode, MappingNode, DataclassNode, TensorNode)
+        """Whether there are lists, dicts, dataclasses or buffers among the arguments whose contents are inputs."""
+        kinds = (NumbersNode, SequenceNode, MappingNode, DataclassNode, BufferNode)
         return any(isinstance(node, kinds) for node in self.nodes)
 
     def regions(self, drawn: int) -> list[InputRegion]:
@@ -257,6 +257,8 @@ class _Planner:
         kind = type(argument)
         if path in self.shared and isinstance(argument, Tensor) and not is_traced(argument):
             return AssignedNode(argument, path)
+        if path in self.shared and (kind is memoryview or is_numpy_array(argument)):
+            return PlainNode(path)
         if path in self.static or kind is bool or argument is None or kind is str or _is_numpy_bool(argument):
             return StaticNode(argument)
         if is_traced(argument):

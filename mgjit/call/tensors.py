@@ -23,7 +23,7 @@ from ..tensor.memory import Memory
 from ..tensor.shapes import Shape, View, row_major
 from ..tensor.tensor import Tensor
 from .appended import AppendingResult
-from .inputs import EXACT_INTEGERS, BufferNode
+from .inputs import EXACT_INTEGERS, BufferNode, root_of
 from .node import MakeNumber
 from .results import CompositeResult, KnownResult, ResultTree
 
@@ -62,17 +62,20 @@ class TensorNode(BufferNode):
 
 
 def assigned_memories(trace: Trace) -> frozenset[int]:
-    """The identities of the memories of tensors that a step may write: those it assigns, parameters and gradients."""
+    """The identities of the memories of tensors that a step may write: those it assigns, parameters and gradients.
+
+    With those of what holds their numbers, which arrays may share.
+    """
     known = [(base, memory) for base, memory in trace.bound_storages if isinstance(memory, Memory)]
     bases = [base for base, _ in known]
-    written = {id(part) for _, memory in known if memory.is_leaf for part in (memory, memory.gradient())}
+    written = [part for _, memory in known if memory.is_leaf for part in (memory, memory.gradient())]
     for nest in trace.nests:
         kind = ops.leaf_kind(nest.target.leaf)
         if kind in (ops.PARAMETER, ops.GRADIENT):
             number = bisect_right(bases, ops.leaf_index(nest.target.leaf)) - 1
             memory = known[number][1]
-            written.add(id(memory if kind == ops.PARAMETER else memory.gradient()))
-    return frozenset(written)
+            written.append(memory if kind == ops.PARAMETER else memory.gradient())
+    return frozenset({*map(id, written), *(id(root_of(memory.data)) for memory in written)})
 
 
 class TensorResult(ResultTree):

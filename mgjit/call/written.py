@@ -18,7 +18,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from ..record.leaks import PlainCall
-from .inputs import BufferNode
+from .inputs import BufferNode, root_of
 from .node import Frame
 
 
@@ -79,7 +79,7 @@ class Writes:
         """
         if not self._runs:
             return
-        roots = [_root(given) for given in frame.given]
+        roots = [root_of(given) for given in frame.given]
         for region in self._regions:
             path, given = self._nodes[region].path, frame.given[region]
             if memoryview(given).readonly:
@@ -123,7 +123,7 @@ def record_writes(
             assigned.append((region, position, isinstance(number, int)))
     if not assigned:
         return Writes(nodes, (), first_output, ())
-    return Writes(nodes, assigned, first_output, {*captured, *(id(_root(view)) for view in _views(reachable))})
+    return Writes(nodes, assigned, first_output, {*captured, *(id(root_of(view)) for view in _views(reachable))})
 
 
 def _views(things: Iterable[Any]) -> Iterator[Any]:
@@ -139,20 +139,6 @@ def _views(things: Iterable[Any]) -> Iterator[Any]:
 
 def _is_view(thing: Any) -> bool:
     return type(thing) is memoryview or (type(thing).__module__ == "numpy" and hasattr(thing, "base"))
-
-
-def _root(buffer: Any) -> Any:
-    """The object that has the memory of a buffer."""
-    while True:
-        if type(buffer) is memoryview:
-            inner: Any = buffer.obj
-        elif type(buffer).__module__ == "numpy":
-            inner = buffer.base
-        else:
-            return buffer
-        if inner is None:
-            return buffer
-        buffer = inner
 
 
 def _may_overlap(one: Any, other: Any) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..call.containers import DataclassNode, MappingNode, SequenceNode
 from ..call.exact import PLAIN, exact_key, exact_keys
-from ..call.inputs import EXACT_INTEGERS, BufferNode, NumberNode, NumbersNode, is_not_all_ints
+from ..call.inputs import EXACT_INTEGERS, BufferNode, NumberNode, NumbersNode, is_not_all_ints, root_of
 from ..call.known import AssignedNode, KnownNode, StaticNode, ValueNode
 from ..call.node import Node
 from ..call.tensors import TensorNode
@@ -190,6 +190,8 @@ class ConditionWriter:
             self.conditions.append(f"{local}.dtype is {self.name_of(node.dtype)}")
             self.conditions.append(f"{local}.shape == {node.shape}")
             self.conditions.append(f"{local}.strides == {node.strides()}")
+            if self.kernel.changed:
+                self._unshared_root(local)
         else:
             if isinstance(node, TensorNode) and self.kernel.changed:
                 given, place = place, self._new_local()
@@ -198,9 +200,15 @@ class ConditionWriter:
                 )
             local = self._new_local()
             self.conditions.append(f"({local} := {self.name_of(node.contiguous)}({place})) is not None")
+            if node.type is memoryview and self.kernel.changed:
+                self._unshared_root(local)
         if checked:
             local = self._checked_copy(node, local, checked)
         self.puts.append((self.kernel.slot("input", node.region + 1), local))
+
+    def _unshared_root(self, buffer: str) -> None:
+        root = f"{self.name_of(id)}({self.name_of(root_of)}({buffer}))"
+        self.conditions.append(f"{root} not in {self.name_of(self.kernel.changed)}")
 
     def _checked_copy(self, node: BufferNode, buffer: str, checked: Sequence[int]) -> str:
         """The name of a copy that nobody can change any more, whose elements are the indices that they may be."""

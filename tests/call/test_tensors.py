@@ -141,3 +141,25 @@ def test_07_tensors_that_existed_before_are_returned_themselves() -> None:
         assert given is x
         view += 1.0
         assert state.tolist() == [2.0 * (k + 1), 1.0 + k]
+
+
+@pytest.mark.filterwarnings("ignore::mgjit.errors.BackendWarning")
+def test_08_an_array_over_the_memory_of_state() -> None:
+    """It shares the memory, too."""
+    numpy = pytest.importorskip("numpy")
+
+    def run(compiled: bool) -> list[Any]:
+        state = T.zeros(2)
+
+        def step(x: Any, h: Any) -> Any:
+            state[...] = state + x
+            return h[0] + h[1]
+
+        call: Any = mgjit.compile(step, background=False) if compiled else step
+        found = [float(call(T.ones(2), numpy.ones(2))) for _ in range(4)]
+        for array in (state.numpy(), numpy.asarray(state), state.numpy()[:], memoryview(state.numpy())):
+            found += [float(call(T.ones(2), array)) for _ in range(2)]
+        assert not compiled or "is the memory of a tensor that the step assigns" in str(call.stats.plain_reasons)
+        return found
+
+    assert run(True) == run(False)
