@@ -201,14 +201,14 @@ class Comparison:
         self._start(label, name, python)
 
     def _calibrate(self, entry: Entry) -> None:
-        """How many steps fill a slice."""
+        """How many steps fill a slice, by the least time: in any one slice, code may be compiled or verified."""
         warm_up = PYPY_WARM_UP if entry.label.startswith("PyPy") else WARM_UP
-        spent, entry.count = 0.0, entry.round_to
+        spent, least, entry.count = 0.0, math.inf, entry.round_to
         while spent < warm_up:
-            each = entry.peer.ask(300.0, do="time", form=entry.form, count=entry.count)["seconds"]
-            spent += each * entry.count
-            wanted = max(1, math.ceil(SLICE / max(each, 1e-9)))
-            if wanted > 2 * entry.count or wanted < entry.count:  # else keep it: some forms are compiled for a count
+            least = min(least, entry.peer.ask(300.0, do="time", form=entry.form, count=entry.count)["seconds"])
+            spent += least * entry.count
+            wanted = max(1, math.ceil(SLICE / max(least, 1e-9)))
+            if wanted > 2 * entry.count:  # else keep it: some forms are compiled for a count
                 entry.count = math.ceil(wanted / entry.round_to) * entry.round_to
 
     def _time(self, entry: Entry, result: Result) -> None:
