@@ -282,7 +282,8 @@ class Kernels:
     def _refuse_too_many(self, plan: ArgumentPlan, known: int, reason: str) -> None:
         limit = self._options.limit
         if known >= (limit or _MOST_STRUCTURES):
-            if limit is None and self.maker.may_be_plain and any(map(plan.differs_in_lengths, self._plans())):
+            is_usual = bool(plan.questions) or any(map(plan.differs_in_lengths, self._plans()))
+            if limit is None and self.maker.may_be_plain and is_usual:
                 raise TooMany(plan.key, known)
             raise RetraceLimitError(
                 f"{user_location()}: {self._name} has been traced for {known} argument structures, the "

@@ -136,7 +136,8 @@ class Maker:
         """
         names = self.names
         static = self.options.static | self.knowledge.fixed_arguments | shared
-        return plan_arguments(names, arguments, static, is_slot, self.options.precision, shared)
+        questions = tuple(self.knowledge.questions.values())
+        return plan_arguments(names, arguments, static, is_slot, self.options.precision, shared, questions)
 
     # ---- 2: traces ----------------------------------------------------------------------------------
 
@@ -196,7 +197,8 @@ class Maker:
             try:
                 return copy_context().run(between)  # what it sets of context variables is forgotten
             except Again:
-                if not self.knowledge.fixed_arguments <= plan.fixed:
+                knowledge = self.knowledge
+                if not knowledge.fixed_arguments <= plan.fixed or len(knowledge.questions) > len(plan.questions):
                     raise
 
     def heap(self, survey: Survey, location: str) -> Heap:

@@ -38,6 +38,7 @@ from .known import AssignedNode, KnownNode, PlainNode, StaticNode, ValueNode
 from .lengths import differ_in_lengths
 from .node import Frame, MakeNumber, Node
 from .objects import ObjectNode, class_of_slot
+from .sameness import Question
 from .tensors import TensorNode
 
 #: Lists nested deeper than this are not treated as blocks of numbers (a list may contain itself).
@@ -59,14 +60,23 @@ class ArgumentPlan:
         self.objects: list[ObjectNode] = []
         self.names, self.nodes = list(names), nodes
         self.packed_size, self.buffers, self.values = packed, buffers, values
-        self.key = tuple(node.key for node in nodes)
+        self._parts = self.key = tuple(node.key for node in nodes)
+        #: What the step asks about which of them are the same object, and the answers.
+        self.questions: Sequence[Question] = ()
+        self.answers: tuple[bool | None, ...] = ()
         self._by_place: dict[int, NumberNode | NumbersNode | BufferNode] = {}
         self._places: list[int] = []
 
     @property
     def structure(self) -> Hashable:
-        """The key without the identities of argument Values."""
-        return _without_identities(self.key)
+        """The key without the identities of argument Values, and without answers."""
+        return _without_identities(self._parts)
+
+    def ask(self, questions: Sequence[Question], arguments: Sequence[Any]) -> None:
+        """Make the answers for these arguments part of the structure."""
+        self.questions = questions
+        self.answers = tuple(question.answer(arguments) for question in questions)
+        self.key = *self._parts, *self.answers
 
     def resembles(self, other: ArgumentPlan) -> bool:
         """Whether the structure is that of `other`, or differs in whether lists have ints or floats."""
@@ -82,6 +92,13 @@ class ArgumentPlan:
 
     def pack(self, arguments: Sequence[Any], frame: Frame) -> bool:
         """Write the arguments of a call into `frame`; returns False if the structure differs."""
+        return self.pack_parts(arguments, frame) and self._answers_are_the_same(arguments)
+
+    def _answers_are_the_same(self, arguments: Sequence[Any]) -> bool:
+        return all(question.answer(arguments) is old for question, old in zip(self.questions, self.answers))
+
+    def pack_parts(self, arguments: Sequence[Any], frame: Frame) -> bool:
+        """The same, where it does not matter which of them are the same object."""
         for node, argument in zip(self.nodes, arguments):
             if not node.pack(argument, frame):
                 return False
@@ -187,6 +204,8 @@ class ArgumentPlan:
             found = _difference(name, mine, theirs)
             if found:
                 return found
+        if self.answers != other.answers:
+            return "which arguments are the same object"
         return "nothing in the arguments"
 
 
@@ -345,6 +364,7 @@ def plan_arguments(
     is_slot: Callable[[Any], bool] | None = None,
     precision: Precision = FLOAT64,
     shared: Collection[str] = (),
+    questions: Sequence[Question] = (),
 ) -> ArgumentPlan:
     """Plan the arguments of a call.
 
@@ -356,6 +376,7 @@ def plan_arguments(
             so, and nodes of other classes as well.
         precision: what numbers are rounded to.
         shared: paths of what the step changes by another way, too, all of them static.
+        questions: that the step asks about which of them are the same object.
 
     Raises:
         ArgumentError: an argument cannot be an input.
@@ -376,6 +397,7 @@ def plan_arguments(
     plan = ArgumentPlan(names, nodes, planner.packed, planner.buffers, planner.values, precision)
     plan.objects = planner.objects
     plan.fixed, plan.identities = static, list(map(id, arguments))
+    plan.ask(questions, arguments)
     return plan
 
 

@@ -118,9 +118,10 @@ def pack_rows(plan: ArgumentPlan, frame: Frame, columns: Columns) -> Rows:
         ArgumentValueError: an integer that float64 cannot hold.
     """
     rows = Rows(plan, frame, columns.length)
-    if all(_fill(node, column, rows) for node, column in zip(plan.nodes, columns.columns)):
-        return rows
-    return _pack_one_by_one(plan, columns)
+    if not all(_fill(node, column, rows) for node, column in zip(plan.nodes, columns.columns)):
+        rows = _pack_one_by_one(plan, columns)
+    rows.separate = rows.separate or bool(plan.questions)  # rows may have other answers
+    return rows
 
 
 def _fill(node: Node, column: Column, rows: Rows) -> bool:
@@ -270,7 +271,7 @@ def _pack_one_by_one(plan: ArgumentPlan, columns: Columns) -> Rows:
     others: dict[Hashable, tuple[ArgumentPlan, Frame]] = {}  # the plans of rows of other lengths
     for number, arguments in enumerate(columns.rows()):
         try:
-            if not plan.pack(arguments, frame):
+            if not plan.pack_parts(arguments, frame):
                 separate = True
                 lengths = lengths_of(arguments)
                 if lengths in others and others[lengths][0].pack(arguments, others[lengths][1]):

@@ -97,6 +97,8 @@ class Recorder:
         self.tensor_room = Room()
         #: Called with each operand whose value is needed as an index, a key or a length; may start the trace again.
         self.asked_for: Callable[..., None] = lambda operand, also_arguments=True: None
+        #: Tells which arguments are the same object (call/sameness.py), where a trace is made of a call.
+        self.same: Any = None
         #: Whether a leaf is an int that each call finds in the user's objects; and those of them that are indices, with
         #: their STATE index in place of that of an input (trace/kept_indices.py).
         self.may_keep_index: Callable[[int], bool] = lambda operand: False

@@ -89,6 +89,9 @@ def fast_call(
             writer.visit(node, parameter.name)
     except Unsuitable:
         return None
+    for question, answer in zip(kernel.plan.questions, kernel.plan.answers):
+        if answer is not None:
+            writer.conditions.append(question.condition(answer, writer.parameters, writer.name_of))
     if len(writer.conditions) > _MOST_CONDITIONS:
         return None
     namespace = getattr(function, "__globals__", {})

@@ -194,7 +194,8 @@ def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | Non
     """Kind, least and largest number (or length), and object of each argument; None if one is of another kind."""
     plan, kernel = writer.kernel.plan, writer.kernel
     is_usual = isinstance(kernel.result, OutputResult) and plan.precision is FLOAT64 and plan.packed_size <= _MOST
-    if not is_usual or plan.buffers or kernel.draws is not None or kernel.changed or len(plan.nodes) > _MOST:
+    is_usual = is_usual and not (plan.buffers or plan.questions or kernel.draws is not None or kernel.changed)
+    if not is_usual or len(plan.nodes) > _MOST:
         return None
     found: list[tuple[str, int, int, Any]] = []
     for node in plan.nodes:

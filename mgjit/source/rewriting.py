@@ -3,7 +3,8 @@
 The source of a function is parsed, changed, and compiled; the function object stays the same, and has the new code
 during a trace (source/installed.py).  What changes:
 
-1. `a if test else b`, `a and b`, `a or b`, `not a` and `a < b < c` become calls that select when the test is traced.
+1. `a if test else b`, `a and b`, `a or b`, `not a` and `a < b < c` become calls that select when the test is traced;
+   `a is b` becomes one that tells what stands for the same argument.
 2. `table[index]`, also as a target, becomes a call that looks elements up (or assigns them) if the index is traced.
 3. Functions that need the number itself (`max`, `float`, `type`, `math.exp`, ...) are replaced by ones that also take
    traced numbers (source/semantics.py).
@@ -76,6 +77,7 @@ def _new_code(function: FunctionType) -> CodeType | None:
 #: One of these is in the bytecode of whatever is changed, except of calls.
 _INSTRUCTIONS = (
     "POP_JUMP", "JUMP_IF", "UNARY_NOT", "BINARY_SUBS", "BINARY_SL", "STORE_SUBS", "STORE_SL", "SETUP_", "PUSH_EXC",
+    "IS_OP",
 )  # fmt: skip
 _OPERATIONS = frozenset(number for name, number in dis.opmap.items() if name.startswith(_INSTRUCTIONS))
 #: All of these are in that of a uniform loop, which otherwise contains one of those.
@@ -218,8 +220,12 @@ class _Rewriter(ast.NodeTransformer):
         return node if plain else self._call("negation", node, node.operand)
 
     def visit_Compare(self, node: ast.Compare) -> Any:
-        is_chain = len(node.ops) > 1 and not _is_plain(node) and not _has_its_own_meaning(*node.comparators)
+        asks = _asks_for_identity(node)
+        is_chain = len(node.ops) > 1 and (asks or not _is_plain(node)) and not _has_its_own_meaning(*node.comparators)
         self.generic_visit(node)
+        if asks and len(node.ops) == 1:
+            name = "same" if isinstance(node.ops[0], ast.Is) else "different"
+            return self._call(name, node, node.left, *node.comparators)
         if not is_chain:
             return node
         operators = ast.Tuple([ast.Constant(type(op).__name__) for op in node.ops], ast.Load())
@@ -380,6 +386,16 @@ def _is_plain(node: Any) -> bool:
         parts = [node.left, *node.comparators]
         return all(isinstance(op, _PLAIN_OPERATORS) for op in node.ops) or all(map(_is_plain, parts))
     return False
+
+
+def _asks_for_identity(node: ast.Compare) -> bool:
+    """Whether a comparison has an `is` that is not one with a constant, such as None."""
+    parts = [node.left, *node.comparators]
+    sides = zip(node.ops, parts, parts[1:])
+    return any(
+        isinstance(op, (ast.Is, ast.IsNot)) and not any(isinstance(side, ast.Constant) for side in pair)
+        for op, *pair in sides
+    )
 
 
 def _is_plain_index(node: Any) -> bool:

@@ -23,6 +23,7 @@ from ..engine.library import FUNCTIONS as LIBRARY
 from ..errors import TraceError, user_location
 from ..lookup import package_of
 from ..record.leaks import TracedView, is_numeric, is_traced, is_traced_number
+from ..record.progress import current_recorder
 from ..record.uniform import EachIndex
 from ..runtime.live import original_class
 from ..world.ownership import is_of_user
@@ -41,8 +42,7 @@ _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt,
-    "GtE": operator.ge, "Is": operator.is_, "IsNot": operator.is_not, "In": lambda a, b: a in b,
-    "NotIn": lambda a, b: a not in b,
+    "GtE": operator.ge, "In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b,
 }  # fmt: skip
 #: So deep may both sides of conditions be inside of one another, before ints that decide are fixed for the trace.
 _DEPTH = 30
@@ -115,6 +115,26 @@ def compared(first: Any, operators: Sequence[str], later: Callable[[], Any], *ot
     second = later()
     result = _COMPARISONS[operators[0]](first, second)
     return both(result, lambda: compared(second, operators[1:], *others)) if others else result
+
+
+def same(one: Any, other: Any) -> bool:
+    """`one is other`."""
+    recorder = current_recorder()
+    return one is other if recorder is None or recorder.same is None else recorder.same(one, other)
+
+
+def different(one: Any, other: Any) -> bool:
+    """`one is not other`."""
+    return not same(one, other)
+
+
+_COMPARISONS.update(Is=same, IsNot=different)
+
+
+def identity(thing: Any) -> int:
+    """`id(thing)`."""
+    recorder = current_recorder()
+    return id(thing) if recorder is None or recorder.same is None else recorder.same.identity(thing)
 
 
 def both(first: Any, second: Callable[[], Any]) -> Any:
@@ -415,7 +435,7 @@ _INSTEAD = {
 
 #: The functions that are replaced, by the name of the replacement.
 REPLACEMENTS: dict[str, Any] = {"max": max, "min": min, "float": float, "int": int, "round": round, "type": type}
-REPLACEMENTS.update(sorted=sorted, any=any, all=all, suppress=contextlib.suppress)
+REPLACEMENTS.update(sorted=sorted, any=any, all=all, suppress=contextlib.suppress, id=id)
 REPLACEMENTS.update(impure.ORIGINALS)
 REPLACEMENTS.update({f"math_{name}": original for name, original in vars(math).items() if callable(original)})
 
@@ -425,11 +445,12 @@ def _helpers() -> dict[str, Any]:
         **impure.HELPERS,
         "max": _extreme("max", max), "min": _extreme("min", min),
         "float": to_float, "int": to_integer, "round": rounded, "type": type_of,
-        "sorted": sorted_of, "any": _quantifier(any, True), "all": _quantifier(all, False),
+        "id": identity, "sorted": sorted_of, "any": _quantifier(any, True), "all": _quantifier(all, False),
         "attempt": Attempt, "suppress": Suppressing,
     }  # fmt: skip
     for function in (
-        choose, both, either, negation, truth, sides, compared, element, assign_element, update_element, uniform,
+        choose, both, either, same, different, negation, truth, sides, compared, element, assign_element,
+        update_element, uniform,
     ):  # fmt: skip
         found[function.__name__] = function
     for name, original in vars(math).items():

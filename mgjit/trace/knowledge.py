@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..call.sameness import Question
 from ..engine.state import State
 from ..runtime.copies import Copied
 from ..runtime.tables import Table
@@ -33,6 +34,7 @@ class Knowledge:
         is_settled: whether fields that hold None or ints are traced as the floats that a kernel leaves in them.
         is_for_later: whether the call that is traced runs as plain Python, and its kernel makes later ones.
         may_append: whether the step may append to lists among its arguments (call/appended.py).
+        questions: that the step asks about which arguments are the same object, by their keys.
         every_float: whether floats that the step only reads are memory, too: the weights of a frozen step.
     """
 
@@ -49,6 +51,7 @@ class Knowledge:
     is_settled: bool = False
     is_for_later: bool = False
     may_append: bool = False
+    questions: dict[Any, Question] = field(default_factory=dict)
     every_float: bool = False
 
 

@@ -27,6 +27,7 @@ from ..autograd.replaced import ReplacedBackward, classes_of_nodes
 from ..autograd.symbolic import SymbolicBackward
 from ..call.objects import ObjectNode
 from ..call.plan import ArgumentPlan
+from ..call.sameness import Question
 from ..draws.interception import followed
 from ..errors import LeakError, TraceError
 from ..record import opcodes as ops
@@ -38,6 +39,7 @@ from ..record.values import TracedTypes
 from ..runtime.copies import Copied
 from ..runtime.live import Home
 from ..source.impure import Iterators
+from ..tensor.apply import recording
 from ..tensor.tensor import Tensor
 from ..world.numeric import is_number
 from ..world.places import Attribute, Place
@@ -105,6 +107,12 @@ class Heap:
 
     def knows(self, thing: Any) -> bool:
         """Whether an object with numbers existed before the step."""
+        return self._survey.knows(thing)
+
+    def existed(self, thing: Any) -> bool:
+        """Whether an object that the step compares existed before it."""
+        if isinstance(thing, Tensor):
+            return not isinstance(thing, recording().kind)
         return self._survey.knows(thing)
 
     @property
@@ -204,6 +212,15 @@ class Heap:
             knowledge.fixed |= kinds
             knowledge.needed |= kinds if also_arguments else set()
             raise Again
+
+    def compare(self, question: Question) -> None:
+        """The step asks whether two objects are the same.
+
+        Raises:
+            Again: always; the next trace knows the answer.
+        """
+        self._knowledge.questions[question.key] = question
+        raise Again
 
     def refuse_copies(self, changed: set[str], plan: ArgumentPlan) -> None:
         """Arguments that the step changes in place are not to be copied, but known by their identity.

@@ -22,6 +22,7 @@ from ..call.given import GivenContainers
 from ..call.objects import ObjectSlots
 from ..call.plan import ArgumentPlan
 from ..call.results import ResultTree, describe_result
+from ..call.sameness import Sameness
 from ..call.tensors import assigned_memories
 from ..call.written import Writes, record_writes
 from ..draws.interception import followed, places_in_module, with_draws
@@ -137,6 +138,7 @@ def trace_call(
         try:
             return call(arguments)
         finally:
+            recorder.same = None
             taken, recorder.interrupted = recorder.interrupted, None
             if taken is not None:
                 raise taken.with_traceback(None) from None
@@ -151,6 +153,8 @@ def trace_call(
         types.gatherer.put = heap.indexed.put
         given = list(map(followed, plan.traced(types.input_number)))
         before = list(map(contents, given))
+        answers = {question.key: answer for question, answer in zip(plan.questions, plan.answers)}
+        recorder.same = Sameness(GivenContainers(plan.nodes, given), answers, heap.existed, heap.compare)
         try:
             returned = ran(given)
             tails = take_tails(before, given) if heap.may_append else []
