@@ -29,6 +29,7 @@ sys.path.insert(0, str(ROOT))
 
 import mgjit  # noqa: E402 - found through the line above
 from bench import workloads  # noqa: E402
+from bench.processes import environment  # noqa: E402
 from mgjit.families import FAMILY, Kin  # noqa: E402
 
 LETTERS = [7, 9, 6, 5, 8, 4, 3, 10, 12, 11, 14, 13, 15, 2, 1, 0]
@@ -121,10 +122,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         for title, way, cache in (("alone", "alone", "a"), ("shared, cold", "shared", "b"), ("warm", "shared", "b")):
             print(title, flush=True)
-            environment = {**os.environ, "MGJIT_CACHE_DIR": f"{place}/{cache}"}
             letters = [str(count) for count in options.letters]
             command = [sys.executable, __file__, "--way", way, "--times", f"{place}/times", "--letters", *letters]
-            subprocess.run(command, env=environment, check=True)
+            subprocess.run(command, env=environment(Path(place, cache)), check=True)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench.processes import environment  # noqa: E402 - found through the line above
+
 #: A step, and the arguments of a call.
 Made = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -406,9 +408,9 @@ def widths() -> dict[str, Any]:
 
 def run(arguments: Sequence[str], directory: str, is_patient: bool) -> dict[str, Any]:
     """What a child prints."""
-    environment = {**os.environ, "MGJIT_CACHE_DIR": directory, "MGJIT_BACKGROUND": "0" if is_patient else "1"}
+    settings = environment(Path(directory), MGJIT_BACKGROUND="0" if is_patient else "1")
     command = [sys.executable, str(Path(__file__)), *arguments]
-    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, env=settings, check=True, stdout=subprocess.PIPE, text=True)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 

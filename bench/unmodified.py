@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.processes import ROOT, Finished, environment, folder, timed
+from bench.processes import Finished, environment, folder, timed
 
 SCRIPTS = Path(__file__).resolve().parent / "unmodified"
 #: How many iterations or epochs take a few seconds in CPython.
@@ -52,12 +52,8 @@ class Way:
     explained: str = ""
 
 
-def run(script: Path, words: Sequence[str], options: argparse.Namespace, compiled: Path) -> dict[str, Way]:
-    """A script in all ways.
-
-    Args:
-        compiled: where the modules of mgjit are, compiled to code of Python.
-    """
+def run(script: Path, words: Sequence[str], options: argparse.Namespace) -> dict[str, Way]:
+    """A script in all ways."""
     found: dict[str, Way] = {}
     with folder() as place:
         wanted: tuple[Finished, dict[str, bytes]] | None = None
@@ -73,7 +69,7 @@ def run(script: Path, words: Sequence[str], options: argparse.Namespace, compile
             command = {"CPython": [sys.executable], "PyPy": [options.pypy]}.get(way)
             done = timed(
                 [*(command or [sys.executable, "-m", "mgjit", "run", "--explain"]), str(script), *words],
-                environment(place / "cache", **_modules(compiled)), options.limit, where,
+                environment(place / "cache"), options.limit, where,
             )  # fmt: skip
             files = {path.name: path.read_bytes() for path in where.iterdir() if path.is_file()}
             found[way] = Way(done.wall if options.clock == "wall" else done.processor)
@@ -84,11 +80,6 @@ def run(script: Path, words: Sequence[str], options: argparse.Namespace, compile
                 found[way].problems = differences(wanted, (done, files), rounded)
                 found[way].explained = done.err if way != "PyPy" else ""
     return found
-
-
-def _modules(folder: Path) -> dict[str, str]:
-    """The settings with which Python keeps compiled modules in a folder."""
-    return {"PYTHONPYCACHEPREFIX": str(folder), "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def differences(
@@ -144,13 +135,10 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     print("|---|" + "---:|" * 7 + "---|", flush=True)
     problems = []
-    with folder() as compiled:
-        modules = environment(compiled, **_modules(compiled))
-        timed([sys.executable, "-m", "compileall", "-q", str(ROOT / "mgjit"), str(SCRIPTS)], modules, options.limit)
-        for script, sizes in chosen:
-            ways = run(script, sizes, options, compiled)
-            print(row(script.stem, ways), flush=True)
-            problems += [f"{script.stem}, {way}: {text}" for way, found in ways.items() for text in found.problems]
+    for script, sizes in chosen:
+        ways = run(script, sizes, options)
+        print(row(script.stem, ways), flush=True)
+        problems += [f"{script.stem}, {way}: {text}" for way, found in ways.items() for text in found.problems]
     print("\n".join(["", *problems]))
     return 1 if problems else 0
 
