@@ -131,6 +131,21 @@ def online() -> Example:
     return Example(online, numbers(5), 0.1)
 
 
+def decay() -> Example:
+    """A layer whose parameters are updated by a rule of three operations."""
+    rows, biases = matrix(8, 5), values(8)
+    parameters = [*biases, *(w for row in rows for w in row)]
+
+    def decay(x: Any, rate: Any) -> Any:
+        loss = sum(mgjit.tanh(b + sum(w * element for w, element in zip(row, x))) for b, row in zip(biases, rows))
+        loss.backward()
+        for w in parameters:
+            w.data = w.data - rate * (w.grad + 0.1 * w.data)
+        return loss
+
+    return Example(decay, numbers(5), 0.1)
+
+
 def distances() -> Example:
     """Squares."""
     weights = values(6)
@@ -234,7 +249,7 @@ def prefixes() -> Example:
 STEPS: dict[str, Callable[[], Example]] = {
     make.__name__: cache(make)
     for make in (
-        neuron, layer, deep, features, fit, online, distances, batch, samples, softmax, odd, lookup, scattered,
+        neuron, layer, deep, features, fit, online, decay, distances, batch, samples, softmax, odd, lookup, scattered,
         prefixes,
     )
 }  # fmt: skip
@@ -243,7 +258,7 @@ STEPS: dict[str, Callable[[], Example]] = {
 def program(step: str, stage: str) -> Program:
     """The Program of a step after a pass; from `layout` on with this layout, if the step has one that is better."""
     made = STEPS[step]()
-    laid_out = step in ("layer", "online") and STAGES.index(stage) >= STAGES.index("layout")
+    laid_out = step in ("layer", "online", "decay") and STAGES.index(stage) >= STAGES.index("layout")
     with pytest.MonkeyPatch.context() as patch:
         if step == "odd":
             patch.setattr(blocks, "BLOCK_SIZE", BLOCK_SIZE)

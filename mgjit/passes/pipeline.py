@@ -27,6 +27,7 @@ from ..ir.program import Loop, Program, count_statements, walk
 from ..ir.verify import verify
 from ..record.opcodes import BACKWARD, NEST, PARAMETER
 from ..record.trace import InputRegion, Trace
+from .adjacent import join_adjacent
 from .blocks import cut_blocks
 from .boxes import fill_boxes
 from .common import share
@@ -270,6 +271,7 @@ PASSES = (
     # More of them are by themselves in their loops now.
     Pass("more first contributions", lambda work: merge_first_contributions(work.program), "schedule"),
     *_tidy("after"),
+    Pass("adjacent", lambda work: join_adjacent(work.program), "schedule"),
     Pass("boxes", _fill_boxes, "schedule"),
     Pass("fuse", _fuse, "schedule"),
     Pass("hoist", lambda work: hoist(work.program), "schedule"),
