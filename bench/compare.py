@@ -299,6 +299,7 @@ def machine(comparison: Comparison) -> list[str]:
     except (OSError, StopIteration):
         pass
     pinned = "one core" if comparison.core is not None else "not pinned to a core"
+    pinned += f", `{comparison.options.cflags}`" if comparison.options.cflags else ""
     data = ["MNIST" if comparison.sources.mnist else "made-up images"]
     data.append("names from a file" if comparison.sources.names else "made-up names")
     return [
@@ -396,6 +397,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
     parser.add_argument("--repeats", type=int, default=9, help="how often each is timed (default 9)")
+    parser.add_argument("--cflags", metavar="FLAGS", help="further flags for what mgjit compiles and for the C by hand")
     parser.add_argument("--least", action="store_true", help="report the least times instead of medians")
     parser.add_argument("--core", type=int, help="the core to stay on; else the last one allowed")
     parser.add_argument("--environments", type=Path, metavar="DIR", help="made by --make-environments")
@@ -422,6 +424,8 @@ def main() -> None:
         make_environments(options.make_environments, options.peers)
         return
     os.environ.pop("MGJIT_DISABLE", None)
+    if options.cflags:
+        os.environ["MGJIT_CFLAGS"] = options.cflags  # `references.py` reads it, too
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as place:
         os.environ["MGJIT_CACHE_DIR"] = str(Path(place) / "cache")

@@ -12,11 +12,11 @@ import ctypes
 import functools
 import tempfile
 from array import array
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.workloads import Workload
+from mgjit import settings
 from mgjit.toolchain import build as toolchain
 from mgjit.toolchain import compilers
 from tests.workload import Instance
@@ -51,13 +51,13 @@ class Row(ctypes.Structure):
     )
 
 
-def build(workload: Workload, more_flags: Sequence[str] = ()) -> ctypes.CDLL:
-    """The library of a workload's reference.
+def build(workload: Workload) -> ctypes.CDLL:
+    """The library of a workload's reference, built with the flags of MGJIT_CFLAGS as well, as mgjit's kernels are.
 
     Raises:
         CompilerError: there is no C compiler, or it does not build the file.
     """
-    return _built(FOLDER / FILES[workload.name], workload.options["mode"], tuple(more_flags))
+    return _built(FOLDER / FILES[workload.name], workload.options["mode"], settings.cflags())
 
 
 @functools.cache

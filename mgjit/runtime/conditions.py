@@ -135,6 +135,14 @@ class ConditionWriter:
         limit = min(node.limit, _QUICK_INTEGERS)
         return self._allowed.get(node.place, range(-limit, limit + 1))
 
+    def limits(self, node: BufferNode) -> bytes:
+        """The least and the greatest that each of some bytes may be, for a quick call; empty if they may be anything."""
+        ranges = [self._allowed.get(node.place + k) for k in range(node.size)] if self._allowed else []
+        if all(one is None for one in ranges):
+            return b""
+        ends = [(0, 255) if one is None else (max(one.start, 0), min(one.stop - 1, 255)) for one in ranges]
+        return bytes(chain.from_iterable(pair if pair[0] <= pair[1] else (1, 0) for pair in ends))
+
     def _index(self, index: int, place: str, integer: bool) -> None:
         allowed = self._allowed[index]
         self.conditions += [f"{place} >= {allowed.start}", f"{place} < {allowed.stop}"]

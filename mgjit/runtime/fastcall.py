@@ -8,7 +8,8 @@ checks in one condition, packs all numbers at once, and makes one foreign call:
 2. `struct` packs the numbers, behind the address of the pointer block, into bytes that only this call has.  Arguments
    that are bytes are passed as they are; other buffers are put into the pointer block.
 3. A kernel that takes little time, has one result, and gets only bytes is called through `mgjit_short_call`: without
-   a lock, with the GIL.  Others are called with the lock of the step, without the GIL.  turn.py says why that is safe.
+   a lock, with the GIL.  Others are called with the lock of the step; without the GIL, if they take longer.  turn.py
+   says why that is safe.
 4. What the C function returns is the first output; other results are built from the array of outputs.
 5. Numbers of the user's objects are copied in before a long call, and out after it (copies.py); also when something is
    raised in between, once the code has run.
@@ -42,8 +43,9 @@ from .turn import Turn
 from .undo import Undo
 from .vectorcall import expect, quick_call
 
-#: A kernel that takes no longer than this may keep the GIL, since waking another thread would take as long.
-_SHORT_SECONDS = 20e-6
+#: A kernel that takes no longer than this may keep the GIL: waking another thread takes about as long, and getting the
+#: GIL back from it may take a hundred times as long.
+_SHORT_SECONDS = 50e-6
 #: How many calls are timed before a kernel gets its function.
 _TIMED_CALLS = 3
 #: The file name of the generated code: inside the package, so that error locations skip its frames.
@@ -98,12 +100,13 @@ def fast_call(
     of_guard = guard.conditions(writer.name_of, writer.variable_of, namespace, writer.parameters)
     writer.conditions += of_guard
     writer.conditions.append(f"not {writer.name_of(tracing)}")
-    short = is_short(kernel, turn) and not writer.puts
-    if short:
+    brief = is_short(kernel, turn)
+    short = brief and not writer.puts
+    if brief:
         expect(writer, of_guard, counter)
     else:
         turn.expect_long_calls()
-    block = kernel.call_block(turn.gate, counter, own_output=short and not PYPY)
+    block = kernel.call_block(turn.gate, counter, own_output=brief and not PYPY)
     enter = library.caller("mgjit_short_call" if short else "mgjit_call", holds_gil=_takes_little_time(kernel))
     if enter is None:
         body = writer.body_without_addresses(library.bind("mgjit_counted_step", block), block, turn, counter)
@@ -120,8 +123,10 @@ def fast_call(
         text = f"def {_NAME}():\n    return (\n        {condition}\n    )"
         return _in_namespace(name, text, namespace, writer.names, writer.cells)
 
-    if not short or enter is None:
+    if not brief or enter is None:
         return made
+    if not short:  # between what this function puts into its block and its call, there may be quick calls
+        enter, block = library.caller("mgjit_short_call", True), kernel.call_block(turn.gate, counter, own_output=True)
     return quick_call(writer, of_guard, made, of_condition, namespace, enter, block, tracing) or made
 
 

@@ -6,6 +6,8 @@
    closed, the call does nothing and says so, and a turn is taken instead.
 3. A long call only holds the lock, which costs less than a turn.  A step that has long calls keeps its gate closed,
    because other threads run Python while they are under way.
+4. So does a short call whose buffers are put into its block by Python.  It holds the GIL in C, and nobody else uses
+   its block; so a short call may run before it, and the gate stays open.
 """
 
 from __future__ import annotations

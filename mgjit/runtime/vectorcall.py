@@ -3,8 +3,9 @@
 1. A step that has made many quick calls asks for the extension.  It is looked up in the disk cache, by source and
    SOABI; else a thread compiles it, once for all processes.  Until it is there, and wherever it cannot be, everything
    stays as it is.
-2. `quick_call` makes a callable of it for one kernel.  Arguments are numbers, short lists of floats, and constants;
-   what is compared by identity is compared in C, and all other conditions are one Python function.
+2. `quick_call` makes a callable of it for one kernel.  Arguments are numbers, short lists of floats, bytes and other
+   buffers, and constants; what is compared by identity is compared in C, and all other conditions are one Python
+   function.  Of indices only those in bytes are looked at: nobody can change them.
 3. What this callable does not take, it passes on to the generated function of fastcall.py, which it stands for.
 
 It is not used on PyPy, whose calls are quick, nor in builds of CPython without the GIL, where a call could not keep
@@ -27,7 +28,7 @@ from ..cache.about import about
 from ..cache.entry import Entry
 from ..cache.key import entry_key, machine
 from ..cache.store import open_store
-from ..call.inputs import NumberNode, NumbersNode
+from ..call.inputs import BufferNode, NumberNode, NumbersNode
 from ..call.known import KnownNode, StaticNode, ValueNode
 from ..call.results import OutputResult
 from ..engine.precision import FLOAT64
@@ -37,9 +38,9 @@ from .conditions import ConditionWriter
 from .vectorcall_source import SOURCE
 
 #: After so many calls of a step, the extension is asked for.
-MANY_CALLS = 20_000
-#: The most inputs of a call, as in the source.
-_MOST = 32
+MANY_CALLS = 5_000
+#: The most inputs of a call, and the most buffers among them, as in the source.
+_MOST, _MOST_BUFFERS = 32, 4
 
 _IDENTITY = re.compile(r"(\w+) is (\w+)")
 _ENTRY = re.compile(r"(\w+)\['(\w+)'\] is (\w+)")
@@ -172,7 +173,8 @@ def quick_call(
     make = kernel.result.make if isinstance(kernel.result, OutputResult) else None
     address = ctypes.cast(enter, ctypes.c_void_p).value
     parts = general, tuple(facts), tracing, asked, left, look, make, (enter, block)
-    return extension.make((*parts, address, float(block.location()), tuple(arguments)))
+    numbers = float(block.location()), len(kernel.plan.buffers), int(kernel.plan.precision is not FLOAT64)
+    return extension.make((*parts, address, *numbers, tuple(arguments)))
 
 
 def _fact(condition: str, writer: ConditionWriter, namespace: dict[str, Any]) -> tuple[Any, Any, Any] | None:
@@ -191,11 +193,11 @@ def _fact(condition: str, writer: ConditionWriter, namespace: dict[str, Any]) ->
 
 
 def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | None:
-    """Kind, least and largest number (or length), and object of each argument; None if one is of another kind."""
+    """Kind, two numbers and an object of each argument, as the source takes them; None if one is of another kind."""
     plan, kernel = writer.kernel.plan, writer.kernel
-    is_usual = isinstance(kernel.result, OutputResult) and plan.precision is FLOAT64 and plan.packed_size <= _MOST
-    is_usual = is_usual and not (plan.buffers or plan.questions or kernel.draws is not None or kernel.changed)
-    if not is_usual or len(plan.nodes) > _MOST:
+    is_usual = isinstance(kernel.result, OutputResult) and len(plan.buffers) <= _MOST_BUFFERS
+    is_usual = is_usual and max(plan.packed_size, len(plan.nodes)) <= _MOST
+    if not is_usual or plan.questions or kernel.draws is not None or kernel.changed:
         return None
     found: list[tuple[str, int, int, Any]] = []
     for node in plan.nodes:
@@ -206,6 +208,11 @@ def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | Non
             found.append(("f", 0, 0, None))
         elif isinstance(node, NumbersNode) and len(node.shape) == 1 and not node.integer and _has_kind(node, writer):
             found.append(("l" if node.kinds[0] is list else "t", node.shape[0], 0, None))
+        elif type(node) is BufferNode and node.type is bytes:
+            found.append(("b", node.size, node.region, writer.limits(node)))
+        elif type(node) is BufferNode and not any(writer.is_index(node.place + k) for k in range(node.size)):
+            thing = node.type, node.format.encode(), *node.shape
+            found.append(("a", len(node.shape), node.region, thing))
         elif isinstance(node, StaticNode):
             found.append(("o", 0, 0, node.argument))
         elif isinstance(node, KnownNode):

@@ -14,15 +14,25 @@ SOURCE = r"""
 #include <structmember.h>
 
 #define MOST 32
+#define MOST_BUFFERS 4
 
 typedef struct { long kind; long long low, high; PyObject *thing; } Argument;
+
+/* What a call has taken from its arguments. */
+typedef struct {
+    double numbers[1 + MOST];
+    Py_ssize_t count, views;
+    const void *pointers[MOST_BUFFERS];
+    Py_buffer view[MOST_BUFFERS];
+} Taken;
 
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    double (*enter)(const double *);
+    void (*enter)(void);
     double block; /* the address of the pointer block, as entries expect it */
-    Py_ssize_t count, inputs, fact_count;
+    Py_ssize_t count, fact_count;
+    long pointers, is_single; /* how many buffers the entry takes, and whether numbers are floats for it */
     PyObject *general, *facts, *nothing, *rest, *left, *look, *make, *kept;
     PyTypeObject *subtype; /* `make`, if that is a class of floats that are made like any float */
     Argument arguments[MOST];
@@ -30,8 +40,51 @@ typedef struct {
 
 #define EACH(DO) DO(general) DO(facts) DO(nothing) DO(rest) DO(left) DO(look) DO(make) DO(kept)
 
-/* One argument: 'f' a float, 'i' an int in a range, 'l' a list or 't' a tuple of floats, 'o' this very object. */
-static int take(const Argument *one, PyObject *given, double **to)
+/* A number, rounded if the code has floats; one that is too large for that is not taken. */
+static int put(const Call *call, double number, Taken *taken)
+{
+    if (call->is_single) {
+        float rounded = (float)number;
+        if (isinf(rounded) && !isinf(number)) return 0;
+        ((float *)(taken->numbers + 1))[taken->count++] = rounded;
+    } else
+        taken->numbers[1 + taken->count++] = number;
+    return 1;
+}
+
+/* Bytes of a length, each in the range that two bytes of `limits` say, if there are any. */
+static int take_bytes(const Argument *one, PyObject *given, Taken *taken)
+{
+    if (!PyBytes_CheckExact(given) || PyBytes_GET_SIZE(given) != one->low) return 0;
+    const unsigned char *bytes = (const unsigned char *)PyBytes_AS_STRING(given);
+    const unsigned char *limits = (const unsigned char *)PyBytes_AS_STRING(one->thing);
+    for (Py_ssize_t k = 0; 2 * k < PyBytes_GET_SIZE(one->thing); k++)
+        if (bytes[k] < limits[2 * k] || bytes[k] > limits[2 * k + 1]) return 0;
+    taken->pointers[one->high] = bytes;
+    return 1;
+}
+
+/* A contiguous buffer of a type, format and shape, which are `thing`. */
+static int take_buffer(const Argument *one, PyObject *given, Taken *taken)
+{
+    PyObject *const *parts = ((PyTupleObject *)one->thing)->ob_item;
+    Py_buffer *view = &taken->view[taken->views];
+    if ((PyObject *)Py_TYPE(given) != parts[0]) return 0;
+    if (PyObject_GetBuffer(given, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) {
+        PyErr_Clear();
+        return 0;
+    }
+    taken->views++; /* to be released, also if it does not fit */
+    if (view->format == NULL || strcmp(view->format, PyBytes_AS_STRING(parts[1])) || view->ndim != one->low) return 0;
+    for (int k = 0; k < view->ndim; k++)
+        if (view->shape[k] != PyLong_AsSsize_t(parts[2 + k])) return 0;
+    taken->pointers[one->high] = view->buf;
+    return 1;
+}
+
+/* One argument: 'f' a float, 'i' an int in a range, 'l' a list or 't' a tuple of floats, 'b' bytes, 'a' another buffer,
+ * 'o' this very object. */
+static int take(const Call *call, const Argument *one, PyObject *given, Taken *taken)
 {
     Py_ssize_t size;
     PyObject *const *items;
@@ -39,15 +92,11 @@ static int take(const Argument *one, PyObject *given, double **to)
     long long number;
     switch (one->kind) {
     case 'f':
-        if (!PyFloat_CheckExact(given)) return 0;
-        *(*to)++ = PyFloat_AS_DOUBLE(given);
-        return 1;
+        return PyFloat_CheckExact(given) && put(call, PyFloat_AS_DOUBLE(given), taken);
     case 'i':
         if (!PyLong_CheckExact(given)) return 0;
         number = PyLong_AsLongLongAndOverflow(given, &overflow);
-        if (overflow || number < one->low || number > one->high) return 0;
-        *(*to)++ = (double)number;
-        return 1;
+        return !overflow && number >= one->low && number <= one->high && put(call, (double)number, taken);
     case 'l':
         if (!PyList_CheckExact(given)) return 0;
         size = PyList_GET_SIZE(given);
@@ -58,15 +107,33 @@ static int take(const Argument *one, PyObject *given, double **to)
         size = PyTuple_GET_SIZE(given);
         items = ((PyTupleObject *)given)->ob_item;
         break;
+    case 'b':
+        return take_bytes(one, given, taken);
+    case 'a':
+        return take_buffer(one, given, taken);
     default:
         return given == one->thing;
     }
     if (size != one->low) return 0;
-    for (Py_ssize_t k = 0; k < size; k++) {
-        if (!PyFloat_CheckExact(items[k])) return 0;
-        *(*to)++ = PyFloat_AS_DOUBLE(items[k]);
-    }
+    for (Py_ssize_t k = 0; k < size; k++)
+        if (!PyFloat_CheckExact(items[k]) || !put(call, PyFloat_AS_DOUBLE(items[k]), taken)) return 0;
     return 1;
+}
+
+/* The entry point takes the numbers and as many pointers as there are buffers. */
+static double run(const Call *call, const Taken *taken)
+{
+    typedef const void *P;
+    typedef const double *D;
+    const P *p = taken->pointers;
+    D d = taken->numbers;
+    switch (call->pointers) {
+    case 0: return ((double (*)(D))call->enter)(d);
+    case 1: return ((double (*)(D, P))call->enter)(d, p[0]);
+    case 2: return ((double (*)(D, P, P))call->enter)(d, p[0], p[1]);
+    case 3: return ((double (*)(D, P, P, P))call->enter)(d, p[0], p[1], p[2]);
+    default: return ((double (*)(D, P, P, P, P))call->enter)(d, p[0], p[1], p[2], p[3]);
+    }
 }
 
 /* Whether a function without arguments returns something true: 1, 0, or -1 for what no Exception is. */
@@ -130,23 +197,27 @@ static PyObject *result_of(Call *call, double number)
     return made;
 }
 
+/* A call as it was traced; NULL without an error if it is none, and then nothing was done. */
+static PyObject *quickly(Call *call, PyObject *const *given, Taken *taken)
+{
+    union { double number; unsigned long long bits; } result;
+    for (Py_ssize_t k = 0; k < call->count; k++)
+        if (!take(call, &call->arguments[k], given[k], taken)) return NULL;
+    if (holds(call) <= 0) return NULL;
+    result.number = run(call, taken);
+    return result.bits >> 52 != 0xfff || !(result.bits << 12) ? result_of(call, result.number) : NULL;
+}
+
 static PyObject *called(PyObject *self, PyObject *const *given, size_t flags, PyObject *names)
 {
     Call *call = (Call *)self;
-    double numbers[1 + MOST], *to = numbers;
-    union { double number; unsigned long long bits; } result;
-    Py_ssize_t k = -1;
     if (names == NULL && PyVectorcall_NARGS(flags) == call->count) {
-        *to++ = call->block;
-        for (k = 0; k < call->count && take(&call->arguments[k], given[k], &to); k++);
-    }
-    if (k == call->count) {
-        int is_same = holds(call);
-        if (is_same < 0) return NULL;
-        if (is_same) {
-            result.number = call->enter(numbers);
-            if (result.bits >> 52 != 0xfff || !(result.bits << 12)) return result_of(call, result.number);
-        }
+        Taken taken;
+        taken.numbers[0] = call->block;
+        taken.count = taken.views = 0;
+        PyObject *result = quickly(call, given, &taken);
+        while (taken.views) PyBuffer_Release(&taken.view[--taken.views]);
+        if (result != NULL || PyErr_Occurred()) return result;
     }
     return PyObject_Vectorcall(call->general, given, flags, names);
 }
@@ -224,8 +295,9 @@ __attribute__((visibility("default"))) PyObject *mgjit_quick_call(PyObject *part
     PyObject *general, *facts, *nothing, *rest, *left, *look, *make, *kept, *arguments;
     unsigned long long enter;
     double block;
-    if (!PyArg_ParseTuple(parts, "OOOOOOOOKdO!", &general, &facts, &nothing, &rest, &left, &look, &make, &kept, &enter,
-                          &block, &PyTuple_Type, &arguments))
+    long pointers, is_single;
+    if (!PyArg_ParseTuple(parts, "OOOOOOOOKdllO!", &general, &facts, &nothing, &rest, &left, &look, &make, &kept, &enter,
+                          &block, &pointers, &is_single, &PyTuple_Type, &arguments))
         return NULL;
     PyObject *type = PyType_FromSpec(&spec);
     if (type == NULL) return NULL;
@@ -233,7 +305,9 @@ __attribute__((visibility("default"))) PyObject *mgjit_quick_call(PyObject *part
     Py_DECREF(type); /* the object has one of its own */
     if (call == NULL) return NULL;
     call->vectorcall = called;
-    call->enter = (double (*)(const double *))(size_t)enter;
+    call->enter = (void (*)(void))(size_t)enter;
+    call->pointers = pointers;
+    call->is_single = is_single;
     call->block = block;
     call->count = PyTuple_GET_SIZE(arguments);
     call->fact_count = PyTuple_GET_SIZE(facts) / 3;

@@ -347,11 +347,15 @@ def test_11_short_and_long_kernels_of_one_step(monkeypatch: pytest.MonkeyPatch) 
     short = step.__call__
     for _ in range(4):
         step(bytearray(b"a"))
+    assert not step._turn.has_long_calls  # it takes the lock, but holds the GIL
+    monkeypatch.setattr(fastcall, "_SHORT_SECONDS", -1.0)
+    for _ in range(4):
+        step(bytearray(b"ab"))
     assert step._turn.has_long_calls
     assert short([3.0]) == 6.0  # a thread may still be about to call it
     for _ in range(3):
         assert step([3.0]) == 6.0
-    assert step.stats.calls == 12
+    assert step.stats.calls == 16
 
 
 @pytest.mark.filterwarnings("error")

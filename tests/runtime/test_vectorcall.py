@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import gc
 import math
+import struct
 import sys
 import threading
 import weakref
+from array import array
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ import pytest
 import mgjit
 from mgjit import Value
 from mgjit.call.results import Result
-from mgjit.errors import ArgumentValueError, IndexRangeError
+from mgjit.errors import ArgumentValueError, IndexRangeError, MgjitError
 from mgjit.runtime import fastcall, vectorcall
 from tests.runtime.quick import use_extension
 
@@ -129,6 +131,80 @@ def test_05_results() -> None:
     assert same(-math.inf) == -math.inf
     assert math.isnan(same(math.nan))
     assert math.isnan(same(-math.nan))
+
+
+def test_05_buffers() -> None:
+    """Bytes with and without indices, arrays and memoryviews; what is not quite the same goes the general path."""
+    table = [0.5 * k for k in range(4)]
+
+    def step_of(tokens: Any, xs: Any, x: Any) -> Any:
+        return mgjit.take(table, tokens[1]) * xs[0] + xs[1] * x
+
+    step = compiled(step_of, b"\xff\x03", array("d", [2.0, 1.0]), 1.0)
+    assert step(b"\xfe\x02", array("d", [4.0, 8.0]), 0.5) == 8.0
+    for xs in ([4.0, 8.0], array("f", [4.0, 8.0]), memoryview(array("d", [4.0, 9.0, 8.0, 9.0]))[::2]):
+        assert step(b"\xfe\x02", xs, 0.5) == 8.0
+    for wrong in (b"\x00\x04", b"\x00\xff", bytearray(b"\x00\x04")):
+        with pytest.raises(IndexRangeError):
+            step(wrong, array("d", [4.0, 8.0]), 0.5)
+    assert step(bytearray(b"\x00\x02"), array("d", [4.0, 8.0]), 0.5) == 8.0
+    rows = compiled(lambda xs: xs[0, 1] + xs[1, 0], memoryview(array("i", range(4))).cast("B").cast("i", [2, 2]))
+    assert rows(memoryview(array("i", [1, 2, 3, 4])).cast("B").cast("i", [2, 2])) == 5
+    assert rows(memoryview(array("i", range(6))).cast("B").cast("i", [3, 2])) == 3
+
+
+def test_05_float32() -> None:
+    """Numbers are rounded; what is too large for that is refused as by the general path."""
+    step = compiled(lambda x, k, xs: x * xs[0] + k, 1.0, 1, array("f", [1.0]), dtype="float32")
+    general = step.__call__.__wrapped__
+    for x, k in ((0.1, 3), (1e-60, 2), (math.inf, 1), (math.nan, 1), (0.3, 2**24 + 1), (3.5e38, 1)):
+        found = []
+        for call in (step, general):
+            try:
+                found.append(struct.pack("d", call(x, k, array("f", [0.7]))))
+            except MgjitError as error:
+                found.append(type(error))
+        assert found[0] == found[1]
+
+
+def test_06_buffers_are_released() -> None:
+    """An array can grow after a call, whether that was quick or not."""
+    xs, ys = array("d", [1.0]), array("d", [1.0])
+    step = compiled(lambda xs, x, ys: xs[0] * x + ys[0], xs, 2.0, ys)
+    before = sys.getrefcount(xs)
+    for _ in range(100):
+        assert step(xs, 2.0, ys) == 3.0
+    assert sys.getrefcount(xs) == before
+    for arguments in ((xs, 2.0, ys), (xs, 2, ys), (xs, 2.0, [1.0]), (xs, 2.0, array("f", [1.0]))):
+        assert step(*arguments) == 3.0
+        xs.append(5.0)
+        xs.pop()
+
+
+def test_07_threads_with_arrays() -> None:
+    """Quick calls and those of the generated function, whose buffers are put into a block, at the same time."""
+    w = Value(0.0)
+
+    def add(xs: Any, x: Any) -> Any:
+        w.data += xs[0] * x
+        return xs[0]
+
+    step = compiled(add, array("d", [0.0]), 1.0)
+    general = step.__call__.__wrapped__
+    wrong: list[float] = []
+
+    def work(call: Any, number: float) -> None:
+        for _ in range(2000):
+            if call(array("d", [number]), 1.0) != number:
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(call, k)) for k, call in enumerate((step, general, step, general))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert w.data == 2000.0 * (0 + 1 + 2 + 3)
 
 
 def test_06_references() -> None:
