@@ -45,6 +45,7 @@ from .runtime.kernel import Kernel
 from .runtime.loop import reporting, run_rows
 from .runtime.turn import Turn
 from .runtime.turns import run_in_turn
+from .runtime.vectorcall import add_sibling
 from .stats import Stats
 from .trace.tracer import require_traced_precision
 from .tracebacks import with_short_tracebacks
@@ -106,6 +107,7 @@ class CompiledStep(Looking[P, R]):
         self._phase = ""
         self._pending: Kernel | None = None
         self._calls_before = 0
+        self._siblings: list[Any] = []  # the quick calls that were chosen, until one of them may be wrong
         self._chosen: Kernel | None = None
         self._kernels = self._new_kernels()
 
@@ -184,6 +186,7 @@ class CompiledStep(Looking[P, R]):
         """Warn if better code for a kernel is wrong, which goes on with the code that it had."""
         mismatch = self._kernels.mismatch(kernel)
         if mismatch:
+            self._forget_call()
             warn_of_mismatch(f"the optimised code of {self.__name__}", mismatch, "runs as before")
 
     def _compare(self, kernel: Kernel, args: Any, kwargs: Any) -> Any:
@@ -208,6 +211,7 @@ class CompiledStep(Looking[P, R]):
 
     def _forget_call(self) -> None:
         """Let the next call take the general path."""
+        self._siblings.clear()
         self._chosen = None
         setattr(self, "__call__", self._call)  # noqa: B010 - a method, as far as type checkers know
 
@@ -217,13 +221,14 @@ class CompiledStep(Looking[P, R]):
         if short not in kernel.fast_calls:
             kernel.fast_calls[short] = fast_call(
                 self._function, kernel, kernel.guard, self._signature, self._call, self._turn, self.stats.counter,
-                tracing_threads,
+                tracing_threads, self._siblings,
             )  # fmt: skip
         call = kernel.fast_calls[short] or self._call
         if kernel.trial is not None and call is not self._call:
             call = kernel.trial.counting(call, self._call)
         if kernel.upgrade is not None and call is not self._call:
             call = kernel.upgrade.counting(call, self._call)
+        add_sibling(call, self._siblings)
         self._chosen = kernel
         setattr(self, "__call__", call)  # noqa: B010 - a method, as far as type checkers know
         return call

@@ -136,7 +136,7 @@ class ConditionWriter:
         return self._allowed.get(node.place, range(-limit, limit + 1))
 
     def limits(self, node: BufferNode) -> bytes:
-        """The least and the greatest that each of some bytes may be, for a quick call; empty if they may be anything."""
+        """The least and the greatest that each of some bytes may be, for a quick call; empty for any."""
         ranges = [self._allowed.get(node.place + k) for k in range(node.size)] if self._allowed else []
         if all(one is None for one in ranges):
             return b""

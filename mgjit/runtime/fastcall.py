@@ -65,6 +65,7 @@ def fast_call(
     turn: Turn,
     counter: array[int],
     tracing: Collection[int],
+    siblings: list[Any],
 ) -> Callable[..., Any] | None:
     """Generate the function; None if calls of this structure must take the general path.
 
@@ -73,6 +74,7 @@ def fast_call(
         fallback: the general path; takes the arguments by position.
         counter: is incremented by each call.
         tracing: the threads that are tracing; not empty while a trace is under way.
+        siblings: the quick calls of the step.
     """
     library = kernel.code.library
     parameters = list(signature.parameters.values())
@@ -127,7 +129,7 @@ def fast_call(
         return made
     if not short:  # between what this function puts into its block and its call, there may be quick calls
         enter, block = library.caller("mgjit_short_call", True), kernel.call_block(turn.gate, counter, own_output=True)
-    return quick_call(writer, of_guard, made, of_condition, namespace, enter, block, tracing) or made
+    return quick_call(writer, of_guard, made, of_condition, namespace, enter, block, tracing, siblings) or made
 
 
 def is_worth_it(kernel: Kernel) -> bool:

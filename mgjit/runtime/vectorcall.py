@@ -6,7 +6,9 @@
 2. `quick_call` makes a callable of it for one kernel.  Arguments are numbers, short lists of floats, bytes and other
    buffers, and constants; what is compared by identity is compared in C, and all other conditions are one Python
    function.  Of indices only those in bytes are looked at: nobody can change them.
-3. What this callable does not take, it passes on to the generated function of fastcall.py, which it stands for.
+3. What this callable does not take, it offers to the quick calls of the step for other structures, such as other
+   lengths, that the step has chosen before; else it passes it on to the generated function of fastcall.py, which it
+   stands for.
 
 It is not used on PyPy, whose calls are quick, nor in builds of CPython without the GIL, where a call could not keep
 others from running.
@@ -41,6 +43,8 @@ from .vectorcall_source import SOURCE
 MANY_CALLS = 5_000
 #: The most inputs of a call, and the most buffers among them, as in the source.
 _MOST, _MOST_BUFFERS = 32, 4
+#: So many quick calls of a step are asked one after the other.
+_MOST_SIBLINGS = 32
 
 _IDENTITY = re.compile(r"(\w+) is (\w+)")
 _ENTRY = re.compile(r"(\w+)\['(\w+)'\] is (\w+)")
@@ -109,6 +113,13 @@ class Extension:
 extension = Extension()
 
 
+def add_sibling(call: Callable[..., Any], siblings: list[Any]) -> None:
+    """Let the quick calls of a step know one that the step may use; other calls are left out."""
+    is_quick = extension.make is not None and hasattr(call, "__wrapped__")
+    if is_quick and call not in siblings and len(siblings) < _MOST_SIBLINGS:
+        siblings.append(call)
+
+
 def expect(writer: ConditionWriter, of_guard: Sequence[str], calls: Sequence[int]) -> None:
     """Let the function that is about to be written ask for the extension, if it could be a quick call instead.
 
@@ -141,6 +152,7 @@ def quick_call(
     enter: Any,
     block: ffi.PointerBlock,
     tracing: Collection[int],
+    siblings: list[Any],
 ) -> Callable[..., Any] | None:
     """A callable for a kernel; None where its calls are of another kind.
 
@@ -153,6 +165,7 @@ def quick_call(
         enter: the entry point of the kernel.
         block: its pointers.
         tracing: must be empty.
+        siblings: quick calls of the same step, which get what this one does not take.
     """
     kernel = writer.kernel
     arguments = _arguments(writer)
@@ -172,7 +185,7 @@ def quick_call(
     asked = compiled("\n        and ".join(rest)) if rest else None
     make = kernel.result.make if isinstance(kernel.result, OutputResult) else None
     address = ctypes.cast(enter, ctypes.c_void_p).value
-    parts = general, tuple(facts), tracing, asked, left, look, make, (enter, block)
+    parts = general, tuple(facts), tracing, asked, left, look, make, (enter, block), siblings
     numbers = float(block.location()), len(kernel.plan.buffers), int(kernel.plan.precision is not FLOAT64)
     return extension.make((*parts, address, *numbers, tuple(arguments)))
 

@@ -2,10 +2,11 @@
 
 It takes a call only if everything is exactly as when the step was traced: the arguments have the types and ranges in
 `arguments`, the entries of dicts and cells in `facts` are the same objects, `nothing` is empty, and what `rest()` asks
-holds.  Whatever else happens is left to `general`, the generated Python function for the same calls, which starts anew.
-So a condition may be too strict, never too lax, and all errors are those of that function.
+holds.  Arguments that it does not take it offers to its `siblings`, the quick calls of the same step for other
+structures.  Whatever else happens is left to `general`, the generated Python function for the same calls, which starts
+anew.  So a condition may be too strict, never too lax, and all errors are those of that function.
 
-Nothing is shared by two objects, not even their type: several interpreters in one process do not meet.
+Nothing is shared by objects of two steps, and no type by two objects: several interpreters in one process do not meet.
 """
 
 SOURCE = r"""
@@ -33,12 +34,12 @@ typedef struct {
     double block; /* the address of the pointer block, as entries expect it */
     Py_ssize_t count, fact_count;
     long pointers, is_single; /* how many buffers the entry takes, and whether numbers are floats for it */
-    PyObject *general, *facts, *nothing, *rest, *left, *look, *make, *kept;
+    PyObject *general, *facts, *nothing, *rest, *left, *look, *make, *kept, *siblings;
     PyTypeObject *subtype; /* `make`, if that is a class of floats that are made like any float */
     Argument arguments[MOST];
 } Call;
 
-#define EACH(DO) DO(general) DO(facts) DO(nothing) DO(rest) DO(left) DO(look) DO(make) DO(kept)
+#define EACH(DO) DO(general) DO(facts) DO(nothing) DO(rest) DO(left) DO(look) DO(make) DO(kept) DO(siblings)
 
 /* A number, rounded if the code has floats; one that is too large for that is not taken. */
 static int put(const Call *call, double number, Taken *taken)
@@ -197,27 +198,57 @@ static PyObject *result_of(Call *call, double number)
     return made;
 }
 
+static void release(Taken *taken)
+{
+    while (taken->views) PyBuffer_Release(&taken->view[--taken->views]);
+}
+
+/* Whether the arguments are those of a call; only then they are in `taken`. */
+static int takes(Call *call, PyObject *const *given, Py_ssize_t count, Taken *taken)
+{
+    int is_taken = count == call->count;
+    taken->numbers[0] = call->block;
+    taken->count = taken->views = 0;
+    for (Py_ssize_t k = 0; is_taken && k < count; k++) is_taken = take(call, &call->arguments[k], given[k], taken);
+    if (!is_taken) release(taken);
+    return is_taken;
+}
+
 /* A call as it was traced; NULL without an error if it is none, and then nothing was done. */
-static PyObject *quickly(Call *call, PyObject *const *given, Taken *taken)
+static PyObject *quickly(Call *call, const Taken *taken)
 {
     union { double number; unsigned long long bits; } result;
-    for (Py_ssize_t k = 0; k < call->count; k++)
-        if (!take(call, &call->arguments[k], given[k], taken)) return NULL;
     if (holds(call) <= 0) return NULL;
     result.number = run(call, taken);
     return result.bits >> 52 != 0xfff || !(result.bits << 12) ? result_of(call, result.number) : NULL;
 }
 
+static void dealloc(PyObject *self);
+
 static PyObject *called(PyObject *self, PyObject *const *given, size_t flags, PyObject *names)
 {
-    Call *call = (Call *)self;
-    if (names == NULL && PyVectorcall_NARGS(flags) == call->count) {
+    Call *call = (Call *)self, *taker = NULL;
+    Py_ssize_t count = PyVectorcall_NARGS(flags);
+    if (names == NULL && call->siblings != NULL) {
         Taken taken;
-        taken.numbers[0] = call->block;
-        taken.count = taken.views = 0;
-        PyObject *result = quickly(call, given, &taken);
-        while (taken.views) PyBuffer_Release(&taken.view[--taken.views]);
-        if (result != NULL || PyErr_Occurred()) return result;
+        if (takes(call, given, count, &taken)) {
+            Py_INCREF(self);
+            taker = call;
+        }
+        for (Py_ssize_t k = 0; taker == NULL && k < PyList_GET_SIZE(call->siblings); k++) {
+            PyObject *other = PyList_GET_ITEM(call->siblings, k);
+            Py_INCREF(other);
+            if (Py_TYPE(other)->tp_dealloc == dealloc && takes((Call *)other, given, count, &taken))
+                taker = (Call *)other;
+            else
+                Py_DECREF(other);
+        }
+        if (taker != NULL) {
+            PyObject *result = quickly(taker, &taken);
+            release(&taken);
+            Py_DECREF(taker);
+            if (result != NULL || PyErr_Occurred()) return result;
+        }
     }
     return PyObject_Vectorcall(call->general, given, flags, names);
 }
@@ -292,12 +323,12 @@ static PyObject *given_or_null(PyObject *thing)
 
 __attribute__((visibility("default"))) PyObject *mgjit_quick_call(PyObject *parts)
 {
-    PyObject *general, *facts, *nothing, *rest, *left, *look, *make, *kept, *arguments;
+    PyObject *general, *facts, *nothing, *rest, *left, *look, *make, *kept, *siblings, *arguments;
     unsigned long long enter;
     double block;
     long pointers, is_single;
-    if (!PyArg_ParseTuple(parts, "OOOOOOOOKdllO!", &general, &facts, &nothing, &rest, &left, &look, &make, &kept, &enter,
-                          &block, &pointers, &is_single, &PyTuple_Type, &arguments))
+    if (!PyArg_ParseTuple(parts, "OOOOOOOOO!KdllO!", &general, &facts, &nothing, &rest, &left, &look, &make, &kept,
+                          &PyList_Type, &siblings, &enter, &block, &pointers, &is_single, &PyTuple_Type, &arguments))
         return NULL;
     PyObject *type = PyType_FromSpec(&spec);
     if (type == NULL) return NULL;
