@@ -46,8 +46,9 @@ from .vectorcall import expect, quick_call
 #: A kernel that takes no longer than this may keep the GIL: waking another thread takes about as long, and getting the
 #: GIL back from it may take a hundred times as long.
 _SHORT_SECONDS = 50e-6
-#: How many calls are timed before a kernel gets its function.
-_TIMED_CALLS = 3
+#: How many calls are timed before a kernel gets its function; more, if it may be short when its memory is near and
+#: nothing else runs.
+_TIMED_CALLS, _MORE_CALLS = 3, 20
 #: The file name of the generated code: inside the package, so that error locations skip its frames.
 _FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<generated call>")
 #: With more conditions than this, compiling the function takes longer than it saves.
@@ -137,7 +138,8 @@ def is_worth_it(kernel: Kernel) -> bool:
 
     Not while all calls have been undone, so that the numbers are still in the user's objects.
     """
-    return kernel.timed_calls >= _TIMED_CALLS and kernel.move is None
+    is_clear = not _SHORT_SECONDS < kernel.seconds_a_call < 4 * _SHORT_SECONDS
+    return kernel.timed_calls >= (_TIMED_CALLS if is_clear else _MORE_CALLS) and kernel.move is None
 
 
 def is_short(kernel: Kernel, turn: Turn) -> bool:
