@@ -8,19 +8,18 @@
  * squares, 337 additions one after the other, is spread over the blocks, where the processor overlaps it.
  * 100 points are padded to 104 whose gradient is zero. */
 #include "harness.h"
+#include "wide.h"
 
-typedef double v8 __attribute__((vector_size(64)));
-typedef long m8 __attribute__((vector_size(64)));
-
-enum { POINTS = 100, PADDED = 104, N = 16, COUNT = 337, BLOCK = 24 };
-#define UNROLL _Pragma("GCC unroll 16")
+/* V vectors of units; at most R rows of V sums, or a row of WIDE of them, are in registers together. */
+enum { POINTS = 100, PADDED = 104, N = 16, COUNT = 337, BLOCK = 24, V = N / L, R = L == 8 ? 4 : 2, WIDE = L == 2 ? 4 : V };
+#define EACH(v) UNROLL for (int v = 0; v < V; v++)
 
 typedef struct {
     double p[COUNT + 7] __attribute__((aligned(64))); /* as in Python: [unit][2] and bias, [unit][16] and bias, [16], bias */
-    v8 w[3][2];  /* first layer: [x, y, bias][unit] */
-    v8 u[N][2];  /* middle layer: [unit][unit below] */
-    v8 t[N][2];  /* the same, [unit below][unit] */
-    v8 c[2], o[2];
+    vd w[3][V];  /* first layer: [x, y, bias][unit] */
+    vd u[N][V];  /* middle layer: [unit][unit below] */
+    vd t[N][V];  /* the same, [unit below][unit] */
+    vd c[V], o[V];
 } State;
 
 #define MIDDLE 48
@@ -47,149 +46,138 @@ static void open_state(State *s, const double *p)
 
 static void parameters(const State *s, double *p) { memcpy(p, s->p, COUNT * sizeof *p); }
 
-static inline v8 positive(v8 z) { return (v8)((z > 0.0) & (m8)z); }
-static inline v8 gated(v8 h, v8 g) { return (v8)((h > 0.0) & (m8)g); }
-
-static inline v8 pick(v8 a, v8 b, m8 lanes) { return __builtin_shuffle(a, b, lanes); }
-
-static inline __attribute__((always_inline)) void transpose(v8 r[8])
-{
-    v8 a[8], b[8];
-    for (int k = 0; k < 8; k += 2) {
-        a[k] = pick(r[k], r[k + 1], (m8){0, 8, 2, 10, 4, 12, 6, 14});
-        a[k + 1] = pick(r[k], r[k + 1], (m8){1, 9, 3, 11, 5, 13, 7, 15});
-    }
-    for (int k = 0; k < 8; k += 4)
-        for (int i = 0; i < 2; i++) {
-            b[k + i] = pick(a[k + i], a[k + i + 2], (m8){0, 1, 8, 9, 4, 5, 12, 13});
-            b[k + i + 2] = pick(a[k + i], a[k + i + 2], (m8){2, 3, 10, 11, 6, 7, 14, 15});
-        }
-    for (int k = 0; k < 4; k++) {
-        r[k] = pick(b[k], b[k + 4], (m8){0, 1, 2, 3, 8, 9, 10, 11});
-        r[k + 4] = pick(b[k], b[k + 4], (m8){4, 5, 6, 7, 12, 13, 14, 15});
-    }
-}
-
 typedef struct {
-    v8 h[BLOCK][2], a[BLOCK][2]; /* outputs of the first and the middle layer */
-    v8 gh[BLOCK][2], ga[BLOCK][2];
+    vd h[BLOCK][V], a[BLOCK][V]; /* outputs of the first and the middle layer */
+    vd gh[BLOCK][V], ga[BLOCK][V];
     double g[BLOCK] __attribute__((aligned(64)));
 } Block;
 
 /* Both layers of `count` points. */
-static inline __attribute__((always_inline)) void layers(const State *s, const double *x, Block *b, int count)
+INLINE void layers(const State *s, const double *x, Block *b, int count)
 {
-    for (int n = 0; n < count; n += 4) {
-        v8 z[4][2];
-        UNROLL for (int i = 0; i < 4; i++) for (int v = 0; v < 2; v++)
+    for (int n = 0; n < count; n += R) {
+        UNROLL for (int i = 0; i < R; i++) EACH(v)
+            b->h[n + i][v] = positive(s->w[2][v] + s->w[0][v] * x[2 * (n + i)] + s->w[1][v] * x[2 * (n + i) + 1]);
+        UNROLL for (int at = 0; at < V; at += WIDE)
         {
-            v8 first = s->w[2][v] + s->w[0][v] * x[2 * (n + i)] + s->w[1][v] * x[2 * (n + i) + 1];
-            b->h[n + i][v] = positive(first);
-            z[i][v] = s->c[v];
+            vd z[R][WIDE];
+            UNROLL for (int i = 0; i < R; i++) UNROLL for (int v = 0; v < WIDE; v++) z[i][v] = s->c[at + v];
+            for (int k = 0; k < N; k++)
+                UNROLL for (int i = 0; i < R; i++)
+                {
+                    double h = ((const double *)b->h[n + i])[k];
+                    UNROLL for (int v = 0; v < WIDE; v++) z[i][v] += s->t[k][at + v] * h;
+                }
+            UNROLL for (int i = 0; i < R; i++) UNROLL for (int v = 0; v < WIDE; v++) b->a[n + i][at + v] = positive(z[i][v]);
         }
-        for (int k = 0; k < N; k++) {
-            v8 t0 = s->t[k][0], t1 = s->t[k][1];
-            UNROLL for (int i = 0; i < 4; i++)
-            {
-                double h = ((const double *)b->h[n + i])[k];
-                z[i][0] += t0 * h;
-                z[i][1] += t1 * h;
-            }
-        }
-        UNROLL for (int i = 0; i < 4; i++) for (int v = 0; v < 2; v++) b->a[n + i][v] = positive(z[i][v]);
     }
 }
 
-/* Scores of 8 points: their products transposed, then added unit by unit. */
-static inline __attribute__((always_inline)) v8 scores(const State *s, const v8 (*a)[2])
+/* Scores of L points: their products transposed, then added unit by unit. */
+INLINE vd scores(const State *s, const vd (*a)[V])
 {
-    v8 sum = s->p[COUNT - 1] - (v8){0};
-    for (int v = 0; v < 2; v++) {
-        v8 r[8];
-        UNROLL for (int i = 0; i < 8; i++) r[i] = s->o[v] * a[i][v];
+    vd sum = s->p[COUNT - 1] - (vd){0};
+    EACH(v)
+    {
+        vd r[L];
+        UNROLL for (int i = 0; i < L; i++) r[i] = s->o[v] * a[i][v];
         transpose(r);
-        UNROLL for (int i = 0; i < 8; i++) sum += r[i];
+        UNROLL for (int i = 0; i < L; i++) sum += r[i];
     }
     return sum;
 }
 
 /* Gradients of the sums of both layers. */
-static inline __attribute__((always_inline)) void backward(const State *s, Block *b, int count)
+INLINE void backward(const State *s, Block *b, int count)
 {
-    for (int n = 0; n < count; n += 4) {
-        v8 r[4][2] = {0};
-        UNROLL for (int i = 0; i < 4; i++) for (int v = 0; v < 2; v++)
-            b->ga[n + i][v] = gated(b->a[n + i][v], s->o[v] * b->g[n + i]);
-        for (int j = N - 1; j >= 0; j--) {
-            v8 u0 = s->u[j][0], u1 = s->u[j][1];
-            UNROLL for (int i = 0; i < 4; i++)
-            {
-                double g = ((const double *)b->ga[n + i])[j];
-                r[i][0] += u0 * g;
-                r[i][1] += u1 * g;
-            }
+    for (int n = 0; n < count; n += R) {
+        UNROLL for (int i = 0; i < R; i++) EACH(v) b->ga[n + i][v] = gated(b->a[n + i][v], s->o[v] * b->g[n + i]);
+        UNROLL for (int at = 0; at < V; at += WIDE)
+        {
+            vd r[R][WIDE] = {0};
+            for (int j = N - 1; j >= 0; j--)
+                UNROLL for (int i = 0; i < R; i++)
+                {
+                    double g = ((const double *)b->ga[n + i])[j];
+                    UNROLL for (int v = 0; v < WIDE; v++) r[i][v] += s->u[j][at + v] * g;
+                }
+            UNROLL for (int i = 0; i < R; i++) UNROLL for (int v = 0; v < WIDE; v++)
+                b->gh[n + i][at + v] = gated(b->h[n + i][at + v], r[i][v]);
         }
-        UNROLL for (int i = 0; i < 4; i++) for (int v = 0; v < 2; v++)
-            b->gh[n + i][v] = gated(b->h[n + i][v], r[i][v]);
     }
 }
 
 typedef struct {
-    v8 u[N][2], w[3][2], c[2], o[2];
+    vd u[N][V], w[3][V], c[V], o[V];
     double bias;
 } Gradients;
 
-static inline __attribute__((always_inline)) void accumulate(Gradients *d, const double *x, const Block *b, int count)
+INLINE void accumulate(Gradients *d, const double *x, const Block *b, int count)
 {
-    for (int j = 0; j < N; j += 8) {
-        v8 r[8][2];
-        UNROLL for (int i = 0; i < 8; i++) r[i][0] = d->u[j + i][0], r[i][1] = d->u[j + i][1];
-        for (int n = count - 1; n >= 0; n--) {
-            v8 h0 = b->h[n][0], h1 = b->h[n][1];
-            UNROLL for (int i = 0; i < 8; i++)
-            {
-                double g = ((const double *)b->ga[n])[j + i];
-                r[i][0] += h0 * g;
-                r[i][1] += h1 * g;
+    enum { ROWS = L == 8 ? 8 : 2 }; /* of the middle layer, in registers */
+    for (int j = 0; j < N; j += ROWS)
+        for (int at = 0; at < V; at += WIDE) {
+            vd r[ROWS][WIDE];
+            UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int v = 0; v < WIDE; v++) r[i][v] = d->u[j + i][at + v];
+            for (int n = count - 1; n >= 0; n--) {
+                vd h[WIDE];
+                UNROLL for (int v = 0; v < WIDE; v++) h[v] = b->h[n][at + v];
+                UNROLL for (int i = 0; i < ROWS; i++)
+                {
+                    double g = ((const double *)b->ga[n])[j + i];
+                    UNROLL for (int v = 0; v < WIDE; v++) r[i][v] += h[v] * g;
+                }
             }
+            UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int v = 0; v < WIDE; v++) d->u[j + i][at + v] = r[i][v];
         }
-        UNROLL for (int i = 0; i < 8; i++) d->u[j + i][0] = r[i][0], d->u[j + i][1] = r[i][1];
-    }
-    v8 w[3][2], c[2], o[2];
-    memcpy(w, d->w, sizeof w), memcpy(c, d->c, sizeof c), memcpy(o, d->o, sizeof o);
-    double bias = d->bias;
-    for (int n = count - 1; n >= 0; n--) {
-        double g = b->g[n];
-        UNROLL for (int v = 0; v < 2; v++)
+    enum { SOME = 2 };
+    for (int at = 0; at < V; at += SOME) {
+        vd w[3][SOME], c[SOME], o[SOME];
+        UNROLL for (int v = 0; v < SOME; v++)
         {
-            v8 gh = b->gh[n][v];
-            w[0][v] += x[2 * n] * gh;
-            w[1][v] += x[2 * n + 1] * gh;
-            w[2][v] += gh;
-            c[v] += b->ga[n][v];
-            o[v] += b->a[n][v] * g;
+            UNROLL for (int k = 0; k < 3; k++) w[k][v] = d->w[k][at + v];
+            c[v] = d->c[at + v], o[v] = d->o[at + v];
         }
-        bias += g;
+        double bias = d->bias;
+        for (int n = count - 1; n >= 0; n--) {
+            double g = b->g[n];
+            UNROLL for (int v = 0; v < SOME; v++)
+            {
+                vd gh = b->gh[n][at + v];
+                w[0][v] += x[2 * n] * gh;
+                w[1][v] += x[2 * n + 1] * gh;
+                w[2][v] += gh;
+                c[v] += b->ga[n][at + v];
+                o[v] += b->a[n][at + v] * g;
+            }
+            bias += g;
+        }
+        UNROLL for (int v = 0; v < SOME; v++)
+        {
+            UNROLL for (int k = 0; k < 3; k++) d->w[k][at + v] = w[k][v];
+            d->c[at + v] = c[v], d->o[at + v] = o[v];
+        }
+        if (at + SOME == V)
+            d->bias = bias;
     }
-    memcpy(d->w, w, sizeof w), memcpy(d->c, c, sizeof c), memcpy(d->o, o, sizeof o);
-    d->bias = bias;
 }
 
 static void descend(State *s, const Gradients *d, double rate)
 {
     double *p = s->p;
-    for (int j = 0; j < N; j++) {
-        for (int v = 0; v < 2; v++) {
+    for (int j = 0; j < N; j++)
+        EACH(v)
+        {
             s->u[j][v] -= rate * d->u[j][v];
-            memcpy(p + MIDDLE + 17 * j + 8 * v, &s->u[j][v], sizeof(v8));
+            memcpy(p + MIDDLE + 17 * j + L * v, &s->u[j][v], sizeof(vd));
         }
-    }
-    for (int v = 0; v < 2; v++) {
+    EACH(v)
+    {
         for (int k = 0; k < 3; k++)
             s->w[k][v] -= rate * d->w[k][v];
         s->c[v] -= rate * d->c[v];
         s->o[v] -= rate * d->o[v];
-        memcpy(p + LAST + 8 * v, &s->o[v], sizeof(v8));
+        memcpy(p + LAST + L * v, &s->o[v], sizeof(vd));
     }
     p[COUNT - 1] -= rate * d->bias;
     for (int j = 0; j < N; j++) {
@@ -197,12 +185,12 @@ static void descend(State *s, const Gradients *d, double rate)
             p[3 * j + k] = ((double *)s->w[k])[j];
         p[MIDDLE + 17 * j + N] = ((double *)s->c)[j];
     }
-    for (int j = 0; j < N; j += 8)
-        for (int k = 0; k < 2; k++) {
-            v8 r[8];
-            UNROLL for (int i = 0; i < 8; i++) r[i] = s->u[j + i][k];
+    for (int j = 0; j < N; j += L)
+        for (int k = 0; k < V; k++) {
+            vd r[L];
+            UNROLL for (int i = 0; i < L; i++) r[i] = s->u[j + i][k];
             transpose(r);
-            UNROLL for (int i = 0; i < 8; i++) s->t[8 * k + i][j / 8] = r[i];
+            UNROLL for (int i = 0; i < L; i++) s->t[L * k + i][j / L] = r[i];
         }
 }
 
@@ -217,9 +205,9 @@ static double step(State *s, const Row *row)
     const double each = (1.0 / POINTS) * 1.0, decay = 1e-4 * 1.0;
     Gradients d;
     for (int j = 0; j < N; j++)
-        for (int v = 0; v < 2; v++)
-            d.u[j][v] = s->u[j][v] * decay + s->u[j][v] * decay;
-    for (int v = 0; v < 2; v++) {
+        EACH(v) d.u[j][v] = s->u[j][v] * decay + s->u[j][v] * decay;
+    EACH(v)
+    {
         for (int k = 0; k < 3; k++)
             d.w[k][v] = s->w[k][v] * decay + s->w[k][v] * decay;
         d.c[v] = s->c[v] * decay + s->c[v] * decay;
@@ -232,11 +220,11 @@ static double step(State *s, const Row *row)
     for (int end = PADDED; end > 0;) {
         int count = end % BLOCK ? end % BLOCK : BLOCK, begin = end - count;
         layers(s, x + 2 * begin, &b, count);
-        for (int n = 0; n < count; n += 8) {
-            v8 minus = -*(const v8 *)(y + begin + n);
-            v8 margin = 1.0 + minus * scores(s, b.a + n);
-            *(v8 *)(losses + begin + n) = positive(margin);
-            *(v8 *)(b.g + n) = minus * gated(margin, each - (v8){0});
+        for (int n = 0; n < count; n += L) {
+            vd minus = -*(const vd *)(y + begin + n);
+            vd margin = 1.0 + minus * scores(s, b.a + n);
+            *(vd *)(losses + begin + n) = positive(margin);
+            *(vd *)(b.g + n) = minus * gated(margin, each - (vd){0});
         }
         for (int upto = squared + 68 < COUNT ? squared + 68 : COUNT; squared < upto; squared++)
             squares += s->p[squared] * s->p[squared];
