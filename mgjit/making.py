@@ -35,6 +35,7 @@ from .runtime.kernel import Kernel
 from .runtime.live import Parameter
 from .stats import Stats
 from .tensor.memory import Memory
+from .tensor.modes import computing_with
 from .trace.hints import power_hints
 from .trace.knowledge import Again, Knowledge
 from .trace.memory import Heap
@@ -208,7 +209,7 @@ class Maker:
     def undecorated(self, arguments: Sequence[Any]) -> Any:
         """Make a call in plain Python."""
         bound = bound_arguments(self._signature, arguments)
-        return self.function(*bound.args, **bound.kwargs)
+        return computing_with(self.options.precision, lambda: self.function(*bound.args, **bound.kwargs))
 
     def noted(self, plan: ArgumentPlan) -> Noted:
         """Trace the call once more, for people: with the lines that its records come from.

@@ -47,6 +47,7 @@ from .runtime.turn import Turn
 from .runtime.turns import run_in_turn
 from .runtime.vectorcall import add_sibling
 from .stats import Stats
+from .tensor.modes import computing_with
 from .trace.tracer import require_traced_precision
 from .tracebacks import with_short_tracebacks
 from .verification.documented import as_returned
@@ -129,7 +130,7 @@ class CompiledStep(Looking[P, R]):
             require_traced_precision(self.__name__, self._options.precision)
             return self._function(*args, **kwargs)
         if self._kernels.last is None and settings.disabled():
-            return self._function(*args, **kwargs)
+            return self._plainly(args, kwargs)
         attach_all()
         member = None if kwargs else self._kernels.member(args)
         if member is not None and member is not self._chosen and member.fast_calls:
@@ -139,7 +140,10 @@ class CompiledStep(Looking[P, R]):
             return self._turn.run(self._perform, "step", args, kwargs)
         except PlainCall as plain:
             reason = plain  # called below, where an exception of the user's has no context of ours
-        return self._call_plain(reason, lambda: self._function(*args, **kwargs))
+        return self._call_plain(reason, lambda: self._plainly(args, kwargs))
+
+    def _plainly(self, args: Any, kwargs: Any) -> Any:
+        return computing_with(self._options.precision, lambda: self._function(*args, **kwargs))
 
     def _perform(self, phase: str, args: Any, kwargs: Any) -> Any:
         """Run a phase of the kernel for these arguments, in a turn."""
@@ -271,7 +275,7 @@ class CompiledStep(Looking[P, R]):
 
         Returns:
             The result of a step, with an `array('d')`, one element per step, in place of each number.  Parts that are
-            no numbers are those of one step.  Without rows: an empty array for each number.
+            no numbers are those of one step.  Without rows: an empty array.
 
         Raises:
             ColumnError: the columns differ in length, or a row in structure from row 0, other than in lengths.
@@ -287,7 +291,7 @@ class CompiledStep(Looking[P, R]):
         if self._kernels.last is None and settings.disabled():
             return collect_results(self._kernels.maker.undecorated(row) for row in table.rows())
         if not table.length:
-            return self._no_rows()
+            return array("d")
         while True:
             try:
                 kernel = self._kernels.patient(table.row(0))
@@ -329,9 +333,6 @@ class CompiledStep(Looking[P, R]):
                     return run(kernel, rows.after(ahead), report, self.stats.counter, outputs)
                 except Moved:
                     self._kernels.forget(kernel)
-
-    def _no_rows(self) -> Any:
-        return array("d") if self._kernels.last is None else self._kernels.last.result.columns(array("d"), 1, 0)
 
     def _run(self, arguments: Sequence[Any], report: Callable[[int], Any]) -> Any:
         """Run one row, which has an argument for each parameter, as a separate call."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import struct
+import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -167,14 +168,21 @@ class BufferNode(Node):
         buffer = self.contiguous(argument)
         frame.buffers[self.region] = buffer
         frame.given[self.region] = argument
-        if buffer is not None and not self._is_exact(buffer):
+        if buffer is not None and not self.is_exact(buffer):
             raise beyond_limit()
         return buffer is not None
 
-    def _is_exact(self, buffer: Any) -> bool:
-        if self.limit == EXACT_INTEGERS:
+    def is_exact(self, buffer: Any) -> bool:
+        """Whether no int of a buffer, or of several one after the other, is larger than it may be."""
+        if self.limit == EXACT_INTEGERS or not len(buffer):
             return True
-        return is_exact(memoryview(buffer).cast("B").cast(self.format), self.limit)  # type: ignore[call-overload]
+        flat = memoryview(buffer).cast("B")
+        if self.format in "lq" and sys.byteorder == "little":  # most ints are small, and not negative
+            ints, size = flat.tobytes(), struct.calcsize(self.format)
+            count = len(ints) // size
+            if all(ints[k::size].count(0) == count for k in range((self.limit.bit_length() - 1) // 8, size)):
+                return True
+        return is_exact(flat.cast(self.format), self.limit)  # type: ignore[call-overload]
 
     @property
     def largest_integer(self) -> int | None:

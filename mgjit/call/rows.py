@@ -90,10 +90,20 @@ class Rows:
         """Input `index` of the trace in each row (a single number if it is the same in all rows)."""
         if index < self.plan.packed_size:
             return self.packed[index :: self.plan.packed_size]
-        node = next(node for node in self.plan.buffers if node.place <= index < node.place + node.size)
+        node = self._buffer_of(index)
         memory, _ = self.buffers[node.region]
         flat = memoryview(memory).cast("B").cast(node.format)  # type: ignore[call-overload]
         return flat[index - node.place :: node.size].tolist()  # type: ignore[no-any-return]
+
+    def are_exact(self, index: int, limit: int) -> bool:
+        """Whether the ints of input `index`, or of the buffer that it belongs to, are not above a limit in any row."""
+        if index < self.plan.packed_size:
+            return is_exact(self.input_column(index), limit)
+        node = self._buffer_of(index)
+        return node.is_exact(self.buffers[node.region].memory)
+
+    def _buffer_of(self, index: int) -> BufferNode:
+        return next(node for node in self.plan.buffers if node.place <= index < node.place + node.size)
 
     def are_allowed(self, region: int, count: int, allowed: range) -> bool:
         """Whether `count` elements of a buffer are ints of a range in all rows; False if not told at once."""

@@ -18,7 +18,7 @@ from ..record import opcodes as ops
 from ..record.trace import Trace
 from ..tensor.apply import recording, tensor_of
 from ..tensor.creation import from_flat
-from ..tensor.dtypes import INTEGERS_END, DType, bool_, int64, refuse_overflow
+from ..tensor.dtypes import DType, bool_
 from ..tensor.memory import Memory
 from ..tensor.shapes import Shape, View, row_major
 from ..tensor.tensor import Tensor
@@ -103,8 +103,6 @@ class TensorResult(ResultTree):
         return self._of(numbers, (rows, *self.shape))
 
     def _of(self, numbers: Sequence[float], shape: Shape) -> Tensor:
-        if self.dtype is int64 and not all(-INTEGERS_END < number < INTEGERS_END for number in numbers):
-            refuse_overflow("the step")
         return from_flat(numbers, shape, self.dtype)
 
 

@@ -6,18 +6,22 @@ Python's ints are unbounded; float64 holds all ints only up to 2**53.  So the re
 2. The bound of each result follows from those of its operands, from the first operation to the last.
 3. The largest limit for which no bound exceeds 2**53 is determined.  Each call compares the ints from outside with it,
    and runs as plain Python if one is greater.
-4. Ints that a step assigns may grow with each row of a loop; by how much is also determined.
+4. So does that of each operation on tensors of whole numbers (record/whole_numbers.py), which are below 2**53, and in a
+   float32 step at most 2**24, because it computes with such floats.
+5. Ints that a step assigns may grow with each row of a loop; by how much is also determined.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Union
+from operator import itemgetter
+from typing import Any, Union
 
 from ..engine.precision import FLOAT64
 from . import opcodes as ops
 from .recorder import Recorder
+from .whole_numbers import UNKNOWN, BoundOf, Elements, Read, Scalar, Written
 
 EXACT = FLOAT64.largest_integer
 _COMPARISONS = frozenset(code | ops.NUMBER for code in (ops.LESS, ops.LESS_EQUAL, ops.EQUAL, ops.NOT_EQUAL))
@@ -27,7 +31,7 @@ _ROUNDED = frozenset(ops.LIBRARY_CODES[name] for name in ("floor", "ceil", "trun
 _HALVINGS = 6
 
 #: A bound, or how one follows from the limit and other formulas, and the numbers of those.
-_Formula = tuple[Union[int, Callable[..., int]], tuple[int, ...]]
+_Formula = tuple[Union[int, BoundOf, Callable[..., int]], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -39,12 +43,14 @@ class IntegerLimit:
         leaves: the leaves to which the limit applies.
         growth: by how much the largest int that the step assigns may grow in a call.
         least: how large such ints may be after a call in any case.
+        reason: why not even zeros are exact.
     """
 
     limit: int = EXACT
     leaves: frozenset[int] = field(default_factory=frozenset)
     growth: int = 0
     least: int = 0
+    reason: str = ""
 
 
 def integer_limit(recorder: Recorder, bound_of_leaf: Callable[[int], int | None]) -> IntegerLimit:
@@ -53,17 +59,20 @@ def integer_limit(recorder: Recorder, bound_of_leaf: Callable[[int], int | None]
     Args:
         bound_of_leaf: how large the int in a leaf can be; 0 if it does not hold one, None if nothing is known.
     """
-    if not recorder.integer_results or recorder.precision is not FLOAT64:
+    written = (noted for noted in recorder.whole_numbers if isinstance(noted, Written))
+    has_numbers = bool(recorder.integer_results) and recorder.precision is FLOAT64
+    if not has_numbers and not any(one.is_whole or one.is_exact for one in written):
         return IntegerLimit()
     bounds = _Bounds(recorder, bound_of_leaf)
+    exact = recorder.precision.largest_integer
 
     def fits(limit: int) -> bool:
-        return bounds.largest(limit) <= EXACT
+        return bounds.largest(limit) <= exact
 
     if fits(EXACT):
         limit = EXACT
     elif not fits(0):
-        limit = -1
+        return IntegerLimit(-1, reason=bounds.too_large(exact))
     else:
         exponent = next((k for k in range(52, -1, -1) if fits(1 << k)), -1)
         limit, too_large = (1 << exponent, 2 << exponent) if exponent >= 0 else (0, 1)
@@ -89,15 +98,70 @@ class _Bounds:
         self._known: dict[int, list[int]] = {}
         self.leaves: set[int] = set()
         self._results: set[int] = set()  # a constant among the operands may be larger than any of them
-        for result in sorted(set(recorder.integer_results)):
-            self._number_of[result] = self._result(result)
-            self._results.add(self._number_of[result])
+        #: Of memory of tensors, by the leaf; and which formulas are those of results.
+        self._memories: dict[int, int] = {}
+        self._tensors: dict[int, Written] = {}
+        self._is_double = recorder.precision is FLOAT64
+        self._indices = {check.input_index: check.allowed for check in recorder.checks}
+        noted: list[tuple[int, Any]] = [(result, None) for result in set(recorder.integer_results)]
+        noted += [(of_tensor.record, of_tensor) for of_tensor in recorder.whole_numbers]
+        for record, of_tensor in sorted(noted, key=itemgetter(0)):
+            if of_tensor is None:
+                self._number_of[record] = self._result(record)
+                self._results.update([self._number_of[record]] if self._is_double else [])
+            elif isinstance(of_tensor, Read):
+                self._number_of[record] = self._elements(of_tensor.elements)
+            else:
+                self._write(of_tensor)
         self._assigned = {self._operand(operand) for operand in self._operands_assigned()}
 
     def largest(self, limit: int) -> int:
         """The largest bound of any result, or of what is assigned to leaves to which the limit applies."""
         bounds = self._of(limit)
         return max([bounds[number] for number in self._results | self._assigned], default=0)
+
+    def too_large(self, exact: int) -> str:
+        """Where the first result is that is too large in any case, for people; empty if it is no tensor."""
+        bounds = self._of(0)
+        found = next((written for number, written in self._tensors.items() if bounds[number] > exact), None)
+        return (
+            f"{found.location}: {found.name} may give whole numbers that are not exact, at which a compiled step does "
+            "not look (floor, ceil, trunc and rint keep floats)"
+            if found is not None
+            else ""
+        )
+
+    def _write(self, written: Written) -> None:
+        operands = list(map(self._elements, written.operands))
+        number = self._formula(BoundOf(written.body, written.iterations), *operands)
+        before = self._memories.get(written.leaf)
+        self._memories[written.leaf] = number if before is None else self._formula(_largest, before, number)
+        # Of 2**53 itself, eager operations do not know whether it was rounded.
+        results = [self._formula(_sum, number, self._formula(1)) if self._is_double else number] * written.is_whole
+        for result in (*results, *(operands if written.is_exact else ())):
+            self._results.add(result)
+            self._tensors.setdefault(result, written)
+
+    def _elements(self, elements: int | Elements | Scalar) -> int:
+        if isinstance(elements, int):
+            return self._formula(elements)
+        if isinstance(elements, Scalar):
+            return self._operand(elements.operand)
+        if ops.leaf_kind(elements.leaf) == ops.TENSOR:
+            known = self._memories.get(elements.leaf)
+            return self._formula(UNKNOWN) if known is None else known
+        if elements.leaf not in self._memories:
+            self._memories[elements.leaf] = self._input(elements)
+        return self._memories[elements.leaf]
+
+    def _input(self, elements: Elements) -> int:
+        first = ops.leaf_index(elements.leaf)
+        allowed = [self._indices.get(place) for place in range(first, first + elements.size)]
+        known = [max(abs(among.start), abs(among.stop)) for among in allowed if among is not None]
+        if allowed and len(known) == len(allowed):
+            return self._formula(max(known))
+        leaves = [elements.leaf - place for place in range(1 if elements.is_argument else elements.size)]
+        return self._formula(_largest, self._formula(0), *map(self._operand, leaves))
 
     def assigned(self, limit: int) -> list[int]:
         """The bounds of what is assigned to leaves to which the limit applies."""
@@ -121,7 +185,7 @@ class _Bounds:
             if target in self.leaves and ops.leaf_kind(target) == ops.STATE
         ]
 
-    def _formula(self, combine: int | Callable[..., int], *parts: int) -> int:
+    def _formula(self, combine: int | BoundOf | Callable[..., int], *parts: int) -> int:
         return self._numbers.setdefault((combine, parts), len(self._numbers))
 
     def _result(self, result: int) -> int:

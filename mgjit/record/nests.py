@@ -9,18 +9,20 @@
 
 from __future__ import annotations
 
+import math
 from bisect import insort
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..engine.precision import FLOAT64
-from ..errors import IndexRangeError, PrecisionError, TraceError, user_location
+from ..errors import IndexRangeError, TraceError, user_location
 from . import opcodes as ops
 from .leaks import PlainCall, TracedView, is_traced_number, leaked
 from .recorder import Recorder
 from .trace import IndexCheck, NestRecord, Place, TensorRegion
+from .whole_numbers import UNKNOWN, Elements, Read, Scalar, Written, largest_of
 
 if TYPE_CHECKING:
+    from ..tensor.bodies import Body
     from ..tensor.dtypes import DType
     from ..tensor.memory import Memory
     from ..tensor.nests import Access, Nest
@@ -41,6 +43,7 @@ class TensorRecording:
         self._recorder, self._types = recorder, types
         self._kind: Any = None
         self._outside: dict[int, tuple[Memory, int]] = {}
+        self._arguments: set[int] = set()
         #: By the leaf of a memory of whole numbers, what has written it.
         self._writers: dict[int, list[Nest]] = {}
 
@@ -70,22 +73,9 @@ class TensorRecording:
         return Memory.traced(size, dtype, self, ops.leaf(ops.TENSOR, base))
 
     def _require(self, dtype: DType) -> None:
-        own = self._recorder.precision
-        if dtype.is_floating and dtype.precision is not own:
-            other = "" if own is FLOAT64 else ', dtype="float32"'
-            hint = (
-                ""
-                if not other
-                else (
-                    " Numbers alone make float64: zeros, ones, full and asarray take dtype='float32', and "
-                    "where(condition, 1.0, 0.0) is where(condition, asarray(1.0, dtype='float32'), 0.0)."
-                )
-            )
-            raise PrecisionError(
-                f"{user_location()}: a tensor of type {dtype} in a {own.name} step. Convert it with "
-                f"astype('{own.name}'), or compile the step for such tensors: "
-                f"@mgjit.compile{'(dtype=' + repr(dtype.name) + ')' if not other else ''}.{hint}"
-            )
+        from ..tensor.dtypes import require_type
+
+        require_type(dtype, self._recorder.precision)
 
     def make_leaf(self, memory: Memory) -> None:
         """Let the memory of a tensor of this trace have gradients, which begin with 0.0."""
@@ -107,6 +97,7 @@ class TensorRecording:
         from ..tensor.memory import Memory
 
         self._require(dtype)
+        self._arguments.add(ops.leaf(ops.INPUT, place))
         return Memory.traced(size, dtype, self, ops.leaf(ops.INPUT, place))
 
     def of_numbers(self, numbers: Sequence[Any], shape: tuple[int, ...], dtype: DType) -> Tensor:
@@ -194,6 +185,43 @@ class TensorRecording:
         self._emit(
             NestRecord(nest.name, nest.body, nest.outer, nest.inner, tuple(operands), target, nest.flows), scalars
         )
+        self._note_bounds(nest)
+
+    def _note_bounds(self, nest: Nest) -> None:
+        """Note what the size of the numbers that a nest writes follows from."""
+        memory = nest.target.memory
+        assert memory is not None
+        is_whole, is_exact = memory.dtype.name == "int64", nest.precision is not self._recorder.precision
+        bounds = list(map(self._bound, nest.operands))
+        self._note(self.leaf_of(memory), is_whole, is_exact, nest.name, nest.body, nest.inner, bounds)
+
+    def _note(
+        self, leaf: int, is_whole: bool, is_exact: bool, name: str, body: Body, inner: Sequence[int],
+        bounds: Sequence[int | Elements | Scalar],
+    ) -> None:  # fmt: skip
+        record, location = len(self._recorder.op) - 1, user_location() if is_whole or is_exact else ""
+        self._recorder.whole_numbers.append(
+            Written(record, leaf, is_whole, is_exact, name, body, math.prod(inner), tuple(bounds), location)
+        )
+
+    def _bound(self, operand: Access) -> int | Elements | Scalar:
+        memory = operand.memory
+        if memory is None:
+            if not is_traced_number(operand.number):
+                return largest_of([operand.number])
+            return Scalar(self._types.number_operand(operand.number)) if isinstance(operand.number, int) else UNKNOWN
+        if memory.dtype.name == "bool":
+            return 1
+        return self._elements_of(memory)
+
+    def _elements_of(self, memory: Memory) -> int | Elements:
+        leaf = self.leaf_of(memory)
+        if ops.leaf_kind(leaf) == ops.CONSTANT:
+            start = ops.leaf_index(leaf)
+            return largest_of(self._recorder.constants[start : start + memory.size])
+        if ops.leaf_kind(leaf) == ops.TENSOR or (ops.leaf_kind(leaf) == ops.INPUT and not memory.dtype.is_floating):
+            return Elements(leaf, memory.size, leaf in self._arguments)
+        return UNKNOWN
 
     def _of_number(self, operand: Access, scalars: list[int]) -> Place:
         scalar = self._types.number_operand(operand.number)
@@ -239,6 +267,8 @@ class TensorRecording:
         operand = self._recorder.emit(ops.COPY | ops.NUMBER, leaf, ops.NO_OPERAND)
         if tensor._memory.limit is not None:
             self._recorder.known_integers[operand] = range(tensor._memory.limit)
+        elif not tensor.dtype.is_floating:
+            self._recorder.whole_numbers.append(Read(operand, self._elements_of(tensor._memory)))
         return self._types.number_at(operand, not tensor.dtype.is_floating)
 
     def output(self, tensor: Tensor) -> int:
@@ -252,6 +282,8 @@ class TensorRecording:
         if tensor.size:
             target = Place(ops.leaf(ops.OUTPUT, first), 0, row_major(view.shape))
             self._emit(NestRecord("result", _copy(), view.shape, (), (source,), target, False))
+            if tensor.dtype.name == "int64":
+                self._note(target.leaf, True, False, "the result", _copy(), (), [self._elements_of(tensor._memory)])
         return first
 
     def require_in_range(self, indices: Any, extent: int) -> None:

@@ -51,6 +51,7 @@ from .opcodes import (
 from .ranges import affine_of_input, inputs_in, range_of
 from .room import Room
 from .trace import BOUND_BASE, LATE, NEW_BASE, Block, Finishing, IndexCheck, NestRecord, TensorRegion, Trace
+from .whole_numbers import Read, Written
 
 _backward_of, _sequence_of = attrgetter("_backward"), attrgetter("_sequence")
 
@@ -95,6 +96,8 @@ class Recorder:
         self.nests: list[NestRecord] = []
         self.tensors: list[TensorRegion] = []
         self.tensor_room = Room()
+        #: What the size of whole numbers in tensors follows from (record/whole_numbers.py).
+        self.whole_numbers: list[Written | Read] = []
         #: Called with each operand whose value is needed as an index, a key or a length; may start the trace again.
         self.asked_for: Callable[..., None] = lambda operand, also_arguments=True: None
         #: Tells which arguments are the same object (call/sameness.py), where a trace is made of a call.

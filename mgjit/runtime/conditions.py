@@ -191,8 +191,6 @@ class ConditionWriter:
                 self._index(node.place + k, f"{local}[{k}]", True)
             self.pointers[node.region] = local
             return
-        if node.limit < EXACT_INTEGERS:
-            raise Unsuitable
         if node.dtype is not None:
             local = self.typed(place, node.type)
             self.conditions.append(f"{local}.dtype is {self.name_of(node.dtype)}")
@@ -210,6 +208,8 @@ class ConditionWriter:
             self.conditions.append(f"({local} := {self.name_of(node.contiguous)}({place})) is not None")
             if node.type is memoryview and self.kernel.changed:
                 self._unshared_root(local)
+        if node.limit < EXACT_INTEGERS:
+            self.conditions.append(f"{self.name_of(node.is_exact)}({local})")
         if checked:
             local = self._checked_copy(node, local, checked)
         self.puts.append((self.kernel.slot("input", node.region + 1), local))

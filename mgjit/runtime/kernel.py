@@ -18,7 +18,6 @@ from itertools import chain, starmap
 from time import perf_counter
 from typing import Any, Callable
 
-from ..call.inputs import is_exact
 from ..call.node import Frame
 from ..call.objects import ObjectSlots
 from ..call.plan import ArgumentPlan
@@ -385,7 +384,7 @@ class Kernel:
     def are_exact(self, rows: Rows) -> bool:
         """Whether no int among the arguments is larger than it may be."""
         inputs = (ops.leaf_index(leaf) for leaf in self._integers.leaves if ops.leaf_kind(leaf) == ops.INPUT)
-        return all(is_exact(rows.input_column(index), self._integers.limit) for index in inputs)
+        return all(rows.are_exact(index, self._integers.limit) for index in inputs)
 
     def copies_stay_exact(self, calls: int) -> bool:
         """Whether no int of the user's objects becomes larger than it may be in so many calls."""

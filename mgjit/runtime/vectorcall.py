@@ -30,7 +30,7 @@ from ..cache.about import about
 from ..cache.entry import Entry
 from ..cache.key import entry_key, machine
 from ..cache.store import open_store
-from ..call.inputs import BufferNode, NumberNode, NumbersNode
+from ..call.inputs import EXACT_INTEGERS, BufferNode, NumberNode, NumbersNode
 from ..call.known import KnownNode, StaticNode, ValueNode
 from ..call.results import OutputResult
 from ..engine.precision import FLOAT64
@@ -223,6 +223,8 @@ def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | Non
             found.append(("l" if node.kinds[0] is list else "t", node.shape[0], 0, None))
         elif type(node) is BufferNode and node.type is bytes:
             found.append(("b", node.size, node.region, writer.limits(node)))
+        elif isinstance(node, BufferNode) and node.limit < EXACT_INTEGERS:
+            return None
         elif type(node) is BufferNode and not any(writer.is_index(node.place + k) for k in range(node.size)):
             thing = node.type, node.format.encode(), *node.shape
             found.append(("a", len(node.shape), node.region, thing))

@@ -16,9 +16,9 @@ from ..errors import ArgumentError, ShapeError, described, user_location
 from ..record.leaks import is_traced_number, leaked
 from . import eager
 from .bodies import COPY, Body
-from .dtypes import DType, bool_, common, float64, int64
+from .dtypes import DType, bool_, common, float64, int64, require_type
 from .memory import Memory
-from .modes import gradients_are_on
+from .modes import floats_of_step, gradients_are_on
 from .nests import Access, Nest
 from .shapes import Shape, View, broadcast, broadcast_strides, row_major, size_of
 
@@ -60,6 +60,9 @@ def plain(number: Any) -> Any:
 def new_memory(size: int, dtype: DType) -> Memory:
     """Memory for a result."""
     taking = recording()
+    own = floats_of_step()
+    if taking is None and own is not None:
+        require_type(dtype, own)
     return Memory(size, dtype) if taking is None else taking.memory(size, dtype)
 
 

@@ -91,6 +91,28 @@ def common(name: str, dtypes: Iterable[DType], numbers: Iterable[type] = ()) -> 
     return found
 
 
+def require_type(dtype: DType, own: Precision) -> None:
+    """Require that floats in a step are of its type.
+
+    Raises:
+        PrecisionError: they are not.
+    """
+    if not dtype.is_floating or dtype.precision is own:
+        return
+    asked, hint = "", ""
+    if own is FLOAT64:
+        asked = f"(dtype={dtype.name!r})"
+    else:
+        hint = (
+            " Numbers alone make float64: zeros, ones, full and asarray take dtype='float32', and "
+            "where(condition, 1.0, 0.0) is where(condition, asarray(1.0, dtype='float32'), 0.0)."
+        )
+    raise PrecisionError(
+        f"{user_location()}: a tensor of type {dtype} in a {own.name} step. Convert it with astype('{own.name}'), or "
+        f"compile the step for such tensors: @mgjit.compile{asked}.{hint}"
+    )
+
+
 def refuse_overflow(name: str) -> NoReturn:
     """Raise the error of an operation that has computed whole numbers from `INTEGERS_END` on, or nan."""
     raise IntegerOverflowError(

@@ -1,4 +1,8 @@
-"""Whether what is computed remembers how: `no_grad` and `enable_grad`, for each thread."""
+"""What each thread computes with: whether results remember how (`no_grad`, `enable_grad`), and which floats they are.
+
+A step computes with floats of one type, and refuses tensors of the other.  It does so as well where a call of it runs
+as plain Python (`computing_with`), so that what works does not depend on that.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,10 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ..engine.precision import Precision
+
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 _modes = threading.local()
 
@@ -15,6 +22,21 @@ _modes = threading.local()
 def gradients_are_on() -> bool:
     """Whether operations are remembered for `backward`."""
     return getattr(_modes, "gradients", True)
+
+
+def floats_of_step() -> Precision | None:
+    """What the step computes with whose plain call this thread is inside of."""
+    return getattr(_modes, "precision", None)
+
+
+def computing_with(precision: Precision, call: Callable[[], R]) -> R:
+    """`call()`, a plain call of a step of this precision."""
+    before = floats_of_step()
+    _modes.precision = precision
+    try:
+        return call()
+    finally:
+        _modes.precision = before
 
 
 class _Mode:

@@ -252,7 +252,7 @@ def _limit(recorder: Recorder, plan: ArgumentPlan, heap: Heap | None) -> Integer
 
     integers = integer_limit(recorder, bound_of_leaf)
     if integers.limit < 0:
-        raise PlainCall("it computes ints above 2**53, which float64 does not hold")
+        raise PlainCall(integers.reason or "it computes ints above 2**53, which float64 does not hold")
     plan.limit_integers((ops.leaf_index(x) for x in integers.leaves if ops.leaf_kind(x) == ops.INPUT), integers.limit)
     if heap is not None:
         heap.limit_integers(integers)

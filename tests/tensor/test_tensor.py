@@ -621,3 +621,20 @@ def test_tensors_have_buffers() -> None:
     view[0, 1] = 7.0
     assert x[0, 1].item() == 7.0
     assert memoryview(x.mT).tolist() == x.mT.tolist()
+
+
+def test_the_floats_of_a_step_are_those_of_its_plain_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A float32 step refuses what numbers alone make, compiled or not; the advice works in both."""
+    x, one = T.asarray([1.0, -2.0], dtype="float32"), T.asarray(1.0, dtype="float32")
+    for disabled in ("", "1"):
+        monkeypatch.setenv("MGJIT_DISABLE", disabled)
+        refused = mgjit.compile(dtype="float32", background=False)(lambda x: T.where(x > 0, 1.0, 0.0))
+        other = mgjit.compile(background=False)(lambda x: x * 2.0)
+        advised = mgjit.compile(dtype="float32", background=False)(lambda x: T.where(x > 0, one, 0.0))
+        for _ in range(2):
+            with pytest.raises(PrecisionError, match="asarray"):
+                refused(x)
+            with pytest.raises(PrecisionError, match="dtype='float32'"):
+                other(x)
+            assert advised(x).tolist() == [1.0, 0.0]
+    assert T.where(x > 0, 1.0, 0.0).dtype is T.float64
