@@ -23,6 +23,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from .builder import Builder
+from .cache.key import structure_hash
 from .families import Alone, Kin
 from .interruption import new_lock, recover_after_fork
 from .options import Options
@@ -99,10 +100,11 @@ class Job:
         answer: None until the job has ended.
         is_quick: whether it goes before others.
         builder: the process; None while the job waits in line, and when it has ended.
+        structure: of the trace; later its memory may be that of a kernel.
     """
 
-    def __init__(self, request: bytes, is_quick: bool = False) -> None:
-        self._request, self.is_quick = request, is_quick
+    def __init__(self, request: bytes, is_quick: bool = False, structure: str = "") -> None:
+        self._request, self.is_quick, self.structure = request, is_quick, structure
         self.answer: Answer | None = None
         self.builder: Builder | None = None
         self._attempts, self._is_first = 0, True
@@ -224,7 +226,8 @@ def start(
         kin = replace(kin, alone=[Alone(_bare(one.bound()), one.inputs) for one in kin.others(trace)])
     try:
         request = Request(_bare(trace), inputs, options, name, dict(os.environ), os.getcwd(), kin)
-        job = Job(pickle.dumps(request, protocol=pickle.HIGHEST_PROTOCOL), options.quick)
+        pickled = pickle.dumps(request, protocol=pickle.HIGHEST_PROTOCOL)
+        job = Job(pickled, options.quick, structure_hash(trace, inputs))
     except OSError:  # the current directory does not exist any more
         return None
     with _lock:

@@ -87,9 +87,14 @@ def build(
         raise PlainCall(f"mgjit has a defect: {error}") from error
 
 
-def find(trace: Trace, inputs: Sequence[InputRegion], options: Options) -> Code | None:
-    """Code that exists already, in this process or on disk; None if it has to be built."""
-    structure = structure_hash(trace, inputs)
+def find(trace: Trace, inputs: Sequence[InputRegion], options: Options, structure: str = "") -> Code | None:
+    """Code that exists already, in this process or on disk; None if it has to be built.
+
+    Args:
+        trace, inputs, options: as for `build`.
+        structure: of the trace, when its memory was not yet that of a kernel; empty: as it is now.
+    """
+    structure = structure or structure_hash(trace, inputs)
     code = _shared.get(_shared_key(structure, options))
     preferred = next(iter(compilers.candidates(options.compiler)), None)
     if code is None and options.backend != "python" and preferred is not None:
@@ -102,9 +107,9 @@ def find(trace: Trace, inputs: Sequence[InputRegion], options: Options) -> Code 
     return code
 
 
-def keep(trace: Trace, inputs: Sequence[InputRegion], options: Options, code: Code) -> None:
-    """Share code that another process has built."""
-    _shared[_shared_key(structure_hash(trace, inputs), options)] = code
+def keep(structure: str, options: Options, code: Code) -> None:
+    """Share code that another process has built for a structure."""
+    _shared[_shared_key(structure, options)] = code
 
 
 def entries_in_memory(options: Options) -> dict[str, Entry]:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from .record.opcodes import GRADIENT, PARAMETER, leaf, leaf_kind
+from .record.opcodes import PARAMETER, leaf
 from .record.trace import BOUND_BASE, InputRegion, Trace
 
 if TYPE_CHECKING:
@@ -59,15 +59,8 @@ class Alone:
 
     def bound(self) -> Trace:
         """The trace as it would be made now: it takes longer than a call to find out, so not before it is needed."""
-        trace, shift = self.trace, self.shift
-
-        def column(operands: array[int]) -> array[int]:
-            kinds = {x: x + shift for x in set(operands) if x < 0 and leaf_kind(x) in (PARAMETER, GRADIENT)}
-            return array("i", [kinds.get(x, x) for x in operands])
-
-        if shift:
-            c = None if trace.c is None else column(trace.c)
-            self.trace, self.shift = replace(trace, a=column(trace.a), b=column(trace.b), c=c), 0
+        if self.shift:
+            self.trace, self.shift = self.trace.shifted(self.shift), 0
         return self.trace
 
 

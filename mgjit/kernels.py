@@ -341,6 +341,10 @@ class Kernels:
         pending = self._pending.get(plan.key)
         if pending is None:
             return
+        if pending.is_outdated():
+            pending = self._begun_anew(pending)
+            if pending is None:
+                return
         if patient:
             pending.job.wait()
         pending.calls += 1
@@ -357,6 +361,20 @@ class Kernels:
             self._take(pending)
         else:
             raise Waiting(plan.key)
+
+    def _begun_anew(self, pending: Pending) -> Pending | None:
+        """A trace whose memory has moved, waiting for the code that it needs now; None if it has to be made again."""
+        prepared = pending.prepared
+        pending.job.cancel()
+        del self._pending[prepared.plan.key]
+        trace = pending.as_of_now()
+        found = None if trace is None else self.maker.found_or_started(trace, pending.inputs)
+        if trace is None or found is None:
+            return None
+        prepared.traced.trace = trace
+        anew = Pending(prepared, pending.inputs, *found, pending.started, pending.calls)
+        self._pending[prepared.plan.key] = anew
+        return anew
 
     def _is_time(self, *more: Hashable) -> bool:
         """Whether to begin with the kernels whose code is there, those of `more` among them."""

@@ -17,7 +17,8 @@ Python that it replaces:
    with scheduled code as well, of small loops and with less optimisation.
 4. A kernel keeps the numbers of parameters in its own memory, which makes plain calls slower.  So a step gets its first
    kernel only when those that are there make a fair share of its calls; until then they wait (`Earnings.are_worth_it`).
-   Afterwards, plain calls that take long enough detach the parameters (`Kernels.detached`).
+   Afterwards, plain calls that take long enough detach the parameters (`Kernels.detached`).  Other traces that waited
+   for their code then know the parameters by their place in that memory, and wait for other code (`is_outdated`).
 5. A trace that holds for one call only is not built.
 """
 
@@ -27,19 +28,21 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from operator import is_not
 from time import perf_counter
 from typing import Any
 
 from . import settings
 from .background import Answer, Job
-from .build import build, keep, take_entries
+from .build import build, find, keep, take_entries
 from .call.plan import ArgumentPlan
 from .errors import user_stacklevel
 from .options import Options
 from .record.leaks import PlainCall
-from .record.trace import InputRegion, Trace
-from .runtime.buffers import ParameterStorage
+from .record.opcodes import PARAMETER, leaf
+from .record.trace import BOUND_BASE, InputRegion, Trace
+from .runtime.buffers import ParameterStorage, home_of
 from .runtime.code import Code
 from .trace.tracer import TracedCall
 from .verification.trial import plain_seconds
@@ -180,6 +183,8 @@ class Earnings:
 class Found:
     """Stands for a job where the code existed already."""
 
+    structure = ""
+
     def __init__(self, code: Code) -> None:
         self.answer = Answer(code.facts)
 
@@ -239,6 +244,7 @@ class Pending:
         job: builds the code.
         started: when it was started, by `perf_counter`.
         calls: plain calls since then.
+        buffers: the memory of its states when it was made.
     """
 
     prepared: Prepared
@@ -247,6 +253,23 @@ class Pending:
     job: Job | Found
     started: float
     calls: int = 0
+    buffers: list[Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.buffers = self._buffers()
+
+    def _buffers(self) -> list[Any]:
+        return [state._buffer for _, state in self.prepared.traced.trace.states]
+
+    def is_outdated(self) -> bool:
+        """Whether another kernel has moved its parameters or states since: code for it would move them once more."""
+        new = self.prepared.traced.trace.new_parameters
+        return (bool(new) and home_of(new[0][1])[0] is not None) or any(map(is_not, self._buffers(), self.buffers))
+
+    def as_of_now(self) -> Trace | None:
+        """The trace as it would be made now; None if that takes another one."""
+        trace = self.prepared.traced.trace
+        return _in_storage(trace) if trace.new_parameters else trace
 
     def comes_first(self) -> bool:
         """Whether a plain call would take long, and the job ends before it would; waits for that."""
@@ -265,6 +288,17 @@ class Pending:
     def told(self) -> str:
         """When the kernel has come, in words."""
         return f"compiled after {self.calls} plain calls, {perf_counter() - self.started:.1f} s after its trace"
+
+
+def _in_storage(trace: Trace) -> Trace | None:
+    """A trace whose new parameters have been moved into one storage; None if they do not follow one another there."""
+    (first, _), homes = trace.new_parameters[0], [home_of(thing) for _, thing in trace.new_parameters]
+    storage, number = homes[0]
+    wanted = [(storage, number + index - first) for index, _ in trace.new_parameters]
+    if storage is None or homes != wanted or trace.bound_storages or trace.nests:
+        return None
+    moved = trace.shifted(leaf(PARAMETER, BOUND_BASE + number) - leaf(PARAMETER, first))
+    return replace(moved, new_parameters=[], bound_storages=[(BOUND_BASE, storage)])
 
 
 #: How many quick calls there are between two looks at whether better code is there.
@@ -333,9 +367,11 @@ def _delivered(job: Job | Found, trace: Trace, inputs: Sequence[InputRegion], op
     if answer.failure:
         settings.LOGGER.info("%s is built here, because %s", name, answer.failure)
     if answer.python is not None:
-        keep(trace, inputs, options, Code.of_metadata(answer.python[0], None, answer.python[1]))
+        keep(job.structure, options, Code.of_metadata(answer.python[0], None, answer.python[1]))
     take_entries(options, answer.entries)
-    code = build(trace, inputs, options, name)
+    # The first kernel has moved parameters and states since its better code was asked for, which makes no difference.
+    code = None if answer.failure else find(trace, inputs, options, job.structure)
+    code = code or build(trace, inputs, options, name)
     for fact in ("lower_seconds", "compile_seconds", "cache"):
         code.facts[fact] = answer.facts.get(fact, code.facts[fact])
     return code

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit import Value, background, options, pending
+from mgjit import Value, background, build, options, pending
 from mgjit import tensor as T
 from mgjit.background import Answer
 from mgjit.errors import BackendWarning, DefectWarning, MismatchWarning
@@ -490,6 +490,87 @@ def test_26_a_step_that_hardly_repeats_itself_keeps_its_parameters(monkeypatch: 
     for _ in range(3):
         step([0.5])
     assert (step.stats.calls, weight._is_bound) == (3, True)
+
+
+class Smoothed:
+    """A step over parameters, those of its own class or Values, and State; it takes rows of several lengths."""
+
+    def __init__(self, kind: Any) -> None:
+        self.w = [kind(0.1 * k - 0.3) for k in range(8)]
+        self.mean = mgjit.zeros(8)
+
+    def plain(self, xs: list[float]) -> Any:
+        loss = self.w[0] * self.w[7]
+        for w, x in zip(self.w, xs):
+            loss = loss + w * w * x
+        for w in self.w:
+            w.grad = 0.0
+        loss.backward()
+        for k, w in enumerate(self.w):
+            self.mean[k] = 0.75 * self.mean[k] + 0.25 * w.grad
+            w.data -= 0.05 * self.mean[k]
+            w.grad = 0.0
+        return loss.data
+
+    def numbers(self) -> list[float]:
+        return [*(number for w in self.w for number in (w.data, w.grad)), *self.mean]
+
+
+def all_earned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is traced at once."""
+    monkeypatch.setattr(Earnings, "require", lambda self, key, compiled, is_building=False: None)
+    monkeypatch.setattr(Earnings, "are_worth_it", lambda self, keys: True)
+
+
+def wait_for_jobs(step: Any) -> None:
+    for waiting in step._kernels._pending.values():
+        assert waiting.job.wait()
+
+
+@pytest.mark.parametrize("kind", [Value, Node])
+def test_28_traces_from_before_the_first_kernel_are_not_made_again(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their parameters and State have moved into its memory: they wait for code over that, which is not built here."""
+    all_earned(monkeypatch)
+    plain, compiled = Smoothed(kind), Smoothed(kind)
+    step: Any = mgjit.compile(compiled.plain)
+    lengths = [5, 6, 7]
+    for length in lengths:
+        assert step([0.5] * length) == plain.plain([0.5] * length)
+    assert len(step._kernels._pending) == 3
+    wait_for_jobs(step)
+    monkeypatch.setattr(build, "_compile", None)
+    for _ in range(3):
+        for length in lengths:
+            assert step([0.5] * length) == plain.plain([0.5] * length)
+            wait_for_jobs(step)
+    step.wait()
+    assert step([0.25] * 6) == plain.plain([0.25] * 6)
+    assert compiled.numbers() == plain.numbers()
+    assert (step.stats.traces, len(step._kernels)) == (3, 3)
+    assert step.stats.calls >= 8  # more, if code was there before it was waited for
+
+
+def test_28_a_trace_whose_parameters_have_moved_apart_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two steps have a kernel over a half of them each."""
+    all_earned(monkeypatch)
+    halves = [Value(0.5), Value(0.25)], [Value(0.75), Value(-0.5)]
+
+    def moved(ws: list[Value], x: float) -> None:
+        for w in ws:
+            w.data -= 0.125 * x
+
+    one = mgjit.compile(background=False)(lambda x: moved(halves[0], x))
+    other = mgjit.compile(background=False)(lambda x: moved(halves[1], x))
+    both: Any = mgjit.compile(lambda x: moved([*halves[0], *halves[1]], x))
+    both(1.0)
+    one(1.0)
+    other(1.0)
+    wait_for_jobs(both)
+    for _ in range(3):
+        both(1.0)
+        wait_for_jobs(both)
+    assert both.stats.calls > 0
+    assert [w.data for half in halves for w in half] == [-0.125, -0.375, 0.125, -1.125]
 
 
 @pytest.mark.parametrize("is_much", [False, True])

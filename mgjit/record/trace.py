@@ -11,7 +11,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -195,6 +195,16 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.op)
+
+    def shifted(self, shift: int) -> Trace:
+        """The same trace with other leaves for parameters: each is so far from the one that it was."""
+
+        def column(operands: array[int]) -> array[int]:
+            kinds = {x: x + shift for x in set(operands) if x < 0 and leaf_kind(x) in (PARAMETER, GRADIENT)}
+            return array("i", [kinds.get(x, x) for x in operands])
+
+        c = None if self.c is None else column(self.c)
+        return replace(self, a=column(self.a), b=column(self.b), c=c)
 
     def in_blocks(self) -> int:
         """How many records are in blocks."""

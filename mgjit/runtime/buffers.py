@@ -211,6 +211,15 @@ def storage_of(value: Value) -> ParameterStorage | None:
     return value._storage if value._is_bound else None
 
 
+def home_of(thing: Value | Parameter) -> tuple[ParameterStorage | None, int]:
+    """The storage that a parameter lives in, and its number there; None and 0 if no kernel has moved it."""
+    if isinstance(thing, Parameter):
+        storage, place = thing.home()
+    else:
+        storage, place = (thing._storage, thing._index) if thing._is_bound else (None, 0)
+    return storage, 0 if storage is None else storage.number(place)
+
+
 #: Held from `fill` to `commit`, so that there is one move at a time.
 moving = new_lock()
 

@@ -56,6 +56,14 @@ class Parameter:
         """Whether the numbers already live in some kernel's memory."""
         return any(type(field.read(self.owner)) is Home for field in self.fields)
 
+    def home(self) -> tuple[Any, int]:
+        """The storage that all of the numbers live in, and where; None and 0 if there is none."""
+        homes = [field.read(self.owner) for field in self.fields]
+        if any(type(home) is not Home for home in homes):
+            return None, 0
+        places = {(id(home.storage), home.index) for home in homes}
+        return (homes[0].storage, homes[0].index) if len(places) == 1 else (None, 0)
+
     def copy(self, storage: Any, place: int) -> None:
         """Copy the numbers to `data` and `grad` of a storage."""
         for field, array in zip(self.fields, (storage.data, storage.grad)):
