@@ -15,10 +15,10 @@ import contextlib
 import warnings
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
-from .background import Job, prepare, start
+from .background import Job, prepare, seconds_taken_by, start
 from .call.lengths import lengths_of
 from .call.plan import ArgumentPlan
 from .call.whole_arrays import array_engine
@@ -321,7 +321,9 @@ class Kernels:
         if not patient:
             if traced.heap.valid_once:
                 raise Waiting(plan.key)
+            started = thread_time()
             found = self.maker.found_or_started(traced.trace, inputs)
+            self.earnings.note_spent(thread_time() - started)
             if found is not None:
                 options, job = found
                 pending = Pending(prepared, inputs, options, job, perf_counter())
@@ -396,6 +398,7 @@ class Kernels:
         prepared, best = pending.prepared, self._options.code
         del self._pending[prepared.plan.key]
         kernel = self.maker.bound(pending.code(self._qualname), prepared)
+        self.earnings.note_spent(seconds_taken_by(pending.job.answer))
         if isinstance(pending.job, Job):
             self.stats.swaps.append(f"{prepared.plan.outline()}: {pending.told()}")
         if pending.options.quick:
@@ -409,6 +412,7 @@ class Kernels:
             return False
         upgrade, kernel.upgrade = kernel.upgrade, None
         code = upgrade.code(self._qualname)
+        self.earnings.note_spent(seconds_taken_by(upgrade.job.answer))
         is_verified = self._options.trial(upgrade.prepared.traced.trace, 0.0) is not None
         if code is None or not kernel.replace(code, is_verified):
             return False

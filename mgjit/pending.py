@@ -5,11 +5,13 @@ Python that it replaces:
 
 1. The first structure of a step is traced at once, so that what cannot be compiled is found early; on PyPy, which has
    to translate the tracer first, after five seconds of plain calls.
-2. Another structure (such as the next length of a sequence) is traced when its plain calls have taken as long as the
-   last trace did; when it has to be traced again, as long as all its traces together.  Where it is known how many calls
-   are to come, and compiled calls have shown that kernels work, it is traced as soon as a trace is expected to save
-   twice that, one after the other, since they may share code.  The others take at most a tenth of the time of plain
-   calls, plus what compiled calls have saved (`Earnings`).
+2. Another structure (such as the next length of a sequence) is traced when its plain calls have taken as long as a
+   trace is expected to take: as many times as long as one of them as the last trace was.  When it has to be traced
+   again, they have to take as long as all its traces together.  Where it is known how many calls are to come, and
+   compiled calls have shown that kernels work, it is traced as soon as a trace is expected to save twice that, one
+   after the other, since they may share code.  All that is spent on others is at most a twentieth of the time of plain
+   calls, plus half of what compiled calls have saved (`Earnings`): traces, comparisons with plain Python, and what
+   other processes do, where there is but one processor.
 3. Code that exists already, in this process or in the disk cache, is used at once.  Otherwise it is built in the
    background (`background.py`), and the trace waits for it (`Pending`).  There are two tiers, where there is a compiler
    that does not optimise: code without a schedule, which takes a tenth of the time, and when that runs, better code,
@@ -54,8 +56,8 @@ _FAIR_SHARE = 0.25
 _LONG = 1.0
 #: The same of operations on tensors, whose first code is there in about as long, whatever the plain call takes.
 _LONG_OF_TENSORS = 0.3
-#: The part of the time of plain calls that the traces of further structures may take.
-_SHARE_OF_TRACES = 0.1
+#: The part of the time of plain calls that may be spent on further structures, and of what compiled calls have saved.
+_SHARE_OF_PLAIN, _SHARE_OF_SAVINGS = 0.05, 0.5
 #: What a trace has to save, in traces, where it is known how many calls are to come; after so many calls.
 _GAIN, _FEWEST = 2.0, 2
 #: So many seconds of plain calls come before the first trace of a step: about as long as PyPy takes for it.
@@ -95,11 +97,13 @@ class _Account:
 
     Attributes:
         traces: how many there have been.
-        plain: plain calls since the last trace. plain_calls: how many there have been.
+        seconds: of the last one.
+        plain: plain calls since the last trace. plain_calls: how many there have been since.
         calls: how many there have been, until the step has its first kernel.
     """
 
     traces: int = 0
+    seconds: float = 0.0
     plain: float = 0.0
     plain_calls: int = 0
     calls: int = 0
@@ -117,21 +121,28 @@ class Earnings:
     def __init__(self) -> None:
         self.budget, self.all_calls = 0.0, 0.0
         self._accounts: dict[Hashable, _Account] = {}
-        self._trace_seconds = 0.0
-        self._spent = 0.0  # on traces of structures after the first
+        self._trace_seconds = 0.0  # of the last trace
+        self._ratio = 0.0  # of its time to that of a plain call of the same structure, when there was one
+        self._spent = 0.0  # on anything but the first trace
         self._plain_calls, self._plain_seconds = 0, 0.0
 
     def note_trace(self, key: Hashable, seconds: float) -> None:
         """Note that a structure has been traced."""
         account = self._accounts.setdefault(key, _Account())
-        if self._trace_seconds and not account.traces:
+        if self._trace_seconds:
             self._spent += seconds
-        account.traces, account.plain = account.traces + 1, 0.0
+        account.traces, account.seconds, account.plain, account.plain_calls = account.traces + 1, seconds, 0.0, 0
         self._trace_seconds = seconds
+
+    def note_spent(self, seconds: float) -> None:
+        """Note that so much else was spent on kernels."""
+        self._spent += seconds
 
     def note_plain(self, key: Hashable, seconds: float) -> None:
         """Note a plain call."""
         account = self._accounts.setdefault(key, _Account())
+        if account.traces and not account.plain_calls:
+            self._ratio = account.seconds / max(seconds, 1e-9)
         account.plain, account.plain_calls = account.plain + seconds, account.plain_calls + 1
         self._plain_calls, self._plain_seconds = self._plain_calls + 1, self._plain_seconds + seconds
 
@@ -164,12 +175,19 @@ class Earnings:
         account = self._accounts.get(key, _Account())
         if compiled and not is_building and self._will_pay(account, compiled):
             return
-        if account.plain < self._trace_seconds * max(1, account.traces):
+        seconds = self._expected(account)
+        if account.plain < seconds * max(1, account.traces):
             raise Waiting(key)
         saved = compiled * self.plain_seconds()
-        allowed = max(self.budget, _SHARE_OF_TRACES * self._plain_seconds) + saved
-        if not account.traces and self._spent + self._trace_seconds > allowed:
+        allowed = max(self.budget, _SHARE_OF_PLAIN * self._plain_seconds) + _SHARE_OF_SAVINGS * saved
+        if not account.traces and self._spent + seconds > allowed:
             raise Waiting(key)
+
+    def _expected(self, account: _Account) -> float:
+        """How long a trace of a structure is going to take."""
+        if account.traces or not (self._ratio and account.plain_calls):
+            return account.seconds or self._trace_seconds
+        return self._ratio * account.plain / account.plain_calls
 
     def _will_pay(self, account: _Account, compiled: int) -> bool:
         """Whether a structure that was never traced is expected to come so often that a trace pays."""
@@ -177,7 +195,7 @@ class Earnings:
             return False
         calls = self._plain_calls + compiled
         to_come = (self.all_calls - calls) * account.plain_calls / calls
-        return to_come * self.plain_seconds() >= _GAIN * self._trace_seconds
+        return to_come * self.plain_seconds() >= _GAIN * self._expected(account)
 
 
 class Found:
