@@ -31,7 +31,7 @@ from .errors import (
     user_stacklevel,
 )
 from .making import Maker, changed_by
-from .pending import Earnings, Found, Pending, TooMany, Upgrade, Waiting
+from .pending import SECONDS_TO_DETACH, Earnings, Found, Pending, TooMany, Upgrade, Waiting
 from .plain import PlainCalls
 from .record.leaks import PlainCall
 from .runtime.buffers import storage_of
@@ -43,9 +43,6 @@ from .trace.knowledge import Again
 #: reusing its kernels, so that the number of structures is no reason for a warning.
 _CALLS_OF_A_FAMILY = 4
 
-
-#: Plain calls detach parameters if they take longer than so many seconds for each: so that this is a small part of it.
-_SECONDS_TO_DETACH = 2e-6
 #: How many structures there may be where `limit=` does not say so.
 _MOST_STRUCTURES = 64
 
@@ -238,7 +235,7 @@ class Kernels:
         if self._detached is None or self._detached[0] != kernels:
             self._detached = kernels, Detached(self.attached())
         found = self._detached[1]
-        return found if found and self.earnings.plain_seconds() > _SECONDS_TO_DETACH * len(found) else None
+        return found if found and self.earnings.plain_seconds() > SECONDS_TO_DETACH * len(found) else None
 
     def attached(self) -> list[Any]:
         """The objects whose numbers live in the memory of these kernels."""
@@ -323,7 +320,7 @@ class Kernels:
                 raise Waiting(plan.key)
             started = thread_time()
             found = self.maker.found_or_started(traced.trace, inputs)
-            self.earnings.note_spent(thread_time() - started)
+            self.earnings.note_spent(plan.key, thread_time() - started)
             if found is not None:
                 options, job = found
                 pending = Pending(prepared, inputs, options, job, perf_counter())
@@ -380,8 +377,9 @@ class Kernels:
 
     def _is_time(self, *more: Hashable) -> bool:
         """Whether to begin with the kernels whose code is there, those of `more` among them."""
-        ready = {key for key, pending in self._pending.items() if pending.job.has_ended()}
-        return bool(self._kernels) or self.earnings.are_worth_it(ready.union(more))
+        ready = {key: pending for key, pending in self._pending.items() if pending.job.has_ended()}
+        parameters = max((len(pending.prepared.traced.trace.new_parameters) for pending in ready.values()), default=0)
+        return bool(self._kernels) or self.earnings.are_worth_it({*ready, *more}, parameters)
 
     def _take(self, pending: Pending) -> None:
         """Put the kernel of a trace whose code is there among the others."""
@@ -398,7 +396,7 @@ class Kernels:
         prepared, best = pending.prepared, self._options.code
         del self._pending[prepared.plan.key]
         kernel = self.maker.bound(pending.code(self._qualname), prepared)
-        self.earnings.note_spent(seconds_taken_by(pending.job.answer))
+        self.earnings.note_spent(prepared.plan.key, seconds_taken_by(pending.job.answer))
         if isinstance(pending.job, Job):
             self.stats.swaps.append(f"{prepared.plan.outline()}: {pending.told()}")
         if pending.options.quick:
@@ -412,7 +410,7 @@ class Kernels:
             return False
         upgrade, kernel.upgrade = kernel.upgrade, None
         code = upgrade.code(self._qualname)
-        self.earnings.note_spent(seconds_taken_by(upgrade.job.answer))
+        self.earnings.note_spent(kernel.plan.key, seconds_taken_by(upgrade.job.answer))
         is_verified = self._options.trial(upgrade.prepared.traced.trace, 0.0) is not None
         if code is None or not kernel.replace(code, is_verified):
             return False

@@ -6,10 +6,10 @@ Python that it replaces:
 1. The first structure of a step is traced at once, so that what cannot be compiled is found early; on PyPy, which has
    to translate the tracer first, after five seconds of plain calls.
 2. Another structure (such as the next length of a sequence) is traced when its plain calls have taken as long as a
-   trace is expected to take: as many times as long as one of them as the last trace was.  When it has to be traced
+   trace is expected to cost: as many times as long as one of them as the last one has.  When it has to be traced
    again, they have to take as long as all its traces together.  Where it is known how many calls are to come, and
    compiled calls have shown that kernels work, it is traced as soon as a trace is expected to save twice that, one
-   after the other, since they may share code.  All that is spent on others is at most a twentieth of the time of plain
+   after the other, since they may share code.  All that is spent on others is at most a tenth of the time of plain
    calls, plus half of what compiled calls have saved (`Earnings`): traces, comparisons with plain Python, and what
    other processes do, where there is but one processor.
 3. Code that exists already, in this process or in the disk cache, is used at once.  Otherwise it is built in the
@@ -19,6 +19,7 @@ Python that it replaces:
    with scheduled code as well, of small loops and with less optimisation.
 4. A kernel keeps the numbers of parameters in its own memory, which makes plain calls slower.  So a step gets its first
    kernel only when those that are there make a fair share of its calls; until then they wait (`Earnings.are_worth_it`).
+   A small share is fair where detaching the parameters takes a small part of a plain call.
    Afterwards, plain calls that take long enough detach the parameters (`Kernels.detached`).  Other traces that waited
    for their code then know the parameters by their place in that memory, and wait for other code (`is_outdated`).
 5. A trace that holds for one call only is not built.
@@ -50,14 +51,16 @@ from .trace.tracer import TracedCall
 from .verification.trial import plain_seconds
 from .world.guard import Guard
 
-#: The part of the calls that have to have a kernel before the first kernel is used.
+#: The part of the calls that have to have a kernel before the first kernel is used, at most.
 _FAIR_SHARE = 0.25
+#: Seconds that it takes to detach a parameter, and attach it again, generously.
+SECONDS_TO_DETACH = 2e-6
 #: A plain call that takes longer than so many seconds waits for its kernel, at most as long as it would take itself.
 _LONG = 1.0
 #: The same of operations on tensors, whose first code is there in about as long, whatever the plain call takes.
 _LONG_OF_TENSORS = 0.3
 #: The part of the time of plain calls that may be spent on further structures, and of what compiled calls have saved.
-_SHARE_OF_PLAIN, _SHARE_OF_SAVINGS = 0.05, 0.5
+_SHARE_OF_PLAIN, _SHARE_OF_SAVINGS = 0.1, 0.5
 #: What a trace has to save, in traces, where it is known how many calls are to come; after so many calls.
 _GAIN, _FEWEST = 2.0, 2
 #: So many seconds of plain calls come before the first trace of a step: about as long as PyPy takes for it.
@@ -97,7 +100,7 @@ class _Account:
 
     Attributes:
         traces: how many there have been.
-        seconds: of the last one.
+        seconds: what the last one has cost, with all that came after it.
         plain: plain calls since the last trace. plain_calls: how many there have been since.
         calls: how many there have been, until the step has its first kernel.
     """
@@ -122,7 +125,7 @@ class Earnings:
         self.budget, self.all_calls = 0.0, 0.0
         self._accounts: dict[Hashable, _Account] = {}
         self._trace_seconds = 0.0  # of the last trace
-        self._ratio = 0.0  # of its time to that of a plain call of the same structure, when there was one
+        self._ratio = 0.0  # what a structure has cost, in plain calls of it
         self._spent = 0.0  # on anything but the first trace
         self._plain_calls, self._plain_seconds = 0, 0.0
 
@@ -134,17 +137,24 @@ class Earnings:
         account.traces, account.seconds, account.plain, account.plain_calls = account.traces + 1, seconds, 0.0, 0
         self._trace_seconds = seconds
 
-    def note_spent(self, seconds: float) -> None:
-        """Note that so much else was spent on kernels."""
+    def note_spent(self, key: Hashable, seconds: float) -> None:
+        """Note what else has been spent because a structure was traced."""
+        account = self._accounts.setdefault(key, _Account())
+        account.seconds += seconds
         self._spent += seconds
+        self._compare(account)
 
     def note_plain(self, key: Hashable, seconds: float) -> None:
         """Note a plain call."""
         account = self._accounts.setdefault(key, _Account())
-        if account.traces and not account.plain_calls:
-            self._ratio = account.seconds / max(seconds, 1e-9)
         account.plain, account.plain_calls = account.plain + seconds, account.plain_calls + 1
         self._plain_calls, self._plain_seconds = self._plain_calls + 1, self._plain_seconds + seconds
+        self._compare(account)
+
+    def _compare(self, account: _Account) -> None:
+        """Note what a structure costs in plain calls."""
+        if account.traces and account.plain:
+            self._ratio = account.seconds * account.plain_calls / account.plain
 
     def plain_seconds(self) -> float:
         """How long a plain call takes."""
@@ -154,10 +164,16 @@ class Earnings:
         """Note a call of a step that has no kernel."""
         self._accounts.setdefault(key, _Account()).calls += 1
 
-    def are_worth_it(self, keys: Iterable[Hashable]) -> bool:
-        """Whether so many calls have had these structures that it is worth it to begin with their kernels."""
+    def are_worth_it(self, keys: Iterable[Hashable], parameters: int = 0) -> bool:
+        """Whether so many calls have had these structures that it is worth it to begin with their kernels.
+
+        Args:
+            keys: of the structures. parameters: how many plain calls would detach.
+        """
         calls = sum(account.calls for account in self._accounts.values())
-        return sum(self._accounts[key].calls for key in keys) >= _FAIR_SHARE * calls
+        each, detaching = self.plain_seconds(), SECONDS_TO_DETACH * parameters
+        fair = min(_FAIR_SHARE, detaching / (each + detaching)) if each > detaching else _FAIR_SHARE
+        return sum(self._accounts[key].calls for key in keys) >= fair * calls
 
     def require(self, key: Hashable, compiled: int, is_building: bool = False) -> None:
         """Return if a structure has earned a trace.
@@ -184,7 +200,7 @@ class Earnings:
             raise Waiting(key)
 
     def _expected(self, account: _Account) -> float:
-        """How long a trace of a structure is going to take."""
+        """What it is going to cost to trace a structure."""
         if account.traces or not (self._ratio and account.plain_calls):
             return account.seconds or self._trace_seconds
         return self._ratio * account.plain / account.plain_calls

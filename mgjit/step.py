@@ -203,7 +203,7 @@ class CompiledStep(Looking[P, R]):
         verdict = compare(
             self._function, self._kernels.maker.undecorated, kernel, self._bound(args, kwargs), self.stats
         )
-        self._kernels.earnings.note_spent(thread_time() - started)
+        self._kernels.earnings.note_spent(kernel.plan.key, thread_time() - started)
         self._forget_call()  # the path of calls is another one now
         self._note_mismatch(kernel)
         if verdict.mismatch:

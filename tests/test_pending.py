@@ -397,7 +397,7 @@ def test_21_the_first_structure_is_traced_at_once() -> None:
     assert not earned(earnings, "second", compiled=3)
     assert earned(earnings, "second", compiled=4)  # which have saved half a second each, half of which may be spent
     assert not earned(earnings, "first", compiled=4)
-    earnings.note_spent(0.25)
+    earnings.note_spent("first", 0.25)
     assert not earned(earnings, "second", compiled=4)
 
 
@@ -444,12 +444,12 @@ def test_23_lengths_run_plain_until_they_have_earned_a_trace(monkeypatch: pytest
     assert step.stats.traces == 1  # type: ignore[attr-defined]
 
 
-def test_24_traces_that_have_not_paid_off_take_a_twentieth() -> None:
+def test_24_traces_that_have_not_paid_off_take_a_tenth() -> None:
     """Of the time of plain calls, whatever each structure has earned."""
     earnings = Earnings()
     earnings.note_trace("first", 1.0)
     traced: list[str] = []
-    for number in range(64):
+    for number in range(32):
         key = f"length {number % 4}"
         earnings.note_plain(key, 1.0)
         if key not in traced and earned(earnings, key):
@@ -470,6 +470,8 @@ def test_24_a_structure_whose_calls_take_longer_has_to_earn_a_longer_trace() -> 
     assert not earned(earnings, "long", compiled=100)  # 4 seconds now
     earnings.note_plain("long", 1.5)
     assert earned(earnings, "long", compiled=100)
+    earnings.note_spent("short", 0.5)  # such as a comparison
+    assert not earned(earnings, "long", compiled=100)
 
 
 def test_24_the_first_trace_may_have_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,6 +492,12 @@ def test_25_the_first_kernel_comes_when_it_is_worth_it() -> None:
     assert not earnings.are_worth_it({"first"})
     assert earnings.are_worth_it({"second"})
     assert earnings.are_worth_it({"first", "third"})
+    earnings.note_call("fifth")
+    earnings.note_plain("first", 0.008)
+    assert not earnings.are_worth_it({"first"}, 1_000)  # to detach so many takes a fifth of a call and of that
+    earnings.note_plain("first", 0.032)
+    assert earnings.are_worth_it({"first"}, 1_000)  # a tenth
+    assert not earnings.are_worth_it({"first"}, 100_000)  # which would not be detached
 
 
 def test_26_a_step_that_hardly_repeats_itself_keeps_its_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -535,7 +543,7 @@ class Smoothed:
 def all_earned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is traced at once."""
     monkeypatch.setattr(Earnings, "require", lambda self, key, compiled, is_building=False: None)
-    monkeypatch.setattr(Earnings, "are_worth_it", lambda self, keys: True)
+    monkeypatch.setattr(Earnings, "are_worth_it", lambda self, keys, parameters: True)
 
 
 def wait_for_jobs(step: Any) -> None:

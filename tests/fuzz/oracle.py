@@ -226,7 +226,7 @@ def swapped(text: str) -> list[Snapshot]:
         warnings.simplefilter("error", MismatchWarning)
         patch.setenv("MGJIT_VERIFY", "auto")  # better code is compared with the code that it replaces
         patch.setenv("MGJIT_BACKGROUND", "1")
-        patch.setattr("mgjit.kernels._SECONDS_TO_DETACH", 0.0)
+        patch.setattr("mgjit.kernels.SECONDS_TO_DETACH", 0.0)
         return run_program(text, with_swaps)
 
 

@@ -194,7 +194,7 @@ def test_07_an_interruption_at_any_moment(kind: type, moment: int, monkeypatch: 
 
 def test_08_a_step_whose_plain_calls_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Detaches the parameters of its own kernels, and not those that another step uses too."""
-    monkeypatch.setattr("mgjit.kernels._SECONDS_TO_DETACH", 0.0)
+    monkeypatch.setattr("mgjit.kernels.SECONDS_TO_DETACH", 0.0)
     step, found = things(Value)
     kernels = step._kernels
     kernels.earnings.note_plain("key", 1.0)
