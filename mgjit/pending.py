@@ -23,6 +23,8 @@ Python that it replaces:
    Afterwards, plain calls that take long enough detach the parameters (`Kernels.detached`).  Other traces that waited
    for their code then know the parameters by their place in that memory, and wait for other code (`is_outdated`).
 5. A trace that holds for one call only is not built.
+6. To look for a kernel takes longer than a very short plain call.  So while a step has none, only some of its calls
+   look for one (`unlooked`).
 """
 
 from __future__ import annotations
@@ -61,10 +63,23 @@ _LONG = 1.0
 _LONG_OF_TENSORS = 0.3
 #: The part of the time of plain calls that may be spent on further structures, and of what compiled calls have saved.
 _SHARE_OF_PLAIN, _SHARE_OF_SAVINGS = 0.1, 0.5
+#: The part of the time of plain calls that it may take to look for the first kernel; for short calls, and so many.
+_SHARE_OF_LOOKING, _SHORT, _MOST_UNLOOKED = 0.1, 2e-3, 16
 #: What a trace has to save, in traces, where it is known how many calls are to come; after so many calls.
 _GAIN, _FEWEST = 2.0, 2
 #: So many seconds of plain calls come before the first trace of a step: about as long as PyPy takes for it.
 _BEFORE_FIRST = 5.0 if sys.implementation.name == "pypy" else 0.0
+
+
+def unlooked(looking: float, plain: float) -> int:
+    """How many calls are plain without a look for a kernel, of which there is none yet, so that looking takes little.
+
+    Args:
+        looking, plain: seconds of the last look, and of a plain call.
+    """
+    if plain > _SHORT:
+        return 0
+    return min(_MOST_UNLOOKED, int(looking / max(_SHARE_OF_LOOKING * plain, 1e-9)))
 
 
 class Waiting(PlainCall):
@@ -144,11 +159,11 @@ class Earnings:
         self._spent += seconds
         self._compare(account)
 
-    def note_plain(self, key: Hashable, seconds: float) -> None:
-        """Note a plain call."""
+    def note_plain(self, key: Hashable, seconds: float, calls: int = 1) -> None:
+        """Note a plain call, or as many of which nothing else is known."""
         account = self._accounts.setdefault(key, _Account())
-        account.plain, account.plain_calls = account.plain + seconds, account.plain_calls + 1
-        self._plain_calls, self._plain_seconds = self._plain_calls + 1, self._plain_seconds + seconds
+        account.plain, account.plain_calls = account.plain + calls * seconds, account.plain_calls + calls
+        self._plain_calls, self._plain_seconds = self._plain_calls + calls, self._plain_seconds + calls * seconds
         self._compare(account)
 
     def _compare(self, account: _Account) -> None:

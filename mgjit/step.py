@@ -35,7 +35,7 @@ from .options import StepOptions
 from .parallel.pool import checked_threads
 from .parallel.rows import run_rows_in_threads
 from .parallel.writes import refuse_writes
-from .pending import TooMany, Waiting
+from .pending import TooMany, Waiting, unlooked
 from .record.leaks import PlainCall
 from .record.progress import is_tracing, tracing_threads
 from .runtime.buffers import Moved
@@ -136,11 +136,12 @@ class CompiledStep(Looking[P, R]):
         if member is not None and member is not self._chosen and member.fast_calls:
             # The fast path calls `_call` again if the arguments are not quite what it was made for.
             return self._choose_call(member)(*args)
+        started = thread_time()
         try:
             return self._turn.run(self._perform, "step", args, kwargs)
         except PlainCall as plain:
             reason = plain  # called below, where an exception of the user's has no context of ours
-        return self._call_plain(reason, lambda: self._plainly(args, kwargs))
+        return self._call_plain(reason, lambda: self._plainly(args, kwargs), thread_time() - started)
 
     def _plainly(self, args: Any, kwargs: Any) -> Any:
         return computing_with(self._options.precision, lambda: self._function(*args, **kwargs))
@@ -346,12 +347,16 @@ class CompiledStep(Looking[P, R]):
         report(1)
         return result
 
-    def _call_plain(self, reason: PlainCall, call: Callable[[], Any]) -> Any:
-        """A call in plain Python, which may change anything that kernels know."""
+    def _call_plain(self, reason: PlainCall, call: Callable[[], Any], looking: float = 0.0) -> Any:
+        """A call in plain Python, which may change anything that kernels know.
+
+        Args:
+            looking: how many seconds it took to find out.
+        """
         try:
             if isinstance(reason, Waiting):
                 self.stats.waiting_calls += 1
-                return self._call_meanwhile(reason.key, call)
+                return self._call_meanwhile(reason.key, call, looking)
             self._kernels.plain.note_call(str(reason))
             if isinstance(reason, TooMany):
                 return self._call_meanwhile(reason.key, call)
@@ -359,7 +364,7 @@ class CompiledStep(Looking[P, R]):
         finally:
             self._kernels.look_at_everything()
 
-    def _call_meanwhile(self, key: Hashable, call: Callable[[], Any]) -> Any:
+    def _call_meanwhile(self, key: Hashable, call: Callable[[], Any], looking: float = 0.0) -> Any:
         """A call in plain Python, of a structure that has no kernel yet, while others have."""
         detached = self._kernels.detached()
         started = thread_time()
@@ -369,8 +374,28 @@ class CompiledStep(Looking[P, R]):
             self._forget_call()
             return as_returned(detached.meanwhile(call))
         finally:
-            self._kernels.earnings.note_plain(key, thread_time() - started)
+            seconds = thread_time() - started
+            more = 0 if self._kernels.all() else unlooked(looking, seconds)
+            self._kernels.earnings.note_plain(key, seconds, 1 + more)
+            if more:
+                setattr(self, "__call__", self._unlooked(more))  # noqa: B010 - as in `_choose_call`
             go_on()
+
+    def _unlooked(self, left: int) -> Callable[..., Any]:
+        """So many calls in plain Python, and then one that looks for a kernel."""
+
+        @with_short_tracebacks
+        def plain_call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal left
+            if is_tracing():
+                return self._call(*args, **kwargs)
+            left -= 1
+            if left <= 0:
+                self._forget_call()
+            self.stats.waiting_calls += 1
+            return as_returned(self._plainly(args, kwargs))
+
+        return plain_call
 
     def _continue(self, phase: str, after: str) -> None:
         self._refuse_in_trace(phase)

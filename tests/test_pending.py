@@ -16,6 +16,7 @@ from mgjit import Value, background, build, options, pending
 from mgjit import tensor as T
 from mgjit.background import Answer
 from mgjit.errors import BackendWarning, DefectWarning, MismatchWarning
+from mgjit.kernels import Kernels
 from mgjit.options import Options
 from mgjit.pending import Earnings, Waiting
 from mgjit.runtime.kernel import Kernel
@@ -27,8 +28,9 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="code is built in the
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Steps do not wait, and nothing is in the cache."""
+    """Steps do not wait, each call looks for a kernel, and nothing is in the cache."""
     monkeypatch.setenv("MGJIT_BACKGROUND", "1")
+    monkeypatch.setattr(pending, "_MOST_UNLOOKED", 0)
     monkeypatch.setenv("MGJIT_CACHE_DIR", str(tmp_path))
 
 
@@ -433,7 +435,7 @@ def test_22_a_structure_that_will_come_often_is_traced_early() -> None:
 
 def test_23_lengths_run_plain_until_they_have_earned_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that gets another length in each call is traced once."""
-    monkeypatch.setattr(Earnings, "note_plain", lambda self, key, seconds: None)
+    monkeypatch.setattr(Earnings, "note_plain", lambda self, key, seconds, calls: None)
     weight, bias = Value(0.5), constant(23)
     step: Callable[[list[float]], float] = mgjit.compile(lambda xs: sum((weight * x for x in xs), Value(bias)).data)
     for length in range(1, 12):
@@ -502,7 +504,7 @@ def test_25_the_first_kernel_comes_when_it_is_worth_it() -> None:
 
 def test_26_a_step_that_hardly_repeats_itself_keeps_its_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ordinary objects, in the memory of no kernel."""
-    monkeypatch.setattr(Earnings, "note_plain", lambda self, key, seconds: None)
+    monkeypatch.setattr(Earnings, "note_plain", lambda self, key, seconds, calls: None)
     weight, bias = Value(0.5), constant(25)
     step: Any = mgjit.compile(lambda xs: sum((weight * x for x in xs), Value(bias)).data)
     for length in range(1, 9):
@@ -514,6 +516,42 @@ def test_26_a_step_that_hardly_repeats_itself_keeps_its_parameters(monkeypatch: 
     for _ in range(3):
         step([0.5])
     assert (step.stats.calls, weight._is_bound) == (3, True)
+
+
+def test_29_most_short_calls_look_for_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which there is none; the time of all of them counts."""
+    monkeypatch.setattr(pending, "_MOST_UNLOOKED", 4)
+    monkeypatch.setattr(pending, "_SHARE_OF_LOOKING", 0.0)
+    looks, noted = [], []
+    find, note = Kernels.fitting, Earnings.note_plain
+    monkeypatch.setattr(Kernels, "fitting", lambda self, *args, **named: looks.append(1) or find(self, *args, **named))
+    monkeypatch.setattr(Earnings, "note_plain", lambda self, *args: noted.append(args[2]) or note(self, *args))
+    monkeypatch.setattr(Kernels, "_is_time", lambda self, *keys: False)
+    mine, other = Trainer(), Trainer()
+    for row in rows(29, 20):
+        assert mine.step(*row) == other.plain(*row)
+    assert mine.numbers() == other.numbers()
+    assert (len(looks), noted, mine.step.stats.waiting_calls) == (4, [5] * 4, 20)
+
+
+def test_29_a_call_that_looks_for_no_kernel_may_be_traced_by_another_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As part of it."""
+    monkeypatch.setattr(pending, "_MOST_UNLOOKED", 4)
+    monkeypatch.setattr(pending, "_SHARE_OF_LOOKING", 0.0)
+    weight = Value(0.5)
+    inner: Any = mgjit.compile(lambda x: (weight * x).data)
+    outer: Any = mgjit.compile(lambda x: inner(x) * 2.0)
+    assert inner(3.0) == 1.5
+    assert outer(3.0) == 3.0
+    assert outer.wait()
+    assert outer(4.0) == 4.0
+    assert (outer.stats.traces, outer.stats.calls, inner.stats.waiting_calls) == (1, 1, 2)
+
+
+def test_29_how_many_calls_look_for_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many that looking takes a tenth of the time, where calls are short."""
+    monkeypatch.setattr(pending, "_MOST_UNLOOKED", 16)
+    assert [pending.unlooked(1e-4, plain) for plain in (1e-2, 9.9e-4, 2.4e-4, 1e-6, 0.0)] == [0, 1, 4, 16, 16]
 
 
 class Smoothed:

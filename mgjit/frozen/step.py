@@ -99,7 +99,7 @@ class FrozenStep(CompiledStep[P, R]):
                 given.arguments[name][part] = made
         return given.args, given.kwargs
 
-    def _call_plain(self, reason: PlainCall, call: Callable[[], Any]) -> Any:
+    def _call_plain(self, reason: PlainCall, call: Callable[[], Any], looking: float = 0.0) -> Any:
         raise reason
 
     def _with_kernel(self, phase: str, work: Callable[[], Any]) -> Any:
