@@ -9,18 +9,22 @@
 5. Sums are chains of dependent additions, so several must be in flight at once, and they share what they read.  The
    numbers of vectors and rows side by side are those that cost least and still keep all sums in registers.
 6. The alternatives are to leave the band alone and to plan the nests inside it, or, for long sums that read much again
-   and again, to execute the nest in tiles (passes/tile_plan.py).
+   and again, to execute the nest in tiles (passes/tile_plan.py).  In fast mode, another one is to split sums
+   (passes/partial_sums.py): the nests that come of it are planned by themselves, and cost what these plans cost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..engine.library import FUNCTIONS as LIBRARY
 from ..ir.program import Loop, Reference, Statement, reads, writes
 from .dependence import independent_among, plain
+from .expand import Arrays
 from .nest import Nest, Use, examine, loops_of, work
 from .pack import pattern
+from .partial_sums import partial_sums
 from .plan import (
     CONVERSION,
     LOAD,
@@ -41,6 +45,8 @@ from .window import Window, window_of
 
 #: A plan must be better than the current order by this factor.
 _GAIN = 0.9
+#: Sums are not split in a nest that costs less than so many times what it would in whole vectors.
+_NEARLY_BEST = 1.2
 #: The most statements that a jammed body may have.
 _LARGEST_BODY = 320
 _MOST_SIDE_BY_SIDE = 16
@@ -82,7 +88,29 @@ def best_plan(
     tiled = tiled_plan(nest, free, processor)
     if tiled is not None and tiled.cost < _GAIN * (found[0] + memory_cost(nest, found[1], processor)):
         return tiled.cost, tiled
+    return _in_partial_sums(nest, free, processor, sharing, found) if processor.is_fast else found
+
+
+def _in_partial_sums(
+    nest: Nest, free: Sequence[Loop], processor: Processor, sharing: Sharing, found: tuple[float, Plan | None]
+) -> tuple[float, Plan | None]:
+    """The best way to split the sums of a nest, if it is better than what has been found."""
+    if found[0] < _NEARLY_BEST * _in_whole_vectors(nest, processor):
+        return found
+    each = replace(processor, is_fast=False)  # what becomes of a sum is not split again
+    limit = _GAIN * found[0]
+    for partial in partial_sums(nest, free, processor.lanes):
+        nodes = partial.nodes(Arrays("part"))
+        cost = sum(best_plan(node, each, sharing)[0] for node in nodes or () if isinstance(node, Loop))
+        if nodes is not None and cost < limit:
+            limit, found = cost, (cost, Plan(cost, nest.band, partial=partial))
     return found
+
+
+def _in_whole_vectors(nest: Nest, processor: Processor) -> float:
+    """What a nest would cost whose operations and accesses are whole vectors, without waiting."""
+    operations = sum(work(loops) * operation_cost(statement) for statement, loops in nest.around.items())
+    return (operations + LOAD * sum(work(use.loops) for use in nest.uses)) / processor.lanes
 
 
 def _cost_of_insides(loop: Loop, processor: Processor, sharing: Sharing) -> float:

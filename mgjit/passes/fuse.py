@@ -10,7 +10,8 @@ in the Program of a whole step, backward and update are one phase.
 
 1. The free loops of a nest are those of its band whose iterations are independent, and that have no bound.  Two nests
    match if an array that both access shows a one-to-one correspondence between their free loops; other loops of the
-   band move inwards.
+   band move inwards.  In fast mode, where sums may be reordered, loops that are independent but for what they add up
+   are free as well, so that terms are added where they are computed.
 2. Corresponding iterations may be executed together if the nests meet only in elements of the same iteration.
 3. Nothing between the two may access what the nest that moves writes, or write what it reads.
 4. The plan of the fused nest must not cost more than those of the two (passes/cost.py).  Those of the two read from
@@ -41,8 +42,9 @@ from ..ir.program import (
 )
 from .cost import Processor, best_plan
 from .dependence import Accesses, accesses_by_array, accesses_may_meet, independent_among, ranged, separable
-from .nest import band, work
-from .plan import from_cache
+from .nest import band, examine, work
+from .partial_sums import free_but_for_sums, sums_apart
+from .plan import LOAD, from_cache
 from .rewrite import registers_used
 from .substitute import Substitution, copy_nodes
 
@@ -71,16 +73,32 @@ def fuse(program: Program, processor: Processor) -> None:
 def _fuse(nodes: Sequence[Node], processor: Processor) -> list[Node]:
     done: list[Part] = []
     for node in nodes:
-        part = Part(node)
-        if isinstance(node, Loop):
-            node.body = _fuse(node.body, processor)
-            member = _Member.of(node, processor)
-            if member is not None:
-                if _join_with_earlier(done, member):
-                    continue
-                part = member
-        done.append(part)
+        if not isinstance(node, Loop):
+            done.append(Part(node))
+            continue
+        node.body = _fuse(node.body, processor)
+        for part in sums_apart(node) if processor.is_fast else [node]:
+            assert isinstance(part, Loop)
+            members = _members(part, processor, done)
+            if not any(_join_with_earlier(done, member) for member in members):
+                done.append(members[-1] if members else Part(part))
     return [part.node for part in done]
+
+
+def _members(nest: Loop, processor: Processor, done: Sequence[Part]) -> list[_Member]:
+    """The ways to fuse a nest with earlier ones; where sums may be reordered, first as one all of whose loops are free.
+
+    Args:
+        nest: the nest.
+        processor: for which it is costed.
+        done: the earlier nests.
+    """
+    found = _Member.of(nest, processor)
+    adds_up = processor.is_fast and (found is None or len(found.free) < len(band(nest)))
+    with_sums = None
+    if adds_up and any(part.shape == Part(nest).shape for part in done[-_FARTHEST:]):
+        with_sums = _Member.of(nest, processor, sums=True)
+    return [member for member in (with_sums, found) if member is not None]
 
 
 class Part:
@@ -88,6 +106,11 @@ class Part:
 
     def __init__(self, node: Node) -> None:
         self.node = node
+
+    @cached_property
+    def shape(self) -> list[int]:
+        """The counts of the loops of its band, in order of size."""
+        return sorted(loop.count for loop in band(self.node)) if isinstance(self.node, Loop) else []
 
     @cached_property
     def accesses(self) -> dict[Array, Accesses]:
@@ -124,27 +147,44 @@ class _Member(Part):
 
     node: Loop
 
-    def __init__(self, nest: Loop, free: list[Loop], inside: list[Node], processor: Processor) -> None:
+    def __init__(self, nest: Loop, free: list[Loop], inside: list[Node], processor: Processor, sums: bool) -> None:
         super().__init__(nest)
-        self.free, self.inside, self.processor = free, inside, processor
+        self.free, self.inside, self.processor, self.sums = free, inside, processor, sums
         self.has_loops = any(isinstance(node, Loop) for node in inside)
 
     @classmethod
-    def of(cls, nest: Loop, processor: Processor) -> _Member | None:
-        """A nest as a member, or None if it cannot be fused."""
+    def of(cls, nest: Loop, processor: Processor, sums: bool = False) -> _Member | None:
+        """A nest as a member, or None if it cannot be fused.
+
+        Args:
+            nest: the nest.
+            processor: for which it is costed.
+            sums: whether loops count as free that are but for sums, and all of its loops are then.
+        """
         loops = band(nest)
         if count_statements([nest]) > _MOST_STATEMENTS or has_blocks([nest]):
             return None
-        free = independent_among([loop for loop in loops if loop.bound is None], [nest])
+        if sums:
+            examined = examine(nest)
+            free = [] if examined is None or examined.inner else free_but_for_sums(examined)
+            if len(free) < len(loops):
+                return None
+        else:
+            free = independent_among([loop for loop in loops if loop.bound is None], [nest])
         if not free:
             return None
         inside = _nested(loops[-1].body, [loop for loop in loops if loop not in free])
-        return cls(nest, free, inside, processor)
+        return cls(nest, free, inside, processor, sums)
 
     @cached_property
     def cost(self) -> float:
         """The cost of its best plan."""
-        return best_plan(self.node, self.processor, independent=self.free)[0]
+        return best_plan(self.node, self.processor, independent=None if self.sums else self.free)[0]
+
+    @cached_property
+    def with_sums(self) -> _Member | None:
+        """The same nest, as one whose loops are all free but for sums."""
+        return self if self.sums else _Member.of(self.node, self.processor, True)
 
     @cached_property
     def places(self) -> list[tuple[Array, Index]]:
@@ -163,7 +203,9 @@ def _join_with_earlier(done: list[Part], member: _Member, again: bool = False) -
     executed, and compiled, once for every vector and row that runs side by side.  What fits no cache is worth that.
     """
     for position in range(len(done) - 1, max(-1, len(done) - 1 - _FARTHEST), -1):
-        earlier = done[position]
+        earlier: Part | None = done[position]
+        if isinstance(earlier, _Member) and earlier.sums != member.sums:
+            earlier = earlier.with_sums if member.sums else None
         if not isinstance(earlier, _Member) or not _match(earlier, member):
             continue
         if again and earlier.has_loops and not _read_again(earlier, member):
@@ -181,7 +223,7 @@ def _join_with_earlier(done: list[Part], member: _Member, again: bool = False) -
         if not joined.has_loops and _join_with_earlier(before, joined, again=True):
             done[:place] = before
         else:
-            done.insert(place, joined)
+            done.insert(place, _Member.of(joined.node, joined.processor) or joined if joined.sums else joined)
         return True
     return False
 
@@ -231,15 +273,20 @@ def _joined(one: _Member, other: _Member) -> _Member | None:
     for correspondence in _correspondences(one, other):
         renamed = copy_nodes(one.inside, Substitution(copies=correspondence))
         if _same_iteration_only(renamed, other.inside, other.free):
-            joined = _Member.of(_around([*renamed, *other.inside], other.free), other.processor)
+            joined = _Member.of(_around([*renamed, *other.inside], other.free), other.processor, other.sums)
             if joined is not None and joined.cost <= _TOLERANCE * (one.cost + other.cost) + _read_again(one, other):
                 return joined
     return None
 
 
 def _read_again(one: _Member, other: _Member) -> float:
-    """What it costs that one nest has from memory what the other has just written."""
+    """What it costs that one nest has from memory what the other has just written.
+
+    The terms of a sum are read once more, from wherever they are, unless they are added up where they are computed.
+    """
     sizes = [min(array.size, work(other.free)) for array in _shared(one, other)]
+    if other.sums:
+        return sum((LOAD + from_cache(size)) * size / other.processor.lanes for size in sizes)
     return sum(from_cache(size) * size / other.processor.lanes for size in sizes if size > _LARGE)
 
 

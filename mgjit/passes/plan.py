@@ -14,6 +14,7 @@ from ..engine.library import FUNCTIONS as LIBRARY
 from ..ir.program import Loop, Reference, Statement
 
 if TYPE_CHECKING:
+    from .partial_sums import PartialSums
     from .window import Window
 
 
@@ -68,6 +69,8 @@ class Plan:
         padded: whether the last vector may go beyond the end of the loop.
         tiled: whether it is executed in tiles (passes/tiles.py); then `packed` is packed for each block of vectors.
         window: what it adds to, if that is kept in an array of its own (passes/window.py), or None.
+        partial: how its sums are split first, in fast mode (passes/partial_sums.py), or None; what they become is
+            planned by itself.
     """
 
     cost: float
@@ -80,6 +83,7 @@ class Plan:
     padded: bool = False
     tiled: bool = False
     window: Window | None = None
+    partial: PartialSums | None = None
 
 
 @lru_cache(maxsize=1024)

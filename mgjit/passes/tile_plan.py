@@ -50,7 +50,7 @@ def tiled_plan(nest: Nest, free: Sequence[Loop], processor: Processor) -> Plan |
         free: those of its band that are independent.
         processor: to plan for.
     """
-    if processor.lanes == 1 or len(free) < 2 or not _sums(nest, free):
+    if processor.lanes == 1 or len(free) < 2 or not _sums(nest, free) or _adds_elsewhere(nest, free):
         return None
     plans = (
         plan_along(nest, vector, rows, free, processor, around)
@@ -71,6 +71,14 @@ def _sums(nest: Nest, free: Sequence[Loop]) -> list[Loop]:
             if last is not None and last not in loops_of(use.reference.index):
                 found[last] = None
     return list(found)
+
+
+def _adds_elsewhere(nest: Nest, free: Sequence[Loop]) -> bool:
+    """Whether something is added to another element in each iteration of a sum: tiles keep what is added to."""
+    return any(
+        use.writes and use.statement.update and not loops_of(use.reference.index).isdisjoint(_inside(use.loops, free))
+        for use in nest.uses
+    )
 
 
 def _inside(loops: Sequence[Loop], free: Sequence[Loop]) -> list[Loop]:

@@ -8,7 +8,7 @@
 
 1. Each nest at the top of a phase gets a plan (passes/cost.py), or, if it has none, each nest inside it does.  Where
    code is to be there soon, those that have next to none of the work stay as they are.  A nest may be cut in two
-   (passes/rests.py).
+   (passes/rests.py); in fast mode, sums may be split (passes/partial_sums.py).
 2. The arrays chosen by the plan are packed (passes/pack.py).
 3. The band is put in the order of the plan.  Independent loops may be anywhere in it.
 4. The vector loop is split into steps of whole vectors, and a remainder of shorter ones; the lanes become the innermost
@@ -18,7 +18,7 @@
 5. The steps and the rows are executed in register blocks (passes/in_blocks.py).
 6. A plan with tiles is executed by passes/tiles.py instead.
 
-No sum changes its order: only independent iterations change places.
+No sum changes its order but those that are split; only independent iterations change places.
 
 Sources: R. Allen, K. Kennedy, "Optimizing Compilers for Modern Architectures", 2001, chapter 5; for vectorising an
 outer loop, D. Nuzman, A. Zaks, "Outer-loop vectorization", PACT 2008.
@@ -50,6 +50,7 @@ from .expand import Arrays, crossing_registers, expand_registers
 from .in_blocks import in_blocks
 from .nest import Nest, examine
 from .pack import Packer, pattern
+from .partial_sums import PartialSums
 from .report import Scheduled, describe
 from .rests import without_rest
 from .rewrite import with_surroundings
@@ -115,6 +116,8 @@ class _Scheduler:
     def nest(self, loop: Loop, packer: Packer) -> list[Node]:
         _, plan = best_plan(loop, self.processor, self.sharing)
         nest = examine(loop)
+        if plan is not None and plan.partial is not None:
+            return self._in_partial_sums(plan.partial, packer)
         parts = without_rest(nest, plan, self.processor, self.sharing) if nest is not None and plan is not None else []
         if parts:
             return self.nodes(parts, packer)
@@ -125,6 +128,15 @@ class _Scheduler:
         nodes = self._scheduled(loop, nest, plan, packer)
         own.members = list(statements(nodes))
         return nodes
+
+    def _in_partial_sums(self, partial: PartialSums, packer: Packer) -> list[Node]:
+        """What becomes of a nest whose sums are split, each part by its own plan."""
+        nodes = partial.nodes(self.held)
+        assert nodes is not None
+        inside = _Scheduler(replace(self.processor, is_fast=False), self.sharing, self.held, self.tiles)
+        done = inside.nodes(nodes, packer)
+        self.report += inside.report
+        return done
 
     def _scheduled(self, loop: Loop, nest: Nest | None, plan: Plan | None, packer: Packer) -> list[Node]:
         if plan is not None:
