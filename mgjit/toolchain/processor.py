@@ -20,7 +20,7 @@ from mgjit.toolchain.compilers import Compiler
 from mgjit.toolchain.process import run
 
 #: By feature: bytes per vector and number of vector registers; the first one that there is counts.
-_WIDTHS = {"avx512f": (64, 32), "avx2": (32, 16), "avx": (32, 16)}
+_WIDTHS = {"avx512f": (64, 32), "avx2": (32, 16), "avx": (32, 16), "aarch64": (16, 32)}
 
 #: Flags for this machine, and for any.
 _NATIVE = frozenset(("-march=native", "-mcpu=native"))

@@ -288,27 +288,38 @@ def main_program(case: Case) -> str:
     return case.source + main
 
 
-def check(case: Case, compiler: Compiler, optimisation: Sequence[str] = ("-O1", "-march=native")) -> str:
+def check(
+    case: Case,
+    compiler: Compiler,
+    optimisation: Sequence[str] = ("-O1", "-march=native"),
+    emulator: Sequence[str] = (),
+) -> str:
     """What is wrong with a case under the sanitizers of a compiler; empty when nothing is.
 
     Args:
         case: with at least one call.
         compiler: gcc or clang.
         optimisation: level and processor.
+        emulator: the command that runs a program for another machine, without sanitizers.
     """
     assert case.calls
     kept = [flag for flag in build.STRICT + build.COMMON if flag not in ("-shared", "-fPIC", "-w")]
+    sanitizers = () if emulator else SANITIZERS
     with tempfile.TemporaryDirectory() as directory:
         source, program, data = (Path(directory) / name for name in ("main.c", "main", "data"))
         source.write_text(main_program(case), encoding="utf-8")
         data.write_bytes(b"".join(struct.pack("=Q", len(c)) + c for before, _, _ in case.calls for c in before))
-        command = [*compiler.argv, *WARNINGS, *SANITIZERS, *kept, *optimisation, str(source), "-o", str(program), "-lm"]
+        command = [*compiler.argv, *WARNINGS, *sanitizers, *kept, *optimisation, str(source), "-o", str(program), "-lm"]
         compiled = subprocess.run(command, capture_output=True, text=True, check=False)
         if compiled.returncode:
             return f"{' '.join(command)}\n{compiled.stderr[:4000]}"
         options = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
         ran = subprocess.run(
-            [str(program), str(data)], capture_output=True, text=True, check=False, env={**os.environ, **options}
+            [*emulator, str(program), str(data)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, **options},
         )
         if ran.returncode or ran.stderr:
             return f"exit code {ran.returncode}\n{ran.stderr[:4000]}"
