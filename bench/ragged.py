@@ -165,7 +165,9 @@ def batches(number: int, width: int, is_plain: bool) -> dict[str, Any]:
     found = {"losses": losses, "seconds": seconds, "busy": busy.user + busy.system}
     if not is_plain:
         stats = step.stats
+        units = [one for both in stats.units.values() for one in both]
         found.update(traces=stats.traces, calls=stats.calls, plain=stats.waiting_calls + stats.plain_calls)
+        found.update(unit_traces=sum(one.traces for one in units), unit_calls=[one.calls for one in units])
     return found
 
 
@@ -228,6 +230,7 @@ def main() -> None:
         print(f"{way:8}: {one['seconds']:6.1f} s, processor {one['busy']:6.1f} s")
     print(
         f"{compiled['calls']} compiled steps, {compiled['plain']} plain ones, {compiled['traces']} traces; "
+        f"{compiled['unit_calls']} calls of what is compiled by itself, {compiled['unit_traces']} traces; "
         f"losses are {'the same' if plain['losses'] == compiled['losses'] else 'NOT THE SAME'}"
     )
 

@@ -72,4 +72,7 @@ class Lowering:
             lines.append(f"plain Python until a kernel was there: {self.stats.waiting_calls} calls")
         lines += [f"built in the background: {swap}" for swap in self.stats.swaps]
         lines += [f"{signature}: {text}" for signature, text in self.stats.sharing.items()]
+        for name, (forward, backward) in self.stats.units.items():
+            traces = forward.traces + backward.traces
+            lines.append(f"{name} is compiled by itself: {forward.calls} calls within plain ones, {traces} traces")
         return "\n".join(lines)

@@ -134,10 +134,13 @@ class Earnings:
         budget: seconds that traces of further structures may take in any case, where it is known how long a program
             is going to run.
         all_calls: how many calls there are going to be, in that case.
+        share: the part of the time of plain calls that traces of further structures may take.
+        patience: how long plain calls of a structure have to take before it is traced, in traces.
     """
 
     def __init__(self) -> None:
         self.budget, self.all_calls = 0.0, 0.0
+        self.share, self.patience = _SHARE_OF_PLAIN, 1.0
         self._accounts: dict[Hashable, _Account] = {}
         self._trace_seconds = 0.0  # of the last trace
         self._ratio = 0.0  # what a structure has cost, in plain calls of it
@@ -207,10 +210,10 @@ class Earnings:
         if compiled and not is_building and self._will_pay(account, compiled):
             return
         seconds = self._expected(account)
-        if account.plain < seconds * max(1, account.traces):
+        if account.plain < self.patience * seconds * max(1, account.traces):
             raise Waiting(key)
         saved = compiled * self.plain_seconds()
-        allowed = max(self.budget, _SHARE_OF_PLAIN * self._plain_seconds) + _SHARE_OF_SAVINGS * saved
+        allowed = max(self.budget, self.share * self._plain_seconds) + _SHARE_OF_SAVINGS * saved
         if not account.traces and self._spent + seconds > allowed:
             raise Waiting(key)
 

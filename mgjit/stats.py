@@ -48,6 +48,8 @@ class Stats:
         retraces: why the step was traced again, in words.
         members: the kernels with what each has cost; `table()` prints them.
         sharing: by the structure of arguments, with whom a kernel shares its code, or why it does not.
+        units: functions that are compiled by themselves, within plain calls, with what has been done for the forward
+            and the backward part of each.
     """
 
     traces: int = 0
@@ -72,6 +74,7 @@ class Stats:
     retraces: list[str] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
     sharing: dict[str, str] = field(default_factory=dict)
+    units: dict[str, tuple[Stats, Stats]] = field(default_factory=dict, repr=False)
 
     def table(self) -> str:
         """A table of the kernels, one line each, in the order in which they were made."""

@@ -50,6 +50,7 @@ from .stats import Stats
 from .tensor.modes import computing_with
 from .trace.tracer import require_traced_precision
 from .tracebacks import with_short_tracebacks
+from .units.units import Units
 from .verification.documented import as_returned
 from .verification.trial import compare, warn_of_mismatch
 
@@ -111,6 +112,7 @@ class CompiledStep(Looking[P, R]):
         self._siblings: list[Any] = []  # the quick calls that were chosen, until one of them may be wrong
         self._chosen: Kernel | None = None
         self._kernels = self._new_kernels()
+        self._units = Units(self._function, self._options)
 
     def _new_kernels(self) -> Kernels:
         return Kernels(Maker(self._function, self._signature, self._options, self.__qualname__, Stats()), self.__name__)
@@ -366,17 +368,21 @@ class CompiledStep(Looking[P, R]):
 
     def _call_meanwhile(self, key: Hashable, call: Callable[[], Any], looking: float = 0.0) -> Any:
         """A call in plain Python, of a structure that has no kernel yet, while others have."""
-        detached = self._kernels.detached()
+        detached, earnings = self._kernels.detached(), self._kernels.earnings
+
+        def work() -> Any:
+            return self._units.during(key, self._kernels, call)
+
         started = thread_time()
         try:
             if detached is None:
-                return as_returned(call())
+                return as_returned(work())
             self._forget_call()
-            return as_returned(detached.meanwhile(call))
+            return as_returned(detached.meanwhile(work))
         finally:
             seconds = thread_time() - started
-            more = 0 if self._kernels.all() else unlooked(looking, seconds)
-            self._kernels.earnings.note_plain(key, seconds, 1 + more)
+            more = 0 if self._kernels.all() or self._units.unit is not None else unlooked(looking, seconds)
+            earnings.note_plain(key, seconds, 1 + more)
             if more:
                 setattr(self, "__call__", self._unlooked(more))  # noqa: B010 - as in `_choose_call`
             go_on()
@@ -424,7 +430,7 @@ class CompiledStep(Looking[P, R]):
         return self._turn.run(self._wait, seconds)
 
     def _wait(self, seconds: float | None) -> bool:
-        is_done = self._kernels.wait(seconds)
+        is_done = self._kernels.wait(seconds) and self._units.wait(seconds)
         self._forget_call()  # kernels may have other code now
         return is_done
 

@@ -51,6 +51,7 @@ _NO_GENERATOR = frozenset(
         "parallel",
         "report",
         "script",
+        "units",
         "verification",
     }
 )

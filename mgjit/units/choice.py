@@ -1,0 +1,227 @@
+"""Choose the function of a step that is to be compiled by itself: the loss of one sample of a batch.
+
+1. One plain call is watched.  A candidate is a function of the user's that is called several times, gets nothing but
+   numbers (also in lists and tuples), and returns a new node of an autograd graph in the usual style
+   (autograd/graph_style.py).  Of these, the one that takes most of the time is the outermost one.
+2. Nobody must be able to tell that the nodes behind that result are missing: nothing but the class itself mentions the
+   attributes by which a graph is walked, except by `backward()`, whose order is known; and no graph outlives the call.
+3. Nor may it assign anything that the function reads, other than numbers of parameters: between the call and
+   `backward()`, plain Python would not read it again.  What code mentions decides, so this errs on the safe side;
+   whatever it overlooks is noticed when it happens (unit.py).
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import gc
+import inspect
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from time import thread_time
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+from .. import settings
+from ..autograd.node_class import NodeClass, node_class
+from ..world.code import COMPUTED, SEARCHING, codes, read
+from ..world.ownership import is_of_user
+from ..world.shapes import attributes, cell_content
+from ..world.survey import Survey
+
+#: A function is worth it if so much of the time of the step is spent in it, before `backward()`.
+_SHARE = 0.2
+#: Methods that change containers.
+_CHANGING = frozenset({
+    "append", "extend", "insert", "pop", "popitem", "remove", "clear", "sort", "reverse", "update", "setdefault", "add",
+    "discard", "appendleft", "extendleft", "popleft", "rotate", "__setitem__", "__delitem__",
+})  # fmt: skip
+_ELSEWHERE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
+_NUMBERS = frozenset({int, float, bool})
+
+
+class Choice(NamedTuple):
+    """A function to be compiled by itself.
+
+    Attributes:
+        function: the user's function.
+        known: the class of the nodes that it returns.
+        ratio: how many times as long as these calls the whole step takes.
+    """
+
+    function: FunctionType
+    known: NodeClass
+    ratio: float
+
+
+@dataclass
+class _Calls:
+    """The calls of a function.
+
+    Attributes:
+        number: how many there were. seconds: that they have taken. kind: of the results.
+        is_suitable: whether arguments and results were of the right kinds. results: of the calls.
+    """
+
+    number: int = 0
+    seconds: float = 0.0
+    is_suitable: bool = True
+    kind: type | None = None
+    results: list[Any] = field(default_factory=list)
+
+
+class _Watch:
+    """Watches which functions are called (sys.setprofile)."""
+
+    def __init__(self, codes: Collection[CodeType]) -> None:
+        self.found = {code: _Calls() for code in codes}
+        self._under_way: list[tuple[Any, float]] = []
+
+    def __call__(self, frame: Any, event: str, given: Any) -> None:
+        calls = self.found.get(frame.f_code)
+        if calls is None:
+            return
+        if event == "call":
+            is_recursive = any(other.f_code is frame.f_code for other, _ in self._under_way)
+            names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
+            own = frame.f_locals
+            calls.is_suitable &= not is_recursive and all(is_plain(own.get(name, self)) for name in names)
+            self._under_way.append((frame, thread_time()))
+        elif event == "return" and self._under_way and self._under_way[-1][0] is frame:
+            calls.seconds += thread_time() - self._under_way.pop()[1]
+            calls.number += 1
+            calls.is_suitable &= calls.kind in (None, type(given))
+            calls.kind = type(given)
+            calls.results.append(given)
+
+
+def is_plain(thing: Any) -> bool:
+    """Whether an argument consists of numbers, or of lists and tuples of them."""
+    kind = type(thing)
+    return kind in _NUMBERS or (kind in (list, tuple) and all(map(is_plain, thing)))
+
+
+def watched(step: Any, call: Callable[[], Any]) -> tuple[Any, Choice | None]:
+    """Make a plain call of a step; returns its result, and the function to be compiled by itself, if there is one."""
+    if sys.getprofile() is not None:
+        return call(), None
+    survey = Survey(step)
+    functions = {
+        function.__code__: function
+        for function in survey.functions
+        if function.__code__.co_argcount
+        and not (function.__code__.co_kwonlyargcount or function.__code__.co_flags & _ELSEWHERE)
+    }
+    watch = _Watch(functions)
+    started = thread_time()
+    sys.setprofile(watch)
+    try:
+        result = call()
+    finally:
+        sys.setprofile(None)
+    seconds = thread_time() - started
+    good = [
+        (calls.seconds, number, functions[code], known)
+        for number, (code, calls) in enumerate(watch.found.items())
+        if calls.is_suitable and calls.number > 1 and calls.seconds > _SHARE * seconds
+        and (known := _styled(calls.kind)) is not None and all(is_inner(thing, known) for thing in calls.results)
+    ]  # fmt: skip
+    if not good:
+        return result, None
+    spent, _, function, known = max(good)
+    choice = Choice(function, known, seconds / spent)
+    reason = objection(survey, choice) or _kept(step, result, known)
+    if reason:
+        settings.LOGGER.info("%s is not compiled by itself: %s", function.__name__, reason)
+    return result, None if reason else choice
+
+
+def is_inner(thing: Any, known: NodeClass) -> bool:
+    """Whether an object is a node of a graph that is no leaf."""
+    return type(thing) is known.kind and known.style is not None and bool(known.style.operands_of(thing))
+
+
+def _kept(step: Any, result: Any, known: NodeClass) -> str:
+    """Which graph outlives a call; empty if none does."""
+    if is_inner(result, known) or (
+        isinstance(result, (list, tuple, dict)) and any(is_inner(t, known) for t in gc.get_referents(result))
+    ):
+        return "the step returns a graph"
+    groups = Survey(step).groups
+    is_kept = any(is_inner(thing, known) for thing in groups[known.kind].things) if known.kind in groups else False
+    return "the step keeps a graph" if is_kept else ""
+
+
+def _styled(kind: type | None) -> NodeClass | None:
+    """What is known about a class of nodes whose graph is kept in the usual style."""
+    known = None if kind is None else node_class(kind)
+    if known is None or known.style is None or known.kind is not kind or type(kind) is not type:
+        return None
+    if known.style.seed != 1:
+        return None
+    own = [name for base in kind.__mro__ if is_of_user(base) for name in vars(base)]
+    special = {"__init_subclass__", "__getattribute__", "__getattr__", "__setattr__", "__new__", "__del__", "__eq__"}
+    return None if special.intersection(own) else known
+
+
+def objection(survey: Survey, choice: Choice) -> str:
+    """Why a function cannot be compiled by itself; empty if nothing speaks against it.
+
+    Args:
+        survey: of the step.
+    """
+    known = choice.known
+    methods = {id(part) for base in known.kind.__mro__ for part in vars(base).values()}
+    unit = Survey(choice.function)
+    own = {id(function) for function in unit.functions}
+    numbers = {known.data.name, known.gradient.name}
+    hidden = attributes(known.kind(0.5)).keys() - numbers
+    changeable = {name for function in unit.functions for name in _names(function)} - numbers
+    contents = changeable - _settled(survey.functions)
+    for function in survey.functions:
+        reading, is_method = read(function.__code__), id(function) in methods
+        if not reading.names.isdisjoint(COMPUTED | SEARCHING) and not is_method:
+            return f"{function.__name__} reaches attributes or variables that it does not name"
+        if function.__name__ in ("__init__", "backward") and is_method:
+            continue
+        names = set(_looked_up(function.__code__)) if is_method else reading.names
+        if not hidden.isdisjoint(names):
+            return f"{function.__name__} looks at the graph: {sorted(hidden & set(names))[0]}"
+        if is_method or id(function) in own:
+            continue
+        stored = {*reading.stored_attributes, *reading.stored_variables} & changeable
+        if stored:
+            return f"{function.__name__} assigns {sorted(stored)[0]}, which {choice.function.__name__} may read"
+        changes = reading.beside_stores or not _CHANGING.isdisjoint(reading.names)
+        changed = contents.intersection(_names(function)) if changes else ()
+        if changed:
+            return f"{function.__name__} may change {sorted(changed)[0]}, which {choice.function.__name__} reads"
+    return ""
+
+
+def _names(function: FunctionType) -> Iterator[str]:
+    """The names of the variables and attributes that a function uses, but for its own variables."""
+    for code in codes(function.__code__):
+        yield from code.co_names
+        yield from code.co_freevars
+
+
+def _settled(functions: Iterable[FunctionType]) -> set[str]:
+    """The names of functions, classes and modules among the variables of functions: these are not changed in place."""
+    found = dict.fromkeys(dir(builtins), True)
+    for function in functions:
+        cells = zip(function.__code__.co_freevars, map(cell_content, function.__closure__ or ()))
+        space = function.__globals__
+        for name, thing in (*cells, *((name, space[name]) for name in _names(function) if name in space)):
+            is_fixed = isinstance(thing, (FunctionType, type, ModuleType, int, float, str))
+            found[name] = found.get(name, True) and is_fixed
+    return {name for name, is_fixed in found.items() if is_fixed}
+
+
+def _looked_up(code: CodeType) -> Iterator[str]:
+    """The attributes that code reads."""
+    for inner in codes(code):
+        for instruction in dis.get_instructions(inner):
+            if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "LOOKUP_METHOD"):
+                yield instruction.argval

@@ -1,0 +1,151 @@
+"""units/choice.py: which function of a step is compiled by itself, and what speaks against it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mgjit.units.choice import is_plain, watched
+from tests.units.programs import Node, program
+
+LETTERS = [Node(0.5), Node(-0.25), Node(1.5)]
+NAMES = [[0, 1], [1, 2, 0], [2], [0, 0, 1, 2]]
+SCALES = [1.5, 2.0]
+
+
+class Settings:
+    """What a function may read."""
+
+    factor = 0.5
+
+
+settings = Settings()
+kept: list[Any] = []
+
+
+def sample(name: list[int]) -> Any:
+    return sum(LETTERS[letter] * LETTERS[letter] * SCALES[0] * settings.factor for letter in name)
+
+
+def depth(node: Any) -> int:
+    return 1 + max(map(depth, node.children), default=0)
+
+
+def trained(batch: list[list[int]]) -> Any:
+    loss = sum(sample(name) for name in batch)
+    loss.backward()
+    return loss.data
+
+
+def assigns_what_is_read(batch: list[list[int]]) -> Any:
+    settings.factor = 0.5
+    return trained(batch)
+
+
+def changes_a_list_that_is_read(batch: list[list[int]]) -> Any:
+    SCALES[0] = 1.5
+    return trained(batch)
+
+
+def appends_to_a_list_that_is_read(batch: list[list[int]]) -> Any:
+    SCALES.append(1.0)
+    SCALES.pop()
+    return trained(batch)
+
+
+def looks_at_the_graph(batch: list[list[int]]) -> Any:
+    return depth(sum(sample(name) for name in batch))
+
+
+def reaches_attributes_by_name(batch: list[list[int]]) -> Any:
+    return getattr(sum(sample(name) for name in batch), "da" + "ta")
+
+
+def returns_the_graph(batch: list[list[int]]) -> Any:
+    return sum(sample(name) for name in batch)
+
+
+def returns_graphs(batch: list[list[int]]) -> Any:
+    return [sample(name) for name in batch]
+
+
+def keeps_a_graph(batch: list[list[int]]) -> Any:
+    kept[:] = [sample(name) for name in batch]
+    return kept[0].data
+
+
+def calls_it_once(batch: list[list[int]]) -> Any:
+    return sample(batch[0]).data
+
+
+def passes_nodes(batch: list[list[int]]) -> Any:
+    def scaled(node: Any) -> Any:
+        return node * node * node * node * node
+
+    return sum(scaled(LETTERS[name[0]]) for name in batch * 50).data
+
+
+def returns_parameters(batch: list[list[int]]) -> Any:
+    def chosen(name: list[int]) -> Any:
+        sum(LETTERS[0] * letter for letter in name * 20)
+        return LETTERS[name[0]]
+
+    return sum(chosen(name) for name in batch).data
+
+
+def test_the_function_of_a_sample_is_found() -> None:
+    result, choice = watched(trained, lambda: trained(NAMES))
+    assert result == trained(NAMES)
+    assert choice is not None
+    assert choice.function is sample
+    assert choice.known.kind is Node
+    assert choice.ratio > 1.0
+
+
+def test_of_functions_inside_each_other_the_outermost_is_taken() -> None:
+    found = program(7)
+    _, choice = watched(found.step, lambda: found.step(found.batches[0], 0.1))
+    assert choice is not None
+    assert choice.function is found.sample
+
+
+@pytest.mark.parametrize("step", [
+    assigns_what_is_read, changes_a_list_that_is_read, appends_to_a_list_that_is_read, looks_at_the_graph,
+    reaches_attributes_by_name, returns_the_graph, returns_graphs, keeps_a_graph, calls_it_once, passes_nodes,
+    returns_parameters,
+])  # fmt: skip
+def test_nothing_is_chosen_where_somebody_could_tell(step: Callable[[Any], Any]) -> None:
+    _, choice = watched(step, lambda: step(NAMES))
+    assert choice is None
+
+
+def test_a_profiler_is_left_alone() -> None:
+    def profiler(*event: Any) -> None:
+        pass
+
+    sys.setprofile(profiler)
+    try:
+        _, choice = watched(trained, lambda: trained(NAMES))
+        found: Any = sys.getprofile()
+    finally:
+        sys.setprofile(None)
+    assert choice is None
+    assert found is profiler
+
+
+def test_an_error_of_the_step_ends_the_watching() -> None:
+    with pytest.raises(IndexError):
+        watched(trained, lambda: trained([[0], [99]]))
+    assert sys.getprofile() is None
+
+
+@pytest.mark.parametrize(
+    ("thing", "expected"),
+    [(1, True), (1.5, True), (True, True), ([1, (2, 3.0)], True), (None, False), ("a", False), ([1, None], False),
+     ({1: 2}, False), (LETTERS[0], False)],
+)  # fmt: skip
+def test_arguments_of_numbers_alone_are_plain(thing: Any, expected: bool) -> None:
+    assert is_plain(thing) is expected

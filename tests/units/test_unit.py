@@ -1,0 +1,215 @@
+"""units/unit.py: a function that is compiled by itself, in plain calls of the step that calls it."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit import pending
+from mgjit.errors import UnsupportedError
+from mgjit.units import steps, units
+from tests.units.programs import Node, Program, program
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="code is built in the background on POSIX only")
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However short calls are, functions are compiled by themselves, as soon as lengths are met."""
+    monkeypatch.setenv("MGJIT_BACKGROUND", "1")
+    monkeypatch.setattr(pending, "_BEFORE_FIRST", 0.0)
+    monkeypatch.setattr(units, "_SECONDS", 0.0)
+    monkeypatch.setattr("mgjit.step.unlooked", lambda looking, plain: 0)  # each call looks for a kernel
+    monkeypatch.setattr(steps, "_PATIENCE", 0.0)
+    monkeypatch.setattr(steps, "_SHARE", 1e9)
+
+
+def compared(made: Callable[[], Program], rate: float = 0.05, **options: Any) -> Any:
+    """Run a program plainly and compiled, with the code of all lengths from the middle on; returns the step."""
+    plain, own = made(), made()
+    step: Any = mgjit.compile(**{"backend": "python", **options})(own.step)
+    for number, (batch, same) in enumerate(zip(plain.batches, own.batches)):
+        if number % 5 == 4:
+            step.wait()
+        assert step(same, rate).hex() == plain.step(batch, rate).hex(), number
+        assert own.numbers() == plain.numbers(), number
+    return step
+
+
+def calls(step: Any) -> list[int]:
+    return [one.calls for both in step.stats.units.values() for one in both]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_batches_of_random_lengths_keep_every_bit(seed: int) -> None:
+    compared(lambda: program(seed))
+
+
+def test_most_samples_run_as_compiled_code_though_every_batch_is_new() -> None:
+    step = compared(lambda: program(2, 40), backend="auto")
+    assert set(step.stats.units) == {"loss_of"}
+    forward, backward = calls(step)
+    assert forward > 40
+    assert 0 < backward <= forward
+
+
+def ragged(
+    between: Callable[[Any], None] = lambda place: None, after: Callable[[Any], None] = Node.backward
+) -> Program:
+    """A step in which something happens between forward and backward."""
+    made = program(1)
+    place = Place()
+    weights = made.parameters
+
+    def sample(name: list[int]) -> Any:
+        terms = [weights[letter] * weights[letter + 1] * place.factor for letter in name]
+        return sum(terms) * weights[0]
+
+    def step(batch: list[list[int]], rate: float) -> float:
+        loss = sum(sample(name) for name in batch)
+        between(place)
+        after(loss)
+        for p in weights:
+            p.data -= rate * p.grad
+            p.grad = 0.0
+        return loss.data  # type: ignore[no-any-return]
+
+    return Program(step, weights, made.batches, [place], sample)
+
+
+class Place:
+    """Something that a step reads."""
+
+    def __init__(self) -> None:
+        self.factor = 1.5
+
+
+def test_gradients_that_arrive_twice_flow_as_in_plain_python() -> None:
+    def twice(loss: Any) -> None:
+        loss.backward()
+        loss.backward()
+
+    step = compared(lambda: ragged(after=twice), 1e-3)
+    assert min(calls(step)) > 10
+
+
+def test_a_loss_without_backward_changes_nothing() -> None:
+    step = compared(lambda: ragged(after=lambda loss: None))
+    assert calls(step)[0] > 10
+    assert calls(step)[1] == 0
+
+
+def test_parameters_that_change_before_backward_do_not_change_the_factors() -> None:
+    def made() -> Program:
+        found = ragged()
+        weights = found.parameters
+
+        def between(place: Any) -> None:
+            weights[2].data = weights[2].data + 0.125
+
+        return ragged_with(found, between)
+
+    step = compared(made, 1e-3)
+    assert calls(step)[0] > 10
+
+
+def ragged_with(found: Program, between: Callable[[Any], None]) -> Program:
+    """The same program, with something in between."""
+    sample, weights = found.sample, found.parameters
+
+    def step(batch: list[list[int]], rate: float) -> float:
+        loss = sum(sample(name) for name in batch)
+        between(None)
+        loss.backward()
+        for p in weights:
+            p.data -= rate * p.grad
+            p.grad = 0.0
+        return loss.data  # type: ignore[no-any-return]
+
+    return found._replace(step=step)
+
+
+def test_what_changes_unnoticed_before_backward_is_an_error() -> None:
+    changes: list[float] = []
+    found = ragged()
+    factors = alias = [1.5]
+    weights = found.parameters
+
+    def sample(name: list[int]) -> Any:
+        return sum(weights[letter] * weights[letter + 1] * factors[0] for letter in name)
+
+    def step(batch: list[list[int]], rate: float) -> float:
+        loss = sum(sample(name) for name in batch)
+        for number in changes:
+            alias[0] = number  # which nothing tells that `sample` reads
+        loss.backward()
+        return loss.data  # type: ignore[no-any-return]
+
+    compiled: Any = mgjit.compile(backend="python")(step)
+    for batch in found.batches:
+        compiled.wait()
+        compiled(batch, 1e-3)
+    assert min(calls(compiled)) > 10
+    changes.append(2.5)
+    with pytest.raises(UnsupportedError, match="has changed between"):
+        compiled(found.batches[-1], 1e-3)
+
+
+def test_the_code_of_the_function_is_put_back_after_each_call_and_each_error() -> None:
+    found = program(1)
+    code = found.sample.__code__
+    step = mgjit.compile(backend="python")(found.step)
+    for batch in found.batches:
+        step.wait()
+        step(batch, 0.05)
+        assert found.sample.__code__ is code
+    with pytest.raises(IndexError):
+        step([[0, 1, 99], [0, 1], [0, 1]], 0.05)
+    assert found.sample.__code__ is code
+
+
+@pytest.fixture
+def result() -> Any:
+    """A result of a function that is compiled by itself."""
+    found = ragged()
+    step: Any = mgjit.compile(backend="python")(found.step)
+    for batch in found.batches:
+        step.wait()
+        step(batch, 1e-3)
+    unit = step._units.unit
+    made = unit.call((found.batches[-1][0],), {})
+    return made, found, unit
+
+
+def test_a_result_is_a_node_like_others(result: Any) -> None:
+    made, found, unit = result
+    assert type(made) is Node
+    assert made.data == unit.original(found.batches[-1][0]).data
+    assert type(made.children) is tuple
+    assert unit.forward.stats.calls > 0
+
+
+def test_the_graph_behind_a_result_cannot_be_copied(result: Any) -> None:
+    made, _, _ = result
+    with pytest.raises(UnsupportedError, match="sample"):
+        copy.deepcopy(made)
+
+
+def test_arguments_that_change_before_backward_are_kept(result: Any) -> None:
+    _, found, unit = result
+    name = list(found.batches[-1][0])
+    for p in found.parameters:
+        p.grad = 0.0
+    unit.original(list(name)).backward()
+    expected = found.numbers()
+    for p in found.parameters:
+        p.grad = 0.0
+    made = unit.call((name,), {})
+    name[:] = [0] * len(name)
+    made.backward()
+    assert found.numbers() == expected
