@@ -6,7 +6,8 @@
    when its function is called again, it is taken to run once more for as long as it has done so far.
 3. While it is tried (`Trying`), each iteration asks for the result of a compiled call.  There is none until the code is
    built, and where a call has to be made in Python.
-4. It is given up (`Off`) when the step is refused, is slower than Python, or has to be undone again and again.
+4. It is given up (`Off`) when the step is refused, is slower than Python, has to be undone again and again, or when
+   asking without a result has taken a tenth of the time.
 5. Of a loop in a loop, the outer one is tried first if its iterations are short, the inner one otherwise.  An outer
    loop that does nothing but go through others waits for them (`Reserve`).
 6. Of expressions that evaluate a model, evaluations are timed (`WatchingValue`), and a try costs less than a tenth of
@@ -43,6 +44,7 @@ _TINY, _SURE = 30e-6, 1000
 _WORTH = 0.75
 #: A step is given up where half of so many calls take longer; after so many that were plain Python; that were undone.
 _SLOW, _PLAIN, _UNDONE = 50, 64, 4
+_FRUITLESS = "too many iterations differed in structure from those for which there was compiled code"
 _TOO_SHORT = "its iterations are too short to gain anything"
 #: Lengths of these are read without running code of the program.
 _SIZED = (range, list, tuple, dict, str, set, frozenset, bytes)
@@ -67,7 +69,7 @@ class Section:
 
     __slots__ = (
         "allowed", "begun", "calls", "calls_to_come", "compiled", "costly", "failures", "first", "goes_on", "has_inner",
-        "inner", "is_inside", "iteration", "lengths", "namespace", "outer", "plain", "reason", "rounds", "share",
+        "inner", "is_inside", "iteration", "lengths", "namespace", "outer", "reason", "rounds", "share",
         "slow", "source", "spent", "start", "step", "ticks",
     )  # fmt: skip
 
@@ -84,7 +86,7 @@ class Section:
         self.share, self.begun = 1.0, (perf_counter(), process_time())
         self.calls_to_come = 0.0
         self.rounds = self.start = 0  # how often its function has gone through it, and the iterations before this time
-        self.ticks = self.costly = self.calls = self.slow = self.plain = self.failures = 0
+        self.ticks = self.costly = self.calls = self.slow = self.failures = 0
         self.step: OutlinedStep | None = None
         self.reason = ""
 
@@ -286,19 +288,20 @@ class Trying(Section):
         step = self.step
         if step is None:
             step = self.step = made(self.source, self.namespace, self.allowed * self.share, self.calls_to_come)
-        started = perf_counter()
+        traces, started = step.stats.traces, perf_counter()
         try:
             found = step.attempt(arguments, self.iteration * self.share)
         except Exception as error:
             return self._failed(error)
         if found is NOTHING:
-            self._was_plain(step, perf_counter() - started)
+            self._was_plain(step, 0.0 if step.stats.traces > traces else perf_counter() - started)
             self.is_inside = False
             return ()
         self.is_inside = not self.source.is_value
         self.calls += 1
         seconds = perf_counter() - started
         self.compiled += seconds
+        self.spent = max(0.0, self.spent + seconds - self.iteration)
         self.slow += seconds > _WORTH * self.iteration * self.share
         if self.calls % _SLOW == 0:
             self._judge()
@@ -326,14 +329,12 @@ class Trying(Section):
         return ()
 
     def _was_plain(self, step: OutlinedStep, seconds: float) -> None:
-        """After an attempt that has taken so long, and has to be made in Python."""
+        """After an attempt that has taken so long, without traces, and has to be made in Python."""
         stats = step.stats
-        if stats.plain_calls > self.plain:
-            self.plain, self.spent = stats.plain_calls, self.spent + seconds
-        is_costly = self.spent > self.allowed and not (self.calls or step.undone)
+        self.spent += seconds
         undone = max(_PLAIN, stats.calls) if self.source.stops else max(_UNDONE, stats.calls // 20)
-        if is_costly or step.undone > undone or self.plain > max(_PLAIN, stats.calls):
-            self.end(stats.plain_reasons[-1] if stats.plain_reasons else "")
+        if self.spent > self.allowed or step.undone > undone or stats.plain_calls > max(_PLAIN, stats.calls):
+            self.end(stats.plain_reasons[-1] if stats.plain_reasons else _FRUITLESS)
 
 
 class Off(Section):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from mgjit.script import step as script_step
 from mgjit.script.rewrite import StepSource
-from mgjit.script.section import Off, Reserve, Section, Watching, sections_of
+from mgjit.script.section import Off, Reserve, Section, Trying, Watching, sections_of
 from tests.script.running import both
 from tests.script.test_run import written
 
@@ -98,3 +100,33 @@ def test_the_first_iterations_on_a_busy_machine_tell_little(monkeypatch: pytest.
         processor, wall = processor + 0.004, wall + 0.05
         tried.append(section.ready)
     assert len(tried) == 14
+
+
+class Fruitless:
+    """Stands for a step that never has a result, and that takes so long to say so."""
+
+    undone = 0
+
+    def __init__(self, clock: list[float]) -> None:
+        self._clock, self.stats = clock, SimpleNamespace(traces=0, calls=0, plain_calls=0, plain_reasons=[])
+
+    def attempt(self, arguments: tuple[object, ...], iteration: float) -> object:
+        self._clock[0] += 0.001
+        return script_step.NOTHING
+
+    def release(self) -> None:
+        pass
+
+
+def test_a_loop_whose_calls_never_find_code_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("mgjit.script.section.perf_counter", lambda: clock[0])
+    (section,) = sections_of([StepSource("", "step", "x.py", 1, 2, 3)], {})
+    section.__class__ = Trying  # type: ignore[assignment]
+    section.allowed, section.step = 0.25, Fruitless(clock)  # type: ignore[assignment]
+    asked = 0
+    while isinstance(section, Trying):
+        assert section.called() == ()
+        asked += 1
+    assert asked in (250, 251)
+    assert "differed in structure" in section.reason
