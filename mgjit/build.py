@@ -244,7 +244,7 @@ def _compile(
     started = perf_counter()
     lowered, layout, source = emitted(compiler, trace, inputs, options, name)
     lowered_at = perf_counter()
-    optimisation = optimisation_for(compiler, options, lowered.statements, lowered.program.is_straight)
+    optimisation = optimisation_for(compiler, options, lowered.copies, lowered.program.is_straight)
     try:
         built = toolchain.compile_shared(compiler, source, mode=options.mode, optimisation=optimisation)
     except (CompilerTimeout, CompilerMemoryError) as reason:

@@ -185,7 +185,7 @@ class Relatives:
         source = emit_c(lowered.program, layout, options.mode, vector_functions(longest, compiler, options))
         emitted = perf_counter()
         built = toolchain.compile_shared(
-            compiler, source, mode=options.mode, optimisation=optimisation_for(compiler, options, lowered.statements)
+            compiler, source, mode=options.mode, optimisation=optimisation_for(compiler, options, lowered.copies)
         )
         code = Code.of_lowered(lowered, layout, source)
         code.facts = {

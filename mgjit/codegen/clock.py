@@ -112,7 +112,7 @@ _LEAST_COST = 500.0
 def _is_divided(loop: Loop) -> bool:
     """Whether the parts of a loop are measured."""
     groups = list(top_nodes(loop.body))
-    if sum(isinstance(group[0], Loop) and not group[0].lanes for group in groups) < 2:
+    if sum(isinstance(group[0], Loop) and not (group[0].lanes or group[0].beside) for group in groups) < 2:
         return False
     cost = sum(cost_when_scheduled(statement, loops) for statement, loops in with_surroundings(loop.body))
     return cost >= _LEAST_COST * len(groups)

@@ -1,13 +1,14 @@
 """The part shared by the C and the Python generator: walking a Program and addressing its arrays.
 
-A subclass supplies the syntax.  Sums whose target does not change inside a loop are kept in a local variable while the
-loop runs.  This is the only rewriting done here instead of in a pass, because it makes up for what a compiler cannot
-know (that arrays do not overlap) and does not change the Program.
+A subclass supplies the syntax.  A loop whose iterations are side by side is emitted as a copy for each of them.  Sums
+whose target does not change inside a loop are kept in a local variable while the loop runs.  Nothing else is rewritten
+here instead of in a pass: these make up for what a compiler does not know (that arrays do not overlap, what is best in
+registers), and do not change the Program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Callable
 
@@ -38,6 +39,7 @@ from ..ir.program import (
     statements,
 )
 from ..passes.dependence import never_meet, plain
+from ..passes.substitute import Substitution, copy_nodes
 from .layout import Layout, Selection
 
 
@@ -56,6 +58,7 @@ class Emitter:
         self.open_loops: list[str] = []
         self._names: dict[Statement, str] = {}
         self._loops: dict[Loop, str] = {}
+        self._copies: dict[Loop, list[Node]] = {}
         self._accumulators: dict[Reference, str] = {}
         #: Whether the innermost loop that is open counts down.
         self._is_reversed = False
@@ -157,9 +160,11 @@ class Emitter:
     def nodes(self, nodes: Sequence[Node]) -> None:
         """Emit a sequence of nodes."""
         for number, node in enumerate(nodes):
-            if isinstance(node, Loop):
+            if isinstance(node, Loop) and node.beside:
+                self.nodes(self.copies(node))
+            elif isinstance(node, Loop):
                 if self.open_loops:
-                    self.ask_ahead(node, islice(nodes, number + 1, None))
+                    self.ask_ahead(node, self.copied(islice(nodes, number + 1, None)))
                 self.loop(node)
             elif isinstance(node, Block):
                 self.call_block(node)
@@ -167,11 +172,27 @@ class Emitter:
                 self.statement(node)
             self.after_node(node)
 
+    def copies(self, loop: Loop) -> list[Node]:
+        """The nodes of all iterations of a loop that are side by side."""
+        if loop not in self._copies:
+            iterations = (copy_nodes(loop.body, Substitution(loop, None, 1, k)) for k in range(loop.count))
+            self._copies[loop] = [node for nodes in iterations for node in self.copied(nodes)]
+        return self._copies[loop]
+
+    def copied(self, nodes: Iterable[Node]) -> Iterator[Node]:
+        """The nodes, in place of a loop whose iterations are side by side those of all iterations."""
+        for node in nodes:
+            if isinstance(node, Loop) and node.beside:
+                yield from self.copies(node)
+            else:
+                yield node
+
     def loop(self, loop: Loop) -> None:
         """Emit a loop, keeping its invariant accumulators in local variables."""
         name = self._loops[loop] = f"i{len(self._loops)}"
+        body = list(self.copied(loop.body))
         added = []
-        for target, lane in invariant_accumulators(loop, self.has_vectors):
+        for target, lane in invariant_accumulators(loop, self.has_vectors, body):
             if target not in self._accumulators:
                 accumulator = self.fresh("a")
                 if lane is None:
@@ -182,7 +203,7 @@ class Emitter:
         for target, accumulator, _ in added:
             self._accumulators[target] = accumulator
         outer_is_reversed, self._is_reversed = self._is_reversed, loop.reverse
-        if loop.reverse and outer_is_reversed and _adds_up(loop.body):
+        if loop.reverse and outer_is_reversed and _adds_up(body):
             self.keep_rolled()
         self.open_loop(name, loop)
         self.open_loops.append(name)
@@ -347,18 +368,22 @@ class Emitter:
         return f"{prefix}{self._counter}"
 
 
-def invariant_accumulators(loop: Loop, vectors: bool) -> list[tuple[Reference, Loop | None]]:
+def invariant_accumulators(
+    loop: Loop, vectors: bool, body: Sequence[Node] | None = None
+) -> list[tuple[Reference, Loop | None]]:
     """Targets of updates in `loop` that are the same in all iterations, and that nothing else in the loop accesses.
 
     Args:
         loop: its body, and with `vectors` the loops over lanes in it, is searched.
         vectors: whether a loop over lanes is emitted as one operation.
+        body: its body as it is emitted, if that is not as it stands.
 
     Returns:
         Each target with the loop over its lanes (None for a single number).
     """
+    body = loop.body if body is None else body
     found: dict[Array, list[tuple[Reference, Loop | None]]] = {}
-    for node in loop.body:
+    for node in body:
         lane = node if isinstance(node, Loop) and node.lanes and vectors else None
         for statement in [node] if lane is None else lane.body:
             if isinstance(statement, Statement) and statement.update and isinstance(statement.target, Reference):
@@ -373,7 +398,7 @@ def invariant_accumulators(loop: Loop, vectors: bool) -> list[tuple[Reference, L
     if not found:
         return []
     uses: dict[Array, int] = {}
-    for statement in statements(loop.body):
+    for statement in statements(body):
         for array in {*arrays_read(statement), *arrays_written(statement)}:
             uses[array] = uses.get(array, 0) + 1
     return [place for array, places in found.items() if uses[array] == len(places) for place in _if_apart(places)]

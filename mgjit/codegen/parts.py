@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.program import Node, Statement, count_statements, statements
+from ..ir.program import Node, Statement, count_copies, statements
 from ..passes.rewrite import registers_used
 
 #: Phases of so many statements, or fewer, are one function.
@@ -24,13 +24,13 @@ _LARGE = 8
 
 def parts_of(nodes: Sequence[Node]) -> list[list[Node]]:
     """The parts of a phase, and the single statements in between, in order; one part if it is not worth cutting."""
-    if count_statements(nodes) <= _SHORT:
+    if count_copies(nodes) <= _SHORT:
         return [list(nodes)]
     found: list[list[Node]] = [[]]
     size = 0
     for node in nodes:
         is_single = isinstance(node, Statement)
-        own = 1 if is_single else count_statements([node])
+        own = 1 if is_single else count_copies([node])
         if found[-1] and (own >= _LARGE or size >= _LARGE or is_single != isinstance(found[-1][0], Statement)):
             found.append([])
             size = 0

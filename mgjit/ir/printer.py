@@ -54,6 +54,13 @@ def print_program(program: Program, note: Callable[[Statement], str] | None = No
     return "\n".join(printer.lines) + "\n"
 
 
+def _way(loop: Loop) -> str:
+    """How the iterations of a loop are executed."""
+    if loop.lanes or loop.beside:
+        return ", as lanes" if loop.lanes else ", side by side"
+    return f", {loop.at_once} at once" if loop.at_once > 1 else ""
+
+
 class _Printer:
     def __init__(self, note: Callable[[Statement], str] | None = None) -> None:
         self.note = note
@@ -71,8 +78,7 @@ class _Printer:
                 last = str(node.count - 1) if node.bound is None else self.last(node.bound)
                 span = f"{last} .. 0" if node.reverse else f"0 .. {last}"
                 most = "" if node.bound is None else f" ({node.count} at most)"
-                how = ", as lanes" if node.lanes else f", {node.at_once} at once" if node.at_once > 1 else ""
-                self.lines.append(f"{indent}for {name} in {span}{most}{how}:")
+                self.lines.append(f"{indent}for {name} in {span}{most}{_way(node)}:")
                 self.nodes(node.body, depth + 1)
             elif isinstance(node, Block):
                 self.lines.append(f"{indent}block:")

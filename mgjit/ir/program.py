@@ -222,22 +222,24 @@ class Loop:
     begins with the last of them.  Arrays have room for `count`, so a nest is a part of a box.
 
     `lanes` marks an innermost loop of independent iterations that are meant to be executed side by side, as one
-    vector operation a statement; `at_once` is how many iterations of the loop that the user wrote are side by side in
-    each iteration of this one, as vectors or as rows.  Neither says anything about what is computed.
+    vector operation a statement; `beside` marks a loop of few independent iterations, each of which is code of its own;
+    `at_once` is how many iterations of the loop that the user wrote are side by side in each iteration of this one, as
+    vectors or as rows.  None of them says anything about what is computed.
     """
 
-    __slots__ = ("at_once", "body", "bound", "count", "lanes", "reverse")
+    __slots__ = ("at_once", "beside", "body", "bound", "count", "lanes", "reverse")
 
     def __init__(
         self, count: int, body: list[Node], reverse: bool = False, lanes: bool = False, bound: Bound | None = None
     ) -> None:
         self.count, self.body, self.reverse, self.lanes, self.bound = count, body, reverse, lanes, bound
         self.at_once = 1
+        self.beside = False
 
     def empty_copy(self) -> Loop:
         """A loop of the same kind without a body; its bound is by the same loops (see `Substitution.loop`)."""
         copy = Loop(self.count, [], self.reverse, self.lanes, self.bound)
-        copy.at_once = self.at_once
+        copy.at_once, copy.beside = self.at_once, self.beside
         return copy
 
 
@@ -422,5 +424,17 @@ def count_statements(nodes: Sequence[Node]) -> int:
     """Number of statements below."""
     return sum(
         1 if type(node) is Statement else count_statements(node.body) if isinstance(node, (Loop, Block)) else 0
+        for node in nodes
+    )
+
+
+def count_copies(nodes: Sequence[Node]) -> int:
+    """Number of statements below, counted once for each iteration side by side, as in the code."""
+    return sum(
+        1
+        if type(node) is Statement
+        else count_copies(node.body) * (node.count if isinstance(node, Loop) and node.beside else 1)
+        if isinstance(node, (Loop, Block))
+        else 0
         for node in nodes
     )

@@ -1,14 +1,16 @@
 """Execute a nest in register blocks: some rows and some vectors at a time, whose sums stay in registers.
 
     for i: for j:                       for i in steps of 4: for j in steps of 16:
-        r[i,j] = c[j]                       r[i+0,j] = c[j] ... r[i+3,j+8] = c[j+8]
-        for k:                      ->      for k: r[i+0,j] += a[i+0,k] * b[k,j] ... r[i+3,j+8] += a[i+3,k] * b[k,j+8]
+        r[i,j] = c[j]                       for rows, vectors, side by side: r[i,j] = c[j]
+        for k:                      ->      for k: for rows, vectors, side by side: r[i,j] += a[i,k] * b[k,j]
         t[i,j] = relu(r[i,j])               for rows: for vectors: t[i,j] = relu(r[i,j])
 
 1. The loops of the rows and of the vectors are split into blocks and remainders.
 2. The body is taken apart where a loop begins or ends.  Sums are executed for all rows and vectors side by side, and so
    are a few statements beside them.  More statements are loops over rows and vectors, which is less code, unless a
    register crosses to another part.
+3. What is side by side is a loop (`Loop.beside`) around each stretch of statements, of which generated code has a copy
+   for each iteration.  It is written out here where a number of one stretch may stay in a register until another one.
 
 A strict sum is a chain of dependent additions: a processor waits several cycles for each.  Several chains side by side
 keep it busy and share what they read, and no sum changes its order.  passes/cost.py decides which loops these are.
@@ -19,7 +21,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..ir.builders import nested
-from ..ir.program import Loop, Node, count_statements, statements
+from ..ir.program import (
+    Array,
+    Loop,
+    Node,
+    Statement,
+    arrays_read,
+    arrays_written,
+    count_statements,
+    statements,
+)
 from .expand import crossing_registers
 from .jam import side_by_side
 from .lanes import step
@@ -133,14 +144,59 @@ def beside(nodes: Sequence[Node], row: Loop | None, column: Loop | None, width: 
         width: the number of columns; more than there are if the last vector may go beyond them.
     """
     done = list(nodes)
+    in_loops = not _crosses(done)
     if column is not None:
-        vectors: list[tuple[int, int]] = []
-        start = 0
-        for size, count in pieces(width, lanes):
-            vectors += [(size, start + size * k) for k in range(count)]
-            start += size * count
-        done = step(done, vectors, column, None, 1)
-    return done if row is None else side_by_side(done, [Substitution(row, None, 1, k) for k in range(row.count)])
+        done = step(done, list(_vectors(width, lanes, in_loops)), column)
+    if row is None:
+        return done
+    if in_loops and row.count > 1:
+        return side_by_side(done, [Substitution(row, _beside(row.count), 1, 0)])
+    return side_by_side(done, [Substitution(row, None, 1, k) for k in range(row.count)])
+
+
+def _vectors(width: int, lanes: int, in_loops: bool) -> Iterator[tuple[int, int, Loop | None]]:
+    """So many columns in vectors, as for `step`."""
+    start = 0
+    for size, count in pieces(width, lanes):
+        if in_loops and count > 1:
+            yield size, start, _beside(count)
+        else:
+            yield from ((size, start + size * k, None) for k in range(count))
+        start += size * count
+
+
+def _beside(count: int) -> Loop:
+    loop = Loop(count, [])
+    loop.beside = True
+    return loop
+
+
+def _crosses(nodes: Sequence[Node]) -> bool:
+    """Whether one stretch of statements computes what another one uses, so that it may stay in a register."""
+    part_of = dict(_numbered(nodes, [0]))
+    if crossing_registers(list(nodes), part_of):
+        return True
+    defined: dict[Array, set[int]] = {}
+    for statement, part in part_of.items():
+        for array in arrays_written(statement):
+            defined.setdefault(array, set()).add(-1 if statement.update else part)
+    return any(
+        -1 not in parts and parts != {part}
+        for statement, part in part_of.items()
+        for array in arrays_read(statement)
+        for parts in [defined.get(array, {part})]
+    )
+
+
+def _numbered(nodes: Sequence[Node], part: list[int]) -> Iterator[tuple[Statement, int]]:
+    """The statements, each with the number of its stretch without a loop."""
+    for node in nodes:
+        if isinstance(node, Loop):
+            part[0] += 1
+            yield from _numbered(node.body, part)
+            part[0] += 1
+        elif isinstance(node, Statement):
+            yield node, part[0]
 
 
 def rolled(nodes: Sequence[Node], row: Loop | None, column: Loop | None, lanes: int) -> list[Node]:
@@ -161,7 +217,7 @@ def _in_lanes(nodes: Sequence[Node], column: Loop, lanes: int) -> list[Node]:
     start = 0
     for width, count in pieces(column.count, lanes):
         vectors = Loop(count, []) if count > 1 else None
-        inner = step(nodes, [(width, start)], column, vectors, width)
+        inner = step(nodes, [(width, start, vectors)], column)
         done += inner if vectors is None else nested([vectors], inner)
         start += width * count
     return done

@@ -15,12 +15,17 @@ from .nest import Nest
 from .substitute import Substitution
 
 
-def step(
-    body: Sequence[Node], vectors: Sequence[tuple[int, int]], loop: Loop, outer: Loop | None, stride: int
-) -> list[Node]:
-    """The body for some vectors, given as (lanes, first iteration), node by node."""
-    lanes = [Loop(width, [], lanes=True) if width > 1 else None for width, _ in vectors]
-    iterations = [Substitution(loop, outer, stride, start, lane=lane) for (_, start), lane in zip(vectors, lanes)]
+def step(body: Sequence[Node], vectors: Sequence[tuple[int, int, Loop | None]], loop: Loop) -> list[Node]:
+    """The body for some vectors, node by node.
+
+    Args:
+        vectors: given as (lanes, first iteration, the loop over such vectors, if there are several).
+        loop: the loop in whose place they are.
+    """
+    lanes = [Loop(width, [], lanes=True) if width > 1 else None for width, _, _ in vectors]
+    iterations = [
+        Substitution(loop, outer, width, start, lane=lane) for (width, start, outer), lane in zip(vectors, lanes)
+    ]
     lane_of: dict[Statement, Loop] = {}
     nodes = side_by_side(body, iterations)
     nest = Nest([], [], [], set(), dict.fromkeys(statements(nodes), ()))

@@ -23,7 +23,7 @@ from ..errors import DefectWarning, VerificationError, is_defect, user_stackleve
 from ..garbage import without_garbage_collection
 from ..ir.domain import has_bounds
 from ..ir.parameters import NATURAL, Layouts, ParameterLayout
-from ..ir.program import Loop, Program, count_statements, walk
+from ..ir.program import Loop, Program, count_copies, count_statements, walk
 from ..ir.verify import verify
 from ..record.opcodes import BACKWARD, NEST, PARAMETER
 from ..record.trace import InputRegion, Trace
@@ -76,6 +76,8 @@ class Lowered:
     """A Program with the memory it works on, and what was done to get it.
 
     Attributes:
+        statements, copies: how many there are, and how many in the code, where register blocks have one for each
+            iteration side by side.
         notes: what could not be expressed the fast way, for `explain()`.
         schedule: how each nest is executed.
         seconds: by stage.
@@ -86,6 +88,7 @@ class Lowered:
     records: int
     loops: int = 0
     statements: int = 0
+    copies: int = 0
     notes: list[str] = field(default_factory=list)
     schedule: list[Scheduled] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -466,6 +469,7 @@ class _Lowering:
             len(self._trace),
             loops=sum(1 for node in walk(nodes) if isinstance(node, Loop)),
             statements=count_statements(nodes),
+            copies=count_copies(nodes),
             schedule=work.schedule,
             seconds=seconds,
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from time import perf_counter
 
 from ..garbage import without_garbage_collection
-from ..ir.program import Loop, count_statements, walk
+from ..ir.program import Loop, count_copies, count_statements, walk
 from ..ir.verify import verify
 from ..record.trace import InputRegion, Trace
 from .cost import Processor
@@ -55,6 +55,7 @@ def lower_family(
             len(other.trace),
             loops=sum(1 for node in walk(nodes) if isinstance(node, Loop)),
             statements=count_statements(nodes),
+            copies=count_copies(nodes),
             schedule=work.schedule,
             seconds=seconds,
         )

@@ -28,6 +28,7 @@ PURPOSES = {
     "first contributions": "lets a gradient begin with its first term instead of a zero",
     "more first contributions": "the same, for what stands alone in its loops now",
     "distribute": "splits loops whose parts are independent",
+    "adjacent": "makes one loop of those that update neighbouring parameters, where all of them fit a cache",
     "boxes": "removes bounds of loops where lanes are worth the additional iterations",
     "fuse": "fuses nests that work on the same elements",
     "hoist": "moves expensive operations out of loops that do not change them",

@@ -167,7 +167,7 @@ class _Studied:
             return None, "it has drawn no random numbers yet"
         try:
             memory = Memory(self._kernel, self._noted, lowered, layout)
-            library = None if compiler is None else _built(compiler, source, self._options, lowered.statements)
+            library = None if compiler is None else _built(compiler, source, self._options, lowered.copies)
             found = measure(memory, self._clock, library, source)
         except CompilerError as reason:
             return None, f"the instrumented code could not be built: {reason}"

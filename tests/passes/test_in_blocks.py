@@ -5,7 +5,20 @@ from __future__ import annotations
 import pytest
 
 from mgjit.ir.printer import print_program
-from mgjit.ir.program import Array, Choice, Constant, Loop, Program, Register, Statement, count_statements, walk
+from mgjit.ir.program import (
+    Array,
+    Choice,
+    Constant,
+    Loop,
+    Program,
+    Register,
+    Statement,
+    count_copies,
+    count_statements,
+    statements,
+    walk,
+)
+from mgjit.passes.common import share
 from mgjit.passes.in_blocks import in_blocks
 from mgjit.passes.jam import side_by_side
 from mgjit.passes.substitute import Substitution
@@ -42,17 +55,17 @@ def test_01_as_in_the_docstring() -> None:
     assert print_program(jammed(layer(5), 2)) == (
         "forward:\n"
         "    for i in 0 .. 1, 2 at once:\n"
-        "        %0 = r[2*i] = copy(b[2*i])\n"
-        "        %1 = r[2*i + 1] = copy(b[2*i + 1])\n"
+        "        for j in 0 .. 1, side by side:\n"
+        "            %0 = r[2*i + j] = copy(b[2*i + j])\n"
         "        for j in 0 .. 2:\n"
-        "            r[2*i] = add(r[2*i], w[6*i + j])\n"
-        "            r[2*i + 1] = add(r[2*i + 1], w[6*i + j + 3])\n"
-        "        %4 = t[2*i] = relu(r[2*i])\n"
-        "        %5 = t[2*i + 1] = relu(r[2*i + 1])\n"
-        "    %6 = r[4] = copy(b[4])\n"
+        "            for k in 0 .. 1, side by side:\n"
+        "                r[2*i + k] = add(r[2*i + k], w[6*i + 3*k + j])\n"
+        "        for j in 0 .. 1, side by side:\n"
+        "            %2 = t[2*i + j] = relu(r[2*i + j])\n"
+        "    %3 = r[4] = copy(b[4])\n"
         "    for i in 0 .. 2:\n"
         "        r[4] = add(r[4], w[i + 12])\n"
-        "    %8 = t[4] = relu(r[4])\n"
+        "    %5 = t[4] = relu(r[4])\n"
     )
 
 
@@ -62,10 +75,11 @@ def test_02_counts(rows: int, factor: int) -> None:
     """Below, at and above the factor: all iterations, once, and no loop of a single step."""
     program = jammed(layer(rows, 6), factor)
     steps, rest = divmod(rows, factor)
-    loops = [node for node in program.forward if isinstance(node, Loop) and node.count == steps and steps > 1]
+    loops = [node for node in program.forward if isinstance(node, Loop) and node.at_once == factor]
     if factor > 1:
-        assert len(loops) == (steps > 1)
-        assert count_statements(program.forward) == 3 * (factor * (steps > 0) + rest)
+        assert [loop.count for loop in loops] == [steps] * (steps > 1)
+        assert count_copies(program.forward) == 3 * (factor * (steps > 0) + rest)
+        assert count_statements(program.forward) == 3 * ((steps > 0) + (rest > 0))
 
 
 def test_03_downwards() -> None:
@@ -76,7 +90,11 @@ def test_03_downwards() -> None:
 def test_04_one_step_needs_no_loop() -> None:
     """Exactly as many iterations as side by side: constant places."""
     program = jammed(layer(4), 4)
-    assert [isinstance(node, Loop) for node in program.forward] == [False] * 4 + [True] + [False] * 4
+    assert [isinstance(node, Loop) and (node.count, node.beside) for node in program.forward] == [
+        (4, True),
+        (3, False),
+        (4, True),
+    ]
 
 
 def test_05_loops_in_loops() -> None:
@@ -88,10 +106,10 @@ def test_05_loops_in_loops() -> None:
     program = jammed(nest, 2)
     outer = program.forward[0]
     assert isinstance(outer, Loop)
-    shared = outer.body[2]
+    shared = outer.body[1]
     assert isinstance(shared, Loop)
     assert (shared.count, shared.reverse) == (3, True)
-    assert [isinstance(node, Loop) for node in shared.body] == [True, False, False]
+    assert [isinstance(node, Loop) and node.beside for node in shared.body] == [False, True]
 
 
 def test_06_registers_and_choices_of_other_loops() -> None:
@@ -136,19 +154,15 @@ def test_08_what_is_long_behind_a_sum_is_a_loop() -> None:
     assert print_program(jammed(long_layer(8, 3), 4)) == (
         "forward:\n"
         "    for i in 0 .. 1, 4 at once:\n"
-        + "".join(
-            f"        %{k} = r[4*i{f' + {k}' if k else ''}] = copy(b[4*i{f' + {k}' if k else ''}])\n" for k in range(4)
-        )
-        + "        for j in 0 .. 2:\n"
-        + "".join(
-            f"            r[4*i{f' + {k}' if k else ''}] = "
-            f"add(r[4*i{f' + {k}' if k else ''}], w[12*i + j{f' + {3 * k}' if k else ''}])\n"
-            for k in range(4)
-        )
-        + "        for j in 0 .. 3:\n"
-        "            %8 = t[4*i + j] = relu(r[4*i + j])\n"
-        "            %9 = multiply(%8, %8)\n"
-        "            %10 = x[4*i + j] = add(%9, x[4*i + j])\n"
+        "        for j in 0 .. 3, side by side:\n"
+        "            %0 = r[4*i + j] = copy(b[4*i + j])\n"
+        "        for j in 0 .. 2:\n"
+        "            for k in 0 .. 3, side by side:\n"
+        "                r[4*i + k] = add(r[4*i + k], w[12*i + 3*k + j])\n"
+        "        for j in 0 .. 3:\n"
+        "            %2 = t[4*i + j] = relu(r[4*i + j])\n"
+        "            %3 = multiply(%2, %2)\n"
+        "            %4 = x[4*i + j] = add(%3, x[4*i + j])\n"
     )
 
 
@@ -181,3 +195,25 @@ def test_10_rows_and_vectors(rows: int, columns: int) -> None:
 
     same_bits(program, change)
     assert all(node.count <= 4 for node in walk(program.forward) if isinstance(node, Loop) and node.lanes)
+
+
+def test_11_what_may_stay_in_a_register_is_written_out() -> None:
+    """What one stretch stores and another loads would not be found again in two loops."""
+    j, i = Loop(8, []), Loop(3, [])
+    half = Array("h", "scratch", 8)
+    begin = define(at(half, (j, 1)), "multiply", load(B, (j, 1)), Constant(0.5))
+    clear = define(at(R, (j, 1)), "copy", Constant(0.0))
+    term = Statement("multiply", (load(half, (j, 1)), load(X, (i, 1))))
+    total = around(i, term, update(at(R, (j, 1)), "add", Register(term)))
+    program = jammed(around(j, begin, clear, total), 4)
+    assert not any(isinstance(node, Loop) and node.beside for node in walk(program.forward))
+
+
+def test_12_what_is_the_same_in_all_iterations_is_written_out() -> None:
+    """So that it is found to be the same, and computed once (passes/common.py)."""
+    j, i = Loop(8, []), Loop(3, [])
+    power = Statement("exp", (load(X, (i, 1)),))
+    total = around(i, power, update(at(R, (j, 1)), "add", Register(power)))
+    program = jammed(around(j, define(at(R, (j, 1)), "copy", load(B, (j, 1))), total), 4)
+    same_bits(program, share)
+    assert [s.operation for s in statements(program.forward)] == ["copy", "exp", *["add"] * 4]

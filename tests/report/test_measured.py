@@ -22,7 +22,7 @@ def instrumented(step):
     memory = Memory(step._kernels.last, studied._noted, lowered, layout)
     library = None
     if compiler is not None:
-        library = studying._built(compiler, source, studied._options, lowered.statements)
+        library = studying._built(compiler, source, studied._options, lowered.copies)
     return memory, studied._clock, library, source
 
 
