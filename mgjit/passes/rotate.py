@@ -33,7 +33,7 @@ from ..ir.program import (
     Reference,
     Rotation,
     Statement,
-    count_statements,
+    count_copies,
     has_blocks,
     leaf_operands,
     statements,
@@ -72,7 +72,7 @@ def rotate(program: Program) -> None:
 def _is_plain(program: Program) -> bool:
     """Whether all targets are plain references, and nothing is read from one of several arrays."""
     nodes = [node for _, phase in program.phases for node in phase]
-    if has_blocks(nodes) or count_statements(nodes) > _MOST_STATEMENTS:
+    if has_blocks(nodes) or count_copies(nodes) > _MOST_STATEMENTS:
         return False
     found = list(statements(nodes))
     operands = (part for one in found for operand in one.operands for part in leaf_operands(operand))
@@ -184,14 +184,14 @@ def _unrolled(nodes: Sequence[Node]) -> list[Node] | None:
         if not isinstance(node, Loop) or node.lanes:
             found.append(node)
             continue
-        if node.bound is not None or node.count * count_statements([node]) > _MOST_UNROLLED:
+        if node.bound is not None or node.count * count_copies([node]) > _MOST_UNROLLED:
             return None
         for k in reversed(range(node.count)) if node.reverse else range(node.count):
             inside = _unrolled(copy_nodes(node.body, Substitution(node, None, 1, k)))
             if inside is None:
                 return None
             found += inside
-    return found if count_statements(found) <= _MOST_UNROLLED else None
+    return found if count_copies(found) <= _MOST_UNROLLED else None
 
 
 def _interleaved(first: Sequence[Node], second: Sequence[Node]) -> list[Node]:
