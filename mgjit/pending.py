@@ -9,9 +9,9 @@ Python that it replaces:
    trace is expected to cost: as many times as long as one of them as the last one has.  When it has to be traced
    again, they have to take as long as all its traces together.  Where it is known how many calls are to come, and
    compiled calls have shown that kernels work, it is traced as soon as a trace is expected to save twice that, one
-   after the other, since they may share code.  All that is spent on others is at most a tenth of the time of plain
-   calls, plus half of what compiled calls have saved (`Earnings`): traces, comparisons with plain Python, and what
-   other processes do, where there is but one processor.
+   after the other, since they may share code.  All that is spent on others is at most a twentieth of the time of plain
+   calls, plus what compiled calls have saved (`Earnings`): traces, comparisons with plain Python, and what other
+   processes do, where there is but one processor.
 3. Code that exists already, in this process or in the disk cache, is used at once.  Otherwise it is built in the
    background (`background.py`), and the trace waits for it (`Pending`).  There are two tiers, where there is a compiler
    that does not optimise: code without a schedule, which takes a tenth of the time, and when that runs, better code,
@@ -61,8 +61,8 @@ SECONDS_TO_DETACH = 2e-6
 _LONG = 1.0
 #: The same of operations on tensors, whose first code is there in about as long, whatever the plain call takes.
 _LONG_OF_TENSORS = 0.3
-#: The part of the time of plain calls that may be spent on further structures, and of what compiled calls have saved.
-_SHARE_OF_PLAIN, _SHARE_OF_SAVINGS = 0.1, 0.5
+#: The part of the time of plain calls that may be spent on further structures, besides what compiled calls have saved.
+_SHARE_OF_PLAIN = 0.05
 #: The part of the time of plain calls that it may take to look for the first kernel; for short calls, and so many.
 _SHARE_OF_LOOKING, _SHORT, _MOST_UNLOOKED = 0.1, 2e-3, 16
 #: What a trace has to save, in traces, where it is known how many calls are to come; after so many calls.
@@ -213,7 +213,7 @@ class Earnings:
         if account.plain < self.patience * seconds * max(1, account.traces):
             raise Waiting(key)
         saved = compiled * self.plain_seconds()
-        allowed = max(self.budget, self.share * self._plain_seconds) + _SHARE_OF_SAVINGS * saved
+        allowed = max(self.budget, self.share * self._plain_seconds) + saved
         if not account.traces and self._spent + seconds > allowed:
             raise Waiting(key)
 

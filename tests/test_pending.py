@@ -396,11 +396,11 @@ def test_21_the_first_structure_is_traced_at_once() -> None:
     earnings.note_plain("second", 0.75)
     assert not earned(earnings, "second")
     earnings.note_plain("second", 0.25)
-    assert not earned(earnings, "second", compiled=3)
-    assert earned(earnings, "second", compiled=4)  # which have saved half a second each, half of which may be spent
-    assert not earned(earnings, "first", compiled=4)
+    assert not earned(earnings, "second", compiled=1)
+    assert earned(earnings, "second", compiled=2)  # which have saved half a second each
+    assert not earned(earnings, "first", compiled=2)
     earnings.note_spent("first", 0.25)
-    assert not earned(earnings, "second", compiled=4)
+    assert not earned(earnings, "second", compiled=2)
 
 
 def test_22_more_traces_of_one_structure_cost_more() -> None:
@@ -446,12 +446,12 @@ def test_23_lengths_run_plain_until_they_have_earned_a_trace(monkeypatch: pytest
     assert step.stats.traces == 1  # type: ignore[attr-defined]
 
 
-def test_24_traces_that_have_not_paid_off_take_a_tenth() -> None:
+def test_24_traces_that_have_not_paid_off_take_a_twentieth() -> None:
     """Of the time of plain calls, whatever each structure has earned."""
     earnings = Earnings()
     earnings.note_trace("first", 1.0)
     traced: list[str] = []
-    for number in range(32):
+    for number in range(64):
         key = f"length {number % 4}"
         earnings.note_plain(key, 1.0)
         if key not in traced and earned(earnings, key):
