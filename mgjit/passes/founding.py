@@ -44,10 +44,10 @@ from .lengths import Count, Part, Shape, Unlike, counts_of, shapes_of, tree_of
 from .memory import Memory
 from .numbers import Numbers, Pattern, loaded_constants, table_entries
 from .substitute import Substitution, copy_nodes
-from .varying import HOLE, Rows, Varying, ways, without_holes
+from .varying import HOLE, Rows, Varying, continued, ways, without_holes
 
 #: The longest member that there is room for at least, in iterations of the loop that has most of them.
-_FEWEST = 8
+_FEWEST = 16
 #: A padded trace has at most so many places for each record of the longest known member.
 _MOST_PLACES = 16
 
@@ -339,6 +339,7 @@ def _for_all(family: Family, entry: TableEntry, one: Sequence[int], given: Given
         if isinstance(way, Rows) and not way.last:
             more = way._replace(offset=0, end=len(found)).at(family.most, found)
             return [y if x == HOLE else x for x, y in zip(found, more)]
+        return continued(entry, found, given, family.least)
     return found
 
 

@@ -139,6 +139,66 @@ def ways(
     yield Sliding(entry.offset, entry.offset + len(one), unit, steps)
 
 
+def continued(entry: TableEntry, known: Sequence[int], given: Given, least: int) -> list[int]:
+    """A table that is the same for all members, also where only longer ones look, as far as a rule is known.
+
+    1. Rows are the iterations of a loop whose count depends on the number, and may be longer each than the one before.
+    2. Their entries go on as in the two rows before: the last ones at the same place from the end, if those of the
+       last row that is known do so, and the others at the same place from the start.
+    """
+    found = list(known)
+    for outer, stride in entry.terms:
+        if _size(outer, given, least) is None:
+            continue
+        around = [(loop, step) for loop, step in entry.terms if loop is not outer]
+        inner = next((term for term in around if _grows_with(term[0], outer)), None)
+        starts = [0]
+        for loop, step in around:
+            if inner is None or loop is not inner[0]:
+                starts = [start + step * i for start in starts for i in range(loop.count)]
+        for start in starts:
+            _continue(found, [_row(start + stride * i, i, inner) for i in range(outer.count)])
+    return found
+
+
+def _grows_with(loop: Loop, outer: Loop) -> bool:
+    """Whether the iterations of a loop depend on those of another one, and on nothing else."""
+    return loop.bound is not None and loop.bound.table is None and [one for one, _ in loop.bound.terms] == [outer]
+
+
+def _row(start: int, iteration: int, inner: tuple[Loop, int] | None) -> range:
+    """The places of the entries of an iteration, whose loop is inside of it."""
+    if inner is None:
+        return range(start, start + 1)
+    loop, step = inner
+    assert loop.bound is not None
+    count = min(loop.count, max(0, loop.bound.base + loop.bound.terms[0][1] * iteration))
+    return range(start, start + step * count, step) if step else range(start, start + min(count, 1))
+
+
+def _continue(entries: list[int], rows: Sequence[range]) -> None:
+    """Fill in the rows behind those that are known, if these tell how."""
+    known = next((k for k, row in enumerate(rows) if HOLE in map(entries.__getitem__, row)), len(rows))
+    if not 3 <= known < len(rows):
+        return
+    before, one, last = rows[known - 3 : known]
+    expected = [2 * entries[y] - entries[x] for x, y in zip(before, one)]
+    places = range(min(len(expected), len(last)))
+    behind = len(last) - next((k for k in places if expected[k] != entries[last[k]]), len(places))
+    if behind > len(before) or any(
+        2 * entries[one[-k]] - entries[before[-k]] != entries[last[-k]] for k in range(1, behind + 1)
+    ):
+        return
+    for k in range(known, len(rows)):
+        before, one, row = rows[k - 2 : k + 1]
+        first = len(row) - behind
+        if first > len(before) or behind > len(before):
+            return
+        pairs = [*zip(before[:first], one), *zip(before[len(before) - behind :], one[len(one) - behind :])]
+        for place, (x, y) in zip(row, pairs):
+            entries[place] = 2 * entries[y] - entries[x]
+
+
 # ---- 1: rows ------------------------------------------------------------------------------------------------------
 
 

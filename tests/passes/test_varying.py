@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from mgjit.ir.program import Bound, Given, Loop, TableEntry
-from mgjit.passes.varying import HOLE, Pieces, Rows, Run, Sliding, Varying, runs, ways, without_holes
+from mgjit.passes.varying import HOLE, Pieces, Rows, Run, Sliding, Varying, continued, runs, ways, without_holes
 
 #: Programs count from the least number, which is 2 less than that of the first of both members.
 GIVEN, LEAST = Given(8), -2
@@ -101,3 +101,40 @@ def test_09_runs_are_progressions_of_three() -> None:
 def test_10_holes_repeat_an_entry_that_exists() -> None:
     assert without_holes([HOLE, 4, HOLE, 5]) == [4, 4, 4, 5]
     assert without_holes([HOLE]) == [0]
+
+
+def triangle(known: int, room: int) -> tuple[TableEntry, list[int], list[int]]:
+    """Two triangles side by side, of which so many rows are known: a use of the table, these rows, and all."""
+    outer = rows(room, 4)
+    inner = Loop(room + 1, [], bound=Bound(2, ((outer, 1),)))
+    every = []
+    for row in range(room):
+        for side in range(2):
+            line = [row, *(13 * row + k for k in range(row)), 90 + row]
+            every += [side + x for x in line] + [HOLE] * (room + 1 - len(line))
+    stride = 2 * (room + 1)
+    entry = TableEntry(0, ((outer, stride), (Loop(2, []), room + 1), (inner, 1)))
+    return entry, [*every[: known * stride], *[HOLE] * ((room - known) * stride)], every
+
+
+def test_11_rows_of_a_triangle_go_on_between_their_ends() -> None:
+    """Entries at the start of a row, and the last one, go on as in the rows before; between them there is one more."""
+    entry, known, every = triangle(6, 9)
+    assert continued(entry, known, GIVEN, LEAST) == every
+
+
+def test_12_rows_that_follow_no_rule_are_left_as_they_are() -> None:
+    """The last row is unlike those before; there are too few of them; no loop depends on the number."""
+    entry, known, _ = triangle(6, 9)
+    odd = known.copy()
+    odd[5 * 20 + 3] += 1
+    assert continued(entry, odd, GIVEN, LEAST)[6 * 20] == HOLE
+    entry, few, _ = triangle(2, 9)
+    assert continued(entry, few, GIVEN, LEAST) == few
+    assert continued(TableEntry(0, ((Loop(4, []), 1),)), [1, 2, 3, HOLE], GIVEN, LEAST) == [1, 2, 3, HOLE]
+
+
+def test_13_rows_of_one_entry_go_on_after_other_ones() -> None:
+    """The first row is unlike the others; known rows are few, but enough."""
+    entry = TableEntry(0, ((rows(7, 3), 1),))
+    assert continued(entry, [9, 1, 3, 5, HOLE, HOLE, HOLE], GIVEN, LEAST) == [9, 1, 3, 5, 7, 9, 11]
