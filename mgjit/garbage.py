@@ -23,3 +23,14 @@ def without_garbage_collection(work: Callable[[], T]) -> T:
             gc.enable()
 
     return with_cleanup(uncollected, restore)
+
+
+def leave_out() -> None:
+    """Let the garbage collector look no more at what there is now, such as the objects that kernels keep.
+
+    Of that, what becomes garbage with cycles is collected the next time.
+    """
+    if hasattr(gc, "freeze") and gc.isenabled():
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()

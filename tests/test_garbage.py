@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Iterator
 
 import pytest
 
-from mgjit.garbage import without_garbage_collection
+from mgjit.garbage import leave_out, without_garbage_collection
 
 
 @pytest.fixture(autouse=True)
@@ -46,3 +47,30 @@ def test_03_off_stays_off() -> None:
     gc.disable()
     without_garbage_collection(lambda: None)
     assert not gc.isenabled()
+
+
+@pytest.mark.skipif(not hasattr(gc, "freeze"), reason="nothing can be left out")
+def test_04_what_is_left_out_is_collected_the_next_time() -> None:
+    """Garbage is not left out; what becomes garbage later is not kept for ever."""
+
+    class Node:
+        """Refers to itself."""
+
+        def __init__(self) -> None:
+            self.itself = self
+
+    garbage = weakref.ref(Node())
+    kept = Node()
+    seen = weakref.ref(kept)
+    frozen = gc.get_freeze_count()
+    leave_out()
+    try:
+        assert garbage() is None
+        assert gc.get_freeze_count() > frozen
+        del kept
+        gc.collect()
+        assert seen() is not None
+        leave_out()
+        assert seen() is None
+    finally:
+        gc.unfreeze()

@@ -5,7 +5,9 @@
 2. A trace must not be noticed: what is printed or written while it is made ends it.
 3. What the step returns has one number more, which says whether Python may have raised an error (record/hazards.py).
    A call for which it does is undone (runtime/undo.py).
-4. A result that the program uses as an object, with the graph that it was computed in, cannot come from a kernel.
+4. Each kernel keeps objects that would make plain calls up to twice as long, since these make garbage collections
+   necessary: the collector does not look at them (`leave_out`).
+5. A result that the program uses as an object, with the graph that it was computed in, cannot come from a kernel.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from .. import settings
 from ..call.results import CompositeResult, OutputResult
 from ..engine.functions import where
 from ..errors import BackendWarning, DefectWarning, MismatchWarning, RetraceWarning, SideEffectWarning
+from ..garbage import leave_out
 from ..kernels import Kernels
 from ..making import Maker
 from ..options import StepOptions
@@ -39,6 +42,8 @@ from .rewrite import StepSource, own_steps
 
 #: Stands for the results of a call that has to be made in Python.
 NOTHING = object()
+#: Where iterations take so many seconds, a full garbage collection takes little beside the trace of one.
+_LONG = 0.05
 _STOPPED = "an `if` or `assert` in the step, or what may raise an error, is for Python: that call was undone"
 
 
@@ -120,7 +125,7 @@ class OutlinedStep(CompiledStep[Any, Any]):
     ) -> None:
         self._numbers_only, self._leaving = numbers_only, leaving
         self.undone = 0
-        self._iteration = 0.0
+        self._iteration, self._left_out = 0.0, 0
         self._has_stops = False
         self._detached: tuple[list[Kernel], Detached] | None = None
         super().__init__(function, options)
@@ -142,6 +147,9 @@ class OutlinedStep(CompiledStep[Any, Any]):
         """
         self._iteration = iteration
         found = self(*arguments)
+        if iteration > _LONG and len(self._kernels) > self._left_out:
+            self._left_out = len(self._kernels)
+            leave_out()
         if found is NOTHING:
             return NOTHING
         if found is UNDONE:

@@ -25,10 +25,11 @@ from typing import Any
 
 from ..runtime.ffi import PYPY
 from ..runtime.live import Home, original_class
+from .places import Place
 from .shapes import MISSING, cell_content
 
 _COMPARED = (int, float, complex, str, bytes, bool, type(None))
-#: A path is a text, what makes one, or a path and what comes behind it: most are never put together.
+#: A path is a text, a place, or a path and what comes behind it: most are never put together.
 Path = Any
 _VARIABLE = "the variable "
 #: So many whole numbers of a list are looked at one by one.
@@ -353,8 +354,8 @@ def spelled(path: Path) -> str:
     """The text of a path."""
     if isinstance(path, str):
         return path
-    if callable(path):
-        text: str = path()
+    if isinstance(path, Place):
+        text = path.describe()
         return text[len(_VARIABLE) :] if text.startswith(_VARIABLE) else text
     around, inside = path
     return spelled(around) + (inside if isinstance(inside, str) else f"[{inside!r}]")

@@ -169,7 +169,7 @@ class Guard:
 
     def _note_group(self, group: Group, is_single: bool, survey: Survey) -> None:
         every = survey.all_names or not group.is_user()
-        paths = [(place.describe, "") for place in group.places]
+        paths = group.places
         for slot, contents in group.slots:
             if every or slot.name in survey.names:
                 self._column(is_single, Column(group.things, slot.read, slot.name, paths, group.kind, contents))
@@ -204,7 +204,7 @@ class Guard:
 
     def _note_containers(self, survey: Survey) -> None:
         for shape, thing, copied, place in survey.containers():
-            kind, path = type(thing), (place.describe, "")
+            kind, path = type(thing), place
             if (id(thing), None) in self._looked_after:
                 self._rarely.answer(thing.__len__, (path, "'s length"))
             elif kind in (list, tuple) and copied and len(copied) <= LONGEST_LIST and all(map(is_number, copied)):
@@ -219,7 +219,7 @@ class Guard:
                 facts = self._often if len(copied) < _FEW_OBJECTS and self._has_room() else self._rarely
                 facts.parts(thing, functools.partial(_parts, shape.copy, thing), path)
         for thing, place in survey.buffers:
-            self._rarely.answer(functools.partial(_checksum, thing), (place.describe, ""))
+            self._rarely.answer(functools.partial(_checksum, thing), place)
 
     def _note_code(self, survey: Survey) -> None:
         for function in survey.functions:
