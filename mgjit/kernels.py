@@ -18,7 +18,7 @@ from itertools import chain
 from time import perf_counter, thread_time
 from typing import Any
 
-from .background import Job, prepare, seconds_taken_by, start
+from .background import Job, prepare, seconds_taken_by
 from .call.lengths import lengths_of
 from .call.plan import ArgumentPlan
 from .call.whole_arrays import array_engine
@@ -212,8 +212,7 @@ class Kernels:
         """
         kernel = self.fitting(arguments, patient=True)
         if kernel.upgrade is not None:
-            kernel.upgrade.job.wait()
-            self.upgrade(kernel)
+            self._wait_for_upgrade(kernel)
         return kernel
 
     def has(self, kernel: Kernel) -> bool:
@@ -400,12 +399,34 @@ class Kernels:
         if isinstance(pending.job, Job):
             self.stats.swaps.append(f"{prepared.plan.outline()}: {pending.told()}")
         if pending.options.quick:
-            job = start(prepared.traced.trace, pending.inputs, best, self._qualname, self.maker.kin)
-            kernel.upgrade = None if job is None else Upgrade(job, prepared, pending.inputs, best)
+            kernel.upgrade = Upgrade(prepared, pending.inputs, best)
+            self._start_upgrade(kernel)
         return kernel
+
+    def _start_upgrade(self, kernel: Kernel) -> None:
+        """Let better code for a kernel be built, if it pays."""
+        calls, seconds = self.stats.calls, kernel.seconds_a_call if kernel.timed_calls > 1 else 0.0
+        if self.earnings.better_code_pays(calls, len(self._kernels) or 1, seconds, kernel.upgrade.prepared.processor):
+            self._upgrade_in_any_case(kernel)
+
+    def _upgrade_in_any_case(self, kernel: Kernel) -> None:
+        if not kernel.upgrade.start(self._qualname, self.maker.kin):
+            kernel.upgrade = None
+
+    def _wait_for_upgrade(self, kernel: Kernel, seconds: float | None = None) -> bool:
+        """Give a kernel the better code, waiting for it; returns False if it is not there after so many seconds."""
+        self._upgrade_in_any_case(kernel)
+        if kernel.upgrade is not None:
+            if not kernel.upgrade.job.wait(seconds):
+                return False
+            self.upgrade(kernel)
+        return True
 
     def upgrade(self, kernel: Kernel) -> bool:
         """Give a kernel the better code, if that has been built; returns whether it has other code now."""
+        if kernel.upgrade.job is None:
+            self._start_upgrade(kernel)
+            return False
         if not kernel.upgrade.job.has_ended():
             return False
         upgrade, kernel.upgrade = kernel.upgrade, None
@@ -429,17 +450,17 @@ class Kernels:
             with contextlib.suppress(PlainCall):
                 self._take(pending)
         for kernel in self._kernels.values():
-            if kernel.upgrade is not None:
-                if not kernel.upgrade.job.wait(None if end is None else max(0.0, end - perf_counter())):
-                    return False
-                self.upgrade(kernel)
+            left = None if end is None else max(0.0, end - perf_counter())
+            if kernel.upgrade is not None and not self._wait_for_upgrade(kernel, left):
+                return False
         return True
 
     def give_up(self) -> None:
         """Give up all that is being built."""
-        upgrades = [kernel.upgrade for kernel in self._kernels.values() if kernel.upgrade is not None]
-        for waiting in (*self._pending.values(), *upgrades):
-            waiting.job.cancel()
+        upgrades = [kernel.upgrade.job for kernel in self._kernels.values() if kernel.upgrade is not None]
+        for job in (*(pending.job for pending in self._pending.values()), *upgrades):
+            if job is not None:
+                job.cancel()
         self._pending = {}
 
 

@@ -15,7 +15,8 @@ Python that it replaces:
 3. Code that exists already, in this process or in the disk cache, is used at once.  Otherwise it is built in the
    background (`background.py`), and the trace waits for it (`Pending`).  There are two tiers, where there is a compiler
    that does not optimise: code without a schedule, which takes a tenth of the time, and when that runs, better code,
-   which takes its place between two calls (`Upgrade`).  Steps with much work, such as those over large tensors, begin
+   which takes its place between two calls (`Upgrade`).  Where it is known how many calls are to come, better code is
+   built when it is expected to save what it costs.  Steps with much work, such as those over large tensors, begin
    with scheduled code as well, of small loops and with less optimisation.
 4. A kernel keeps the numbers of parameters in its own memory, which makes plain calls slower.  So a step gets its first
    kernel only when those that are there make a fair share of its calls; until then they wait (`Earnings.are_worth_it`).
@@ -39,10 +40,11 @@ from time import perf_counter
 from typing import Any
 
 from . import settings
-from .background import Answer, Job
+from .background import Answer, Job, start
 from .build import build, find, keep, take_entries
 from .call.plan import ArgumentPlan
 from .errors import user_stacklevel
+from .families import Kin
 from .options import Options
 from .record.leaks import PlainCall
 from .record.opcodes import PARAMETER, leaf
@@ -67,6 +69,8 @@ _SHARE_OF_PLAIN = 0.05
 _SHARE_OF_LOOKING, _SHORT, _MOST_UNLOOKED = 0.1, 2e-3, 16
 #: What a trace has to save, in traces, where it is known how many calls are to come; after so many calls.
 _GAIN, _FEWEST = 2.0, 2
+#: What better code costs, in traces.
+_BETTER_CODE = 2.0
 #: So many seconds of plain calls come before the first trace of a step: about as long as PyPy takes for it.
 _BEFORE_FIRST = 5.0 if sys.implementation.name == "pypy" else 0.0
 
@@ -177,6 +181,18 @@ class Earnings:
     def plain_seconds(self) -> float:
         """How long a plain call takes."""
         return self._plain_seconds / max(1, self._plain_calls)
+
+    def better_code_pays(self, calls: int, kernels: int, seconds: float, trace_seconds: float) -> bool:
+        """Whether better code for a kernel is expected to save what it costs.
+
+        Where it is not known how many calls are to come, that is taken for granted.
+
+        Args:
+            calls: how many have been compiled ones, by so many kernels.
+            seconds: how long a call of the kernel takes. trace_seconds: how long its trace took.
+        """
+        to_come = max(self.all_calls - self._plain_calls - calls, calls) / kernels
+        return not self.all_calls or to_come * seconds >= _BETTER_CODE * trace_seconds
 
     def note_call(self, key: Hashable) -> None:
         """Note a call of a step that has no kernel."""
@@ -358,18 +374,29 @@ _CALLS_BETWEEN_LOOKS = 16
 
 
 class Upgrade:
-    """Better code that is being built for a kernel.
+    """Better code for a kernel.
 
     Args:
-        job: builds it. prepared: what the kernel was made of.
+        prepared: what the kernel was made of.
         inputs, options: as for `build`.
+
+    Attributes:
+        job: builds it; None until it is started.
     """
 
-    def __init__(self, job: Job, prepared: Prepared, inputs: Sequence[InputRegion], options: Options) -> None:
-        self.job, self.prepared = job, prepared
+    def __init__(self, prepared: Prepared, inputs: Sequence[InputRegion], options: Options) -> None:
+        self.prepared = prepared
+        self.job: Job | None = None
         self._inputs, self._options = inputs, options
         self._left = _CALLS_BETWEEN_LOOKS
-        self._started = perf_counter()
+        self._started = 0.0
+
+    def start(self, name: str, kin: Kin) -> bool:
+        """Start the job, unless that has been done; returns False where there can be none."""
+        if self.job is None:
+            self.job = start(self.prepared.traced.trace, self._inputs, self._options, name, kin)
+            self._started = perf_counter()
+        return self.job is not None
 
     def counting(self, call: Callable[..., Any], general: Callable[..., Any]) -> Callable[..., Any]:
         """`call`, wrapped so that now and then a call takes the general path, which looks for the code."""
@@ -385,6 +412,7 @@ class Upgrade:
 
     def code(self, name: str) -> Code | None:
         """The code, when the job has ended; None if the kernel has to do with what it has."""
+        assert self.job is not None
         try:
             return _delivered(self.job, self.prepared.traced.trace, self._inputs, self._options, name)
         except PlainCall as plain:

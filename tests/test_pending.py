@@ -81,8 +81,7 @@ def test_01_the_numbers_do_not_depend_on_when_kernels_come(first: int, better: i
     mine.rate = other.rate = constant(100 * first + better)
     for number, row in enumerate(rows(first, 40)):
         if number == first:
-            (pending,) = mine.step._kernels._pending.values()
-            assert pending.job.wait()
+            assert all(pending.job.wait() for pending in mine.step._kernels._pending.values())  # or it is there by now
         if number == better:
             assert mine.step.wait()
         assert mine.step(*row) == other.plain(*row)
@@ -500,6 +499,35 @@ def test_25_the_first_kernel_comes_when_it_is_worth_it() -> None:
     earnings.note_plain("first", 0.032)
     assert earnings.are_worth_it({"first"}, 1_000)  # a tenth
     assert not earnings.are_worth_it({"first"}, 100_000)  # which would not be detached
+
+
+def test_25_better_code_is_built_where_it_pays() -> None:
+    """Two traces' worth of time is saved by calls that are to come, which the kernels share; or nobody knows."""
+    earnings = Earnings()
+    assert earnings.better_code_pays(1, 1, 1e-6, 1.0)
+    earnings.all_calls = 2_000.0
+    assert earnings.better_code_pays(4, 1, 2e-3, 1.0)
+    assert not earnings.better_code_pays(4, 2, 2e-3, 1.0)
+    assert not earnings.better_code_pays(1_996, 1, 1e-4, 1.0)
+    assert earnings.better_code_pays(20_000, 1, 1e-4, 1.0)  # more than were expected: as many more, then
+
+
+def test_25_better_code_waits_until_it_pays() -> None:
+    """And is built at once for whoever waits for it."""
+    weight, bias = Value(0.5), constant(25.5)
+    step: Any = mgjit.compile(lambda xs: sum((weight * x for x in xs), Value(bias)).data)
+    step._kernels.earnings.all_calls = 100.0
+    step([0.5])
+    (pending,) = step._kernels._pending.values()
+    assert pending.job.wait()
+    for _ in range(40):
+        step([0.5])
+    (kernel,) = step._kernels.all()
+    if kernel.upgrade is None:
+        pytest.skip("there are no two tiers")
+    assert kernel.upgrade.job is None
+    assert step.wait()
+    assert kernel.upgrade is None
 
 
 def test_26_a_step_that_hardly_repeats_itself_keeps_its_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
