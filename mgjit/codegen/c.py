@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from math import prod
 from struct import calcsize
 
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
@@ -30,7 +29,7 @@ from .layout import Layout
 from .parts import parts_of, registers_into
 from .rows import rotated_loop, row_loop
 from .scalar import BINARY, LONG_INTEGERS, ScalarEmitter
-from .transpose import FEWEST_ELEMENTS, Transposition, transposition
+from .transpose import Transposition, has_many, transposition
 from .vectors import Vectors
 
 _PROLOGUE = """\
@@ -164,8 +163,9 @@ def emit_c(
     if clock is not None:
         clock.parts.clear()
     parts: list[str] = []
-    blocks, vectors = _Blocks(), Vectors(program.precision.name, mode, functions)
     phases = [(name, nodes) for name, nodes in program.phases if nodes or program.separate]
+    transposes = has_many(node for _, nodes in phases for node in nodes)
+    blocks, vectors = _Blocks(), Vectors(program.precision.name, mode, functions, transposes)
     emitters: list[_CEmitter] = []
     for name, nodes in phases:
         emitter = _CEmitter(program, layout, blocks, vectors)
@@ -364,7 +364,7 @@ class _CEmitter(ScalarEmitter):
     def loop(self, loop: Loop) -> None:
         if not loop.lanes:
             copy = transposition(loop)
-            if copy is not None and self._is_worth_a_call(copy):
+            if copy is not None and self.vectors.has_transpose and self._is_of_numbers(copy):
                 self._transpose(copy)
             else:
                 super().loop(loop)
@@ -373,16 +373,13 @@ class _CEmitter(ScalarEmitter):
             assert isinstance(node, Statement)
             self._vector_statement(node, loop)
 
-    def _is_worth_a_call(self, copy: Transposition) -> bool:
-        around = prod(loop.count for loop, name in self._loops.items() if name in self.open_loops)
-        types = {self.type_of(copy.target.array), self.type_of(copy.source.array)}
-        return types == {"real"} and copy.rows * copy.columns * around >= FEWEST_ELEMENTS
+    def _is_of_numbers(self, copy: Transposition) -> bool:
+        return {self.type_of(copy.target.array), self.type_of(copy.source.array)} == {"real"}
 
     def _transpose(self, copy: Transposition) -> None:
         to, source = self.reference(copy.target), self.reference(copy.source)
         steps = copy.target_step, copy.source_step
-        name = self.vectors.transpose()
-        self.line(f"{name}(&{to}, {steps[0]}, &{source}, {steps[1]}, {copy.rows}, {copy.columns});")
+        self.line(f"transpose(&{to}, {steps[0]}, &{source}, {steps[1]}, {copy.rows}, {copy.columns});")
 
     def _vector_statement(self, statement: Statement, lane: Loop) -> None:
         operands = [self._vector_operand(operand, lane) for operand in statement.operands]

@@ -13,14 +13,15 @@ Source: the butterfly of J. Eklundh, "A fast computer method for matrix transpos
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..ir.program import Index, Load, Loop, Node, Reference, Statement
+from ..ir.program import Block, Index, Load, Loop, Node, Reference, Statement
 from ..passes.dependence import plain
 
-#: Loops of fewer iterations than this are left as they are, and copies of fewer elements in all iterations around them.
-_FEWEST = 8
-FEWEST_ELEMENTS = 1024
+#: Loops of fewer iterations than this are left as they are, and all copies of a source that have fewer elements
+#: together: the function takes compilers longer than loops.
+_FEWEST, _FEWEST_ELEMENTS = 8, 1024
 _WIDEST, _NARROWEST = 16, 4
 
 
@@ -56,6 +57,22 @@ def transposition(outer: Loop) -> Transposition | None:
             return Transposition(_first(target, row, column), steps[0], _first(read, row, column), steps[1], row.count,
                                  column.count)  # fmt: skip
     return None
+
+
+def has_many(nodes: Iterable[Node]) -> bool:
+    """Whether the copies in nodes have so many elements that the function is worth its compilation."""
+    return _elements(nodes) >= _FEWEST_ELEMENTS
+
+
+def _elements(nodes: Iterable[Node]) -> int:
+    found = 0
+    for node in nodes:
+        if isinstance(node, Block):
+            found += _elements(node.body)
+        elif isinstance(node, Loop):
+            copy = transposition(node)
+            found += node.count * _elements(node.body) if copy is None else copy.rows * copy.columns
+    return found
 
 
 def _only(loop: Loop) -> Node | None:

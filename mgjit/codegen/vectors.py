@@ -140,15 +140,22 @@ class Vectors:
         mode: "strict" or "fast".
         functions: those of exp, log, tanh and power that have a vector version (codegen/mathematics); the others call
             the C library for each lane.
+        has_transpose: whether there is the function of codegen/transpose.py.
     """
 
-    def __init__(self, dtype: str = "float64", mode: str = "strict", functions: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        dtype: str = "float64",
+        mode: str = "strict",
+        functions: frozenset[str] = frozenset(),
+        has_transpose: bool = False,
+    ) -> None:
         self._dtype, self._mode, self._functions = dtype, mode, functions
         self._types: set[int] = set()
         self._memory_types: set[tuple[int, str]] = set()
         self._operations: Counter[tuple[str, int]] = Counter()
         self._widened: dict[str, str] = {}
-        self._transposes = False
+        self.has_transpose = has_transpose
 
     def type(self, lanes: int) -> str:
         """The name of a vector type."""
@@ -192,18 +199,13 @@ class Vectors:
         self._widened[name] = _WIDENED.format(name=name, kind=kind, vector=vector, number=number, steps=steps)
         return f"{name}({text})"
 
-    def transpose(self) -> str:
-        """The name of the function that transposes (codegen/transpose.py)."""
-        self._transposes = True
-        return "transpose"
-
     def source(self) -> list[str]:
         """The definitions of everything that was used."""
         lanes = max(self._types, default=1)
-        if self._transposes:
+        if self.has_transpose:
             for width in block_widths(lanes):
                 self.memory_type(width)
-        transpose = [transpose_function(lanes)] if self._transposes else []
+        transpose = [transpose_function(lanes)] if self.has_transpose else []
         if not self._types:
             return transpose
         lines = [_TYPE.format(n=n) for n in sorted(self._types)]

@@ -257,7 +257,9 @@ def _copying(use: Use, plan: Plan, processor: Processor, sharing: Sharing) -> fl
     steps, depends = dict(use.reference.index.terms), loops_of(use.reference.index)
     elements = work([loop for loop in use.loops if loop in depends])
     each = PACKING / processor.lanes if plan.vector and steps.get(plan.vector) == 1 else PACKING
-    return elements * each / max(1, sharing.get(pattern(use.reference), 1))
+    # A copy of what a loop around the nest chooses is made again in each of its iterations, for this nest alone.
+    shared = sharing.get(pattern(use.reference), 1) if depends <= set(use.loops) else 1
+    return elements * each / max(1, shared)
 
 
 def _cost(uses: Uses, all_times: Sequence[float], plan: Plan, processor: Processor, sharing: Sharing) -> float:

@@ -6,9 +6,9 @@ from array import array
 
 import pytest
 
-from mgjit.codegen.transpose import transpose_function, transposition
+from mgjit.codegen.transpose import has_many, transpose_function, transposition
 from mgjit.codegen.vectors import Vectors
-from mgjit.ir.program import Array, Constant, Loop
+from mgjit.ir.program import Array, Block, Constant, Loop, Node
 from mgjit.runtime import ffi
 from mgjit.toolchain import build
 from tests.codegen.mathematics.lanes import vector_compiler
@@ -31,9 +31,8 @@ __attribute__((visibility("default"))) int run(void *const *m)
 @pytest.mark.parametrize("family", ["gcc", "clang"])
 def test_01_every_element_and_no_other(family: str, lanes: int, dtype: str) -> None:
     """Whole blocks, none, and rests on both sides."""
-    vectors = Vectors(dtype)
+    vectors = Vectors(dtype, has_transpose=True)
     vectors.type(lanes)
-    vectors.transpose()
     real, integer, code = ("double", "long long", "d") if dtype == "float64" else ("float", "int", "f")
     head = (
         f"typedef {real} real;\ntypedef {integer} integer;\n#define UNUSED __attribute__((unused))\n#define NOINLINE\n"
@@ -93,3 +92,17 @@ def test_04_what_is_none() -> None:
     row, column = Loop(8, []), Loop(8, [])
     doubled = define(at(T, (row, 8), (column, 1)), "add", load(P, (row, 1), (column, 8)), Constant(1.0))
     assert transposition(around(row, around(column, doubled))) is None
+
+
+def test_05_few_elements_are_not_worth_the_function() -> None:
+    """All copies of a source count, with the loops around them."""
+
+    def copies(times: int) -> Node:
+        other, row, column = Loop(times, []), Loop(16, []), Loop(16, [])
+        copy = define(at(T, (other, 256), (row, 16), (column, 1)), "copy", load(P, (row, 1), (column, 16)))
+        return around(other, around(row, around(column, copy)))
+
+    assert not has_many([copies(3)])
+    assert has_many([copies(3), copies(1)])
+    assert has_many([Block([copies(4)])])
+    assert not has_many([Loop(4, [])])

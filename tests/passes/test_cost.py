@@ -213,3 +213,16 @@ def test_14_smaller_register_blocks() -> None:
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] < sizes[0]
     assert costs == sorted(costs)
+
+
+def test_15_a_copy_inside_of_a_loop_is_not_shared() -> None:
+    """Other nests that read the same weights read copies of their own, if a loop around chooses what is copied."""
+    i, j = Loop(64, []), Loop(16, [])
+    weight = load(W, (i, 1), (j, 64))
+    term = Statement("multiply", (weight, load(X, (i, 1))))
+    inner = around(j, term, update(at(R, (j, 1)), "add", Register(term)))
+    around(i, inner)
+    sharing = {pattern(weight.reference): 6}
+    plan = best_plan(inner, WIDE, sharing)[1]
+    assert plan is None or plan.packed == []
+    assert [one.array for one in best_plan(i, WIDE, sharing)[1].packed] == [W]  # type: ignore[union-attr]
