@@ -65,6 +65,7 @@ def test_loop_forms_equal_the_calls(name: str) -> None:
     assert one.parameters() == other.parameters()
 
 
+@pytest.mark.usefixtures("flags")
 def test_the_fast_reference_of_the_policy_is_nearly_the_undecorated_step() -> None:
     workload = WORKLOADS["W5"]
     instance = workload.make(Sources())
