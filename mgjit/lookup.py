@@ -20,7 +20,10 @@ def entries(kind: type) -> Mapping[str, Any]:
 
 def has(thing: Any, name: str) -> bool:
     """Whether the class of an object has a method or descriptor of this name, as Python looks up special methods."""
-    return any(name in entries(base) for base in type(thing).__mro__)
+    for base in type(thing).__mro__:  # noqa: SIM110 - twice as fast as `any` of a generator, and asked of everything
+        if name in _ENTRIES.__get__(base):
+            return True
+    return False
 
 
 def variables(thing: Any) -> dict[str, Any]:

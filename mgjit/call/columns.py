@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from inspect import BoundArguments, Parameter, Signature
 from typing import Any, Callable, NamedTuple
 
@@ -19,6 +19,7 @@ from ..lookup import has
 from .plan import bind, is_numpy_array
 
 _BUFFERS = (bytes, bytearray, array, memoryview)
+_PLAIN = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Column:
@@ -152,11 +153,14 @@ class Columns(NamedTuple):
         return zip(*(column.rows(self.length) for column in self.columns))
 
     def rows_of_objects(self) -> Iterator[tuple[Any, ...]]:
-        """The arguments of every call whose objects are not those of the first: of a buffer, all rows are alike."""
+        """The arguments of every call whose objects are not those of the first: of a buffer, all rows are alike.
+
+        Nothing is done before the first of them is asked for.
+        """
         alike = (NumbersColumn, BufferColumn)
         columns = [SameColumn(column.row(0)) if isinstance(column, alike) else column for column in self.columns]
         count = self.length if any(column.length is not None for column in columns) else 1
-        return zip(*(column.rows(count) for column in columns))
+        yield from zip(*(column.rows(count) for column in columns))
 
 
 def read_columns(
@@ -168,14 +172,19 @@ def read_columns(
         ColumnError: there is no column, two differ in length, or one is an iterator or a set.
         TypeError: they do not fit the parameters of the step.
     """
-    bound = bind(signature, given, named, ".loop")
-    passed = set(bound.arguments)
-    bound.apply_defaults()
+    parameters = signature.parameters
+    arguments: dict[str, Any] = dict(zip(parameters, given))
+    passed: Collection[str] = parameters
+    if named or len(given) != len(parameters) or any(part.kind not in _PLAIN for part in parameters.values()):
+        bound = bind(signature, given, named, ".loop")
+        passed = set(bound.arguments)
+        bound.apply_defaults()
+        arguments = bound.arguments
     columns = [
-        _column(signature.parameters[name], argument, name in static or name not in passed)
-        for name, argument in bound.arguments.items()
+        _column(parameters[name], argument, name in static or name not in passed)
+        for name, argument in arguments.items()
     ]
-    names = list(bound.arguments)
+    names = list(arguments)
     return Columns(names, columns, _common_length(names, columns), static)
 
 
@@ -197,10 +206,15 @@ def _column(parameter: Parameter, argument: Any, same: bool) -> Column:
 
 def _one(argument: Any, path: str) -> Column:
     """A list, tuple, range, buffer or other sequence is a column; everything else is the same for every row."""
-    if isinstance(argument, (str, State)) or has(argument, "_fields"):
+    kind = type(argument)
+    if kind is list or kind is tuple or kind is range:
+        return ItemsColumn(argument)
+    if kind is float or kind is int or isinstance(argument, (str, State)):
+        return SameColumn(argument)
+    if kind not in _BUFFERS and has(argument, "_fields"):
         return SameColumn(argument)
     if isinstance(argument, _BUFFERS) or is_numpy_array(argument):
-        dimensions = len(argument.shape) if has(argument, "shape") else 1
+        dimensions = len(argument.shape) if kind is memoryview or has(argument, "shape") else 1
         if dimensions == 0:
             return SameColumn(argument)
         return NumbersColumn(argument) if dimensions == 1 else _rows_of_buffer(argument)

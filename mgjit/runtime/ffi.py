@@ -82,7 +82,7 @@ class PointerBlock:
 
     def set_block(self, index: int, block: PointerBlock) -> None:
         """Point entry `index` at the first entry of another block, which stays alive as well."""
-        self.set(index, block._addresses)
+        self._addresses[index] = block.location()
         self._kept[index] = block
 
     def set_function(self, index: int, library: Library, name: str) -> None:

@@ -167,6 +167,7 @@ class Kernel:
             "given": [code.given],
             "scratch": [self._scratch.block(code.scratch_size, plan.precision)],
         }
+        self._slots = {(slot.space, slot.region): number for number, slot in enumerate(code.slots)}
         #: The buffer of each slot of the pointer block.
         self.buffers: list[Any] = [memory[slot.space][slot.region] for slot in code.slots]
         self._buffer_slots = [self.slot("input", region) for region in range(1, len(plan.buffers) + 1)]
@@ -180,7 +181,7 @@ class Kernel:
 
     def slot(self, space: str, region: int) -> int:
         """The number of the slot of a region of memory."""
-        return next(k for k, slot in enumerate(self.code.slots) if (slot.space, slot.region) == (space, region))
+        return self._slots[space, region]
 
     def states(self) -> list[Any]:
         """The memory of State, other than what is copied from the user's objects."""
