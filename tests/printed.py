@@ -112,6 +112,17 @@ def fit() -> Example:
     return Example(fit, numbers(6), 0.5, 0.1)
 
 
+def pixels() -> Example:
+    """A layer over bytes."""
+    rows = matrix(8, 5)
+
+    def pixels(x: Any) -> Any:
+        scaled = [byte / 255.0 for byte in x]
+        return [sum(w * element for w, element in zip(row, scaled)) for row in rows]
+
+    return Example(pixels, bytes([0, 255, 17, 3, 200]))
+
+
 def online() -> Example:
     """A layer that is trained on one sample."""
     rows = matrix(8, 5)
@@ -250,7 +261,7 @@ STEPS: dict[str, Callable[[], Example]] = {
     make.__name__: cache(make)
     for make in (
         neuron, layer, deep, features, fit, online, decay, distances, batch, samples, softmax, odd, lookup, scattered,
-        prefixes,
+        prefixes, pixels,
     )
 }  # fmt: skip
 
@@ -258,12 +269,14 @@ STEPS: dict[str, Callable[[], Example]] = {
 def program(step: str, stage: str) -> Program:
     """The Program of a step after a pass; from `layout` on with this layout, if the step has one that is better."""
     made = STEPS[step]()
-    laid_out = step in ("layer", "online", "decay") and STAGES.index(stage) >= STAGES.index("layout")
+    laid_out = step in ("layer", "online", "decay", "pixels") and STAGES.index(stage) >= STAGES.index("layout")
     with pytest.MonkeyPatch.context() as patch:
         if step == "odd":
             patch.setattr(blocks, "BLOCK_SIZE", BLOCK_SIZE)
         patch.setattr(rotate, "is_worth_it", lambda saved, scratch: step == "online" and saved > 0)
-        return made.lower(stage, laid_out=laid_out, processor=PROCESSOR, grads=stage not in ("gradients", "rotate"))
+        return made.lower(
+            stage, laid_out=laid_out, processor=PROCESSOR, grads=stage not in ("gradients", "quotients", "rotate")
+        )
 
 
 def block(what: str) -> str:

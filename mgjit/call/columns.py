@@ -19,6 +19,8 @@ from ..lookup import has
 from .plan import bind, is_numpy_array
 
 _BUFFERS = (bytes, bytearray, array, memoryview)
+#: The formats of ints that every precision holds.
+_SMALL_INTEGERS = frozenset("bBhH")
 _PLAIN = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -84,10 +86,16 @@ class NumbersColumn(Column):
         element = self.buffer[number]
         return element.item() if self._is_plain and hasattr(element, "item") else element
 
-    def numbers(self) -> array[float] | None:
-        """All numbers at once, if they are float64; they may be the caller's own."""
+    def numbers(self, integer: bool) -> array[float] | None:
+        """All numbers at once, if they are float64, or ints that are exact in any precision; maybe the caller's own.
+
+        Args:
+            integer: whether ints are asked for.
+        """
         view = memoryview(self.buffer)
-        if not self._is_plain or view.format not in ("d", "@d"):
+        if integer and self._is_plain and view.format in _SMALL_INTEGERS:
+            return array("d", self.buffer.tolist())
+        if integer or not self._is_plain or view.format not in ("d", "@d"):
             return None
         if type(self.buffer) is array:
             return self.buffer

@@ -145,8 +145,8 @@ def _fill(node: Node, column: Column, rows: Rows) -> bool:
     if whole is not None and isinstance(node, BufferNode):
         rows.buffers[node.region] = MovingBuffer(whole, _bytes(node))
         return True
-    if isinstance(node, NumberNode) and isinstance(column, NumbersColumn) and not node.integer:
-        numbers = column.numbers()
+    if isinstance(node, NumberNode) and isinstance(column, NumbersColumn):
+        numbers = column.numbers(node.integer)
         if numbers is not None:
             return _store(node.place, 1, numbers, False, rows)
     return _fill_items(node, column.rows(rows.count), rows)

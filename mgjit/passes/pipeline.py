@@ -56,6 +56,7 @@ from .merge import merge
 from .pad import pad
 from .phases import split_phases
 from .powers import write_powers
+from .quotients import look_up_quotients
 from .reach import Reach, reach
 from .reductions import find_reductions
 from .registers import forward_copies, use_registers
@@ -245,6 +246,11 @@ def _forget_gradients(work: Work) -> None:
         delete_dead_statements(work.program)  # what only those gradients were computed from
 
 
+def _look_up_quotients(work: Work) -> None:
+    if work.processor is not None and work.processor.lanes > 1:  # else a division takes no longer than a look-up
+        look_up_quotients(work.program)
+
+
 def _rotate(work: Work) -> None:
     if work.processor is not None:
         rotate(work.program)
@@ -286,6 +292,7 @@ PASSES = (
     Pass("share", lambda work: share(work.program), "simplify"),
     Pass("last dead statements", lambda work: delete_dead_statements(work.program), "simplify"),
     Pass("gradients", _forget_gradients, "simplify"),
+    Pass("quotients", _look_up_quotients, "schedule"),
     Pass("rotate", _rotate, "schedule"),
 )
 

@@ -368,11 +368,10 @@ class Kernel:
             checks for (region, allowed), checks in groups if not rows.are_allowed(region, len(checks), allowed)
         )
         for check in chain.from_iterable(doubtful):
-            column = list(map(self.plan.precision.rounded, rows.input_column(check.input_index)))
-            allowed = check.allowed
-            if not (all(map(float.is_integer, column)) and min(column) >= allowed.start and max(column) < allowed.stop):
-                row = next(k for k, number in enumerate(column) if not _is_in(number, allowed))
-                raise _out_of_range(check, column[row], f" in row {row}")
+            column, rounded = rows.input_column(check.input_index), self.plan.precision.rounded
+            if not all(_is_in(rounded(number), check.allowed) for number in set(column)):  # mostly a few different ones
+                row = next(k for k, number in enumerate(column) if not _is_in(rounded(number), check.allowed))
+                raise _out_of_range(check, rounded(column[row]), f" in row {row}")
 
     @cached_property
     def _alike_checks(self) -> dict[tuple[int, range], list[IndexCheck]]:
