@@ -14,18 +14,25 @@ than a call, so not every later call is traced to find out the same once more:
    `stats.plain_reasons`, which `explain()` prints (`note_call`).  What rule 3 expects to pass is not mentioned before
    the third trace; the warning then is a SideEffectWarning, otherwise a BackendWarning.  Of a kernel that is wrong the
    comparison itself has warned.
+6. Steps that are called in a plain call are a part of it, as of a trace, so that what they return has its graph
+   (`as_part`).  Only where a step will never be compiled, and has no backward pass, do they run their kernels.
 """
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .engine.precision import Precision
 from .errors import BackendWarning, SideEffectWarning, user_stacklevel
 from .record.leaks import NewStructure, PlainCall
+from .record.progress import during_plain_call
 from .stats import Stats
+from .verification.documented import as_returned
+from .world.code import read
 
 #: Rule 1: calls before another trace, to the power of the traces so far.
 _CALLS_BETWEEN_TRACES = 8
@@ -110,3 +117,18 @@ class PlainCalls:
             self._stats.plain_reasons.append(reason)
             kind = SideEffectWarning if settles else BackendWarning
             warnings.warn(f"{self._name} runs as plain Python: {reason}", kind, stacklevel=user_stacklevel())
+
+
+def as_part(precision: Precision, call: Callable[[], Any], of_values: bool = True) -> Any:
+    """What a plain call returns to the program; steps that are called in it are a part of it.
+
+    Args:
+        of_values: as of `as_returned`.
+    """
+    return as_returned(during_plain_call(precision, call), of_values)
+
+
+def differentiates(function: Any) -> bool:
+    """Whether a step's own code has a backward pass, which may begin at what another step returns."""
+    code = getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None)
+    return code is not None and "backward" in read(code).names

@@ -36,8 +36,9 @@ from .parallel.pool import checked_threads
 from .parallel.rows import run_rows_in_threads
 from .parallel.writes import refuse_writes
 from .pending import TooMany, Waiting, unlooked
+from .plain import as_part, differentiates
 from .record.leaks import PlainCall
-from .record.progress import is_tracing, tracing_threads
+from .record.progress import is_in_plain_call, is_tracing, tracing_threads
 from .runtime.buffers import Moved
 from .runtime.detached import Detached, attach_all
 from .runtime.fastcall import fast_call, is_short, is_worth_it
@@ -131,8 +132,10 @@ class CompiledStep(Looking[P, R]):
         if is_tracing():
             require_traced_precision(self.__name__, self._options.precision)
             return self._function(*args, **kwargs)
+        if is_in_plain_call():
+            return self._function(*args, **kwargs)
         if self._kernels.last is None and settings.disabled():
-            return self._plainly(args, kwargs)
+            return as_part(self._options.precision, lambda: self._plainly(args, kwargs), of_values=False)
         attach_all()
         member = None if kwargs else self._kernels.member(args)
         if member is not None and member is not self._chosen and member.fast_calls:
@@ -294,7 +297,9 @@ class CompiledStep(Looking[P, R]):
         self._phase = ""
         table = read_columns(self._signature, columns, named, self._options.static)
         if self._kernels.last is None and settings.disabled():
-            return collect_results(self._kernels.maker.undecorated(row) for row in table.rows())
+            undecorated = self._kernels.maker.undecorated
+            plain = functools.partial(as_part, self._options.precision)
+            return collect_results(plain(functools.partial(undecorated, row)) for row in table.rows())
         if not table.length:
             return array("d")
         while True:
@@ -362,7 +367,9 @@ class CompiledStep(Looking[P, R]):
             self._kernels.plain.note_call(str(reason))
             if isinstance(reason, TooMany):
                 return self._call_meanwhile(reason.key, call)
-            return as_returned(Detached(reason.parameters).during(call) if reason.parameters else call())
+            plain = functools.partial(Detached(reason.parameters).during, call) if reason.parameters else call
+            # A step that is never compiled may be all of a program, whose other steps then are compiled instead.
+            return as_part(self._options.precision, plain) if differentiates(self._function) else as_returned(plain())
         finally:
             self._kernels.look_at_everything()
 
@@ -371,14 +378,16 @@ class CompiledStep(Looking[P, R]):
         detached, earnings = self._kernels.detached(), self._kernels.earnings
 
         def work() -> Any:
-            return self._units.during(key, self._kernels, call)
+            if self._units.unit is not None:  # its calls are quick, and give what they return a graph
+                return as_returned(self._units.during(key, self._kernels, call))
+            return as_part(self._options.precision, lambda: self._units.during(key, self._kernels, call))
 
         started = thread_time()
         try:
             if detached is None:
-                return as_returned(work())
+                return work()
             self._forget_call()
-            return as_returned(detached.meanwhile(work))
+            return detached.meanwhile(work)
         finally:
             seconds = thread_time() - started
             more = 0 if self._kernels.all() or self._units.unit is not None else unlooked(looking, seconds)
@@ -393,13 +402,13 @@ class CompiledStep(Looking[P, R]):
         @with_short_tracebacks
         def plain_call(*args: Any, **kwargs: Any) -> Any:
             nonlocal left
-            if is_tracing():
+            if is_tracing() or is_in_plain_call():
                 return self._call(*args, **kwargs)
             left -= 1
             if left <= 0:
                 self._forget_call()
             self.stats.waiting_calls += 1
-            return as_returned(self._plainly(args, kwargs))
+            return as_part(self._options.precision, lambda: self._plainly(args, kwargs))
 
         return plain_call
 

@@ -111,11 +111,11 @@ def test_01b_with_a_single_processor_the_plain_call_comes_first(tmp_path: Path) 
     """A process that builds while the first call has not returned would only delay it."""
     script = """
     background._processors = lambda: 1
-    module = sys.modules["mgjit.step"]
+    module = sys.modules["mgjit.plain"]
     as_returned = module.as_returned
-    def returned(result):
+    def returned(result, of_values):
         print([job.is_running() for job in background._jobs])
-        return as_returned(result)
+        return as_returned(result, of_values)
     module.as_returned = returned
     step(1.0)
     print([job.is_running() for job in background._jobs])

@@ -28,11 +28,11 @@ from ..call.rows import Rows, pack_rows
 from ..engine.state import zero_array
 from ..errors import ArgumentError, user_location
 from ..interruption import with_cleanup
+from ..plain import as_part
 from ..record.leaks import PlainCall
 from ..runtime.kernel import Kernel
 from ..step import CompiledStep
 from ..verification.comparison import first_difference
-from ..verification.documented import as_returned
 from ..verification.snapshot import Snapshot
 from . import calls, pool
 from .each import Each
@@ -327,7 +327,8 @@ class Course:
         """Let the step run a row of a member; an exception says of which."""
         try:
             if self._is_disabled():
-                return as_returned(self._kernels.maker.undecorated(row))
+                maker = self._kernels.maker
+                return as_part(maker.options.precision, lambda: maker.undecorated(row))
             with contextlib.suppress(PlainCall):
                 self._kernels.patient(row)
             return self._step._run(row, lambda count: None)

@@ -1,16 +1,25 @@
-"""Which threads are tracing at the moment."""
+"""Which threads are tracing at the moment, or making a plain call.
+
+A step that is called in the trace of another one becomes part of it.  So it does where that other call is plain Python:
+what it returns there has its graph.
+"""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from ..engine.precision import Precision
+from ..interruption import with_cleanup
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-#: The threads that are inside a trace, with the precision of the trace.
+T = TypeVar("T")
+
+#: The threads that are inside a trace, with the precision of the trace; those inside a plain call have a negative sign.
+#: While it is not empty, calls take the general path.
 tracing_threads: dict[int, Precision] = {}
 #: The recorders of their traces.
 recorders: dict[int, Recorder] = {}
@@ -24,3 +33,19 @@ def is_tracing() -> bool:
 def current_recorder() -> Recorder | None:
     """The recorder of the trace that this thread is inside of."""
     return recorders.get(threading.get_ident()) if recorders else None
+
+
+def is_in_plain_call() -> bool:
+    """Whether this thread is inside a plain call of a step, of which steps that are called there are a part."""
+    return bool(tracing_threads) and -threading.get_ident() in tracing_threads
+
+
+def during_plain_call(precision: Precision, call: Callable[[], T]) -> T:
+    """`call()`, a plain call of a step of this precision."""
+    me = -threading.get_ident()
+
+    def work() -> T:
+        tracing_threads[me] = precision
+        return call()
+
+    return with_cleanup(work, lambda: tracing_threads.pop(me, None))

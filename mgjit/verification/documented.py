@@ -90,16 +90,20 @@ class Seen:
         return seen
 
 
-def as_returned(result: Any) -> Any:
-    """What a compiled step returns where plain Python has returned `result`."""
+def as_returned(result: Any, of_values: bool = True) -> Any:
+    """What a compiled step returns where plain Python has returned `result`.
+
+    Args:
+        of_values: whether Values are floats then, as of a kernel.
+    """
     if isinstance(result, Tensor):
         return result.detach() if result.requires_grad and not result.is_leaf else result
     if isinstance(result, Value):
-        return Result(result.data)
+        return Result(result.data) if of_values else result
     if type(result) in (list, tuple):
-        return type(result)([as_returned(part) for part in result])
+        return type(result)([as_returned(part, of_values) for part in result])
     if isinstance(result, tuple) and has(result, "_fields"):
-        return type(result)(*map(as_returned, result))
+        return type(result)(*(as_returned(part, of_values) for part in result))
     if type(result) is dict:
-        return {key: as_returned(part) for key, part in result.items()}
+        return {key: as_returned(part, of_values) for key, part in result.items()}
     return result

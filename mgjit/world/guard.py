@@ -310,7 +310,7 @@ class Guard:
             self._looked, self._skipped = now, True
             return True
         self._counted = left.cell_contents = 0
-        if tracing_threads:  # code is exchanged at the moment
+        if any(thread > 0 for thread in list(tracing_threads)):  # code is exchanged at the moment
             self._skipped = True
             return True
         if not self._rarely.hold():
