@@ -184,7 +184,7 @@ def _unrolled(nodes: Sequence[Node]) -> list[Node] | None:
         if not isinstance(node, Loop) or node.lanes:
             found.append(node)
             continue
-        if node.bound is not None or node.count * count_copies([node]) > _MOST_UNROLLED:
+        if node.bound is not None or node.count * count_copies(node.body) > _MOST_UNROLLED:
             return None
         for k in reversed(range(node.count)) if node.reverse else range(node.count):
             inside = _unrolled(copy_nodes(node.body, Substitution(node, None, 1, k)))

@@ -217,3 +217,18 @@ def test_06_when_it_is_worth_it() -> None:
     assert is_worth_it(40_000, 1_000)
     assert not is_worth_it(40_000, 50_000)
     assert not is_worth_it(1_000, 100)
+
+
+def test_07_many_vectors_side_by_side() -> None:
+    """The statements of a register block of seven vectors count once for each vector, and not for each pair of them."""
+    model = nn.MLP(9, [50, 3])
+
+    def step(x: Any, rate: Any) -> Any:
+        loss = sum(s * s for s in model(x))
+        model.zero_grad()
+        loss.backward()
+        sgd(model.parameters(), rate)
+        return loss
+
+    program = Example(step, numbers(9), 0.1).lower(laid_out=True, processor=Processor(8, 32), grads=False)
+    assert program.rotation is not None
