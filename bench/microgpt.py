@@ -139,8 +139,9 @@ def run(way: str, arguments: argparse.Namespace, cache: Path) -> Run:
         child.write_text(CHILD)
         shutil.copy(arguments.names, place / "input.txt")
         python = arguments.pypy if way == "PyPy" else sys.executable
+        settings = environment(cache)  # may compile modules, which is not measured
         command = [python, str(child), str(script), str(target), str(time.time())]
-        done = timed(command, environment(cache), arguments.limit, place)
+        done = timed(command, settings, arguments.limit, place)
         if done.code:
             raise SystemExit(f"{way}: {done.err[-3000:]}")
         lines = [json.loads(line) for line in target.read_text().splitlines(keepends=True) if line.endswith("\n")]
