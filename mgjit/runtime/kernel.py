@@ -36,6 +36,7 @@ from . import ffi
 from .buffers import LaidOut, Move, ParameterStorage, SharedScratch, moving
 from .code import Code
 from .copies import Copies
+from .pages import use_huge_pages
 from .predecessor import Predecessor
 from .undo import undoing
 
@@ -170,6 +171,8 @@ class Kernel:
         self._slots = {(slot.space, slot.region): number for number, slot in enumerate(code.slots)}
         #: The buffer of each slot of the pointer block.
         self.buffers: list[Any] = [memory[slot.space][slot.region] for slot in code.slots]
+        for buffer in self.buffers:
+            use_huge_pages(buffer)
         self._buffer_slots = [self.slot("input", region) for region in range(1, len(plan.buffers) + 1)]
         #: The shortest time that one call of the code has taken, and how many have been timed.
         self.seconds_a_call = math.inf
