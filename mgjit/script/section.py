@@ -288,13 +288,13 @@ class Trying(Section):
         step = self.step
         if step is None:
             step = self.step = made(self.source, self.namespace, self.allowed * self.share, self.calls_to_come)
-        traces, started = step.stats.traces, perf_counter()
+        traces, started = step.traces, perf_counter()
         try:
             found = step.attempt(arguments, self.iteration * self.share)
         except Exception as error:
             return self._failed(error)
         if found is NOTHING:
-            self._was_plain(step, 0.0 if step.stats.traces > traces else perf_counter() - started)
+            self._was_plain(step, 0.0 if step.traces > traces else perf_counter() - started)
             self.is_inside = False
             return ()
         self.is_inside = not self.source.is_value

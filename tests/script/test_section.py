@@ -105,10 +105,10 @@ def test_the_first_iterations_on_a_busy_machine_tell_little(monkeypatch: pytest.
 class Fruitless:
     """Stands for a step that never has a result, and that takes so long to say so."""
 
-    undone = 0
+    undone = traces = 0
 
     def __init__(self, clock: list[float]) -> None:
-        self._clock, self.stats = clock, SimpleNamespace(traces=0, calls=0, plain_calls=0, plain_reasons=[])
+        self._clock, self.stats = clock, SimpleNamespace(calls=0, plain_calls=0, plain_reasons=[])
 
     def attempt(self, arguments: tuple[object, ...], iteration: float) -> object:
         self._clock[0] += 0.001
@@ -130,3 +130,23 @@ def test_a_loop_whose_calls_never_find_code_is_given_up(monkeypatch: pytest.Monk
         asked += 1
     assert asked in (250, 251)
     assert "differed in structure" in section.reason
+
+
+class Tracing(Fruitless):
+    """As such a step while its code is built: each of its calls is traced, and waits for its code."""
+
+    def attempt(self, arguments: tuple[object, ...], iteration: float) -> object:
+        self.traces += 1
+        return super().attempt(arguments, iteration)
+
+
+def test_the_time_of_traces_is_no_reason_to_give_a_loop_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their kernels, by which the step counts them, come later."""
+    clock = [0.0]
+    monkeypatch.setattr("mgjit.script.section.perf_counter", lambda: clock[0])
+    (section,) = sections_of([StepSource("", "step", "x.py", 1, 2, 3)], {})
+    section.__class__ = Trying  # type: ignore[assignment]
+    section.allowed, section.step = 0.25, Tracing(clock)  # type: ignore[assignment]
+    for _ in range(400):
+        assert section.called() == ()
+    assert isinstance(section, Trying)
