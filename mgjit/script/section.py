@@ -44,6 +44,8 @@ _TINY, _SURE = 30e-6, 1000
 _WORTH = 0.75
 #: A step is given up where half of so many calls take longer; after so many that were plain Python; that were undone.
 _SLOW, _PLAIN, _UNDONE = 50, 64, 4
+#: An attempt without a result that takes longer than this part of an iteration has done more than look for code.
+_LOOKING = 0.2
 _FRUITLESS = "too many iterations differed in structure from those for which there was compiled code"
 _TOO_SHORT = "its iterations are too short to gain anything"
 #: Lengths of these are read without running code of the program.
@@ -288,20 +290,20 @@ class Trying(Section):
         step = self.step
         if step is None:
             step = self.step = made(self.source, self.namespace, self.allowed * self.share, self.calls_to_come)
-        traces, started = step.traces, perf_counter()
+        started = perf_counter()
         try:
             found = step.attempt(arguments, self.iteration * self.share)
         except Exception as error:
             return self._failed(error)
         if found is NOTHING:
-            self._was_plain(step, 0.0 if step.traces > traces else perf_counter() - started)
+            self._was_plain(step, perf_counter() - started)
             self.is_inside = False
             return ()
         self.is_inside = not self.source.is_value
         self.calls += 1
         seconds = perf_counter() - started
         self.compiled += seconds
-        self.spent = max(0.0, self.spent + seconds - self.iteration)
+        self.spent = max(0.0, self.spent - max(0.0, self.iteration - seconds))
         self.slow += seconds > _WORTH * self.iteration * self.share
         if self.calls % _SLOW == 0:
             self._judge()
@@ -329,9 +331,12 @@ class Trying(Section):
         return ()
 
     def _was_plain(self, step: OutlinedStep, seconds: float) -> None:
-        """After an attempt that has taken so long, without traces, and has to be made in Python."""
+        """After an attempt that has taken so long, and has to be made in Python.
+
+        Of attempts with a trace or a comparison, which Earnings limits, only a small part counts.
+        """
         stats = step.stats
-        self.spent += seconds
+        self.spent += min(seconds, _LOOKING * self.iteration)
         undone = max(_PLAIN, stats.calls) if self.source.stops else max(_UNDONE, stats.calls // 20)
         if self.spent > self.allowed or step.undone > undone or stats.plain_calls > max(_PLAIN, stats.calls):
             self.end(stats.plain_reasons[-1] if stats.plain_reasons else _FRUITLESS)

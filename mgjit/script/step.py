@@ -53,13 +53,11 @@ class OutlinedMaker(Maker):
     Attributes:
         numbers_only: for each result, whether the program looks only at the numbers of an object.
         leaving: as of `Outline`. leaves: whether a trace had such an object.
-        traces: how many traces there have been, also of those that wait for their code.
     """
 
     numbers_only: Sequence[bool] = ()
     leaving = -1
     leaves = False
-    traces = 0
 
     def undecorated(self, arguments: Sequence[Any]) -> Any:
         """Make a call in plain Python; returns the results, and 0.0 where Python has raised nothing."""
@@ -83,9 +81,7 @@ class OutlinedMaker(Maker):
 
     def _trace(self, *arguments: Any) -> Any:
         trace: Callable[..., Any] = super()._trace
-        found = silently(lambda: trace(*arguments))
-        self.traces += 1
-        return found
+        return silently(lambda: trace(*arguments))
 
     def bound(self, code: Code, prepared: Prepared) -> Kernel:
         """A kernel that undoes calls."""
@@ -139,13 +135,6 @@ class OutlinedStep(CompiledStep[Any, Any]):
         maker = OutlinedMaker(self._function, self._signature, self._options, self.__qualname__, Stats())
         maker.numbers_only, maker.leaving = self._numbers_only, self._leaving
         return Kernels(maker, self.__name__)
-
-    @property
-    def traces(self) -> int:
-        """How many traces there have been, also of those that wait for their code."""
-        maker = self._kernels.maker
-        assert isinstance(maker, OutlinedMaker)
-        return maker.traces
 
     def attempt(self, arguments: Sequence[Any], iteration: float) -> Any:
         """Make a call; returns its results, or NOTHING if it has to be made in Python.

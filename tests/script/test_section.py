@@ -103,50 +103,37 @@ def test_the_first_iterations_on_a_busy_machine_tell_little(monkeypatch: pytest.
 
 
 class Fruitless:
-    """Stands for a step that never has a result, and that takes so long to say so."""
+    """Stands for a step that never has a result, and that takes so many seconds to say so."""
 
-    undone = traces = 0
+    undone = 0
 
-    def __init__(self, clock: list[float]) -> None:
-        self._clock, self.stats = clock, SimpleNamespace(calls=0, plain_calls=0, plain_reasons=[])
+    def __init__(self, clock: list[float], seconds: float) -> None:
+        self._clock, self._seconds = clock, seconds
+        self.stats = SimpleNamespace(calls=0, plain_calls=0, plain_reasons=[])
 
     def attempt(self, arguments: tuple[object, ...], iteration: float) -> object:
-        self._clock[0] += 0.001
+        self._clock[0] += self._seconds
         return script_step.NOTHING
 
     def release(self) -> None:
         pass
 
 
-def test_a_loop_whose_calls_never_find_code_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("seconds", "calls"), [(1 / 1024, 256), (1.0, 128)], ids=["lookups", "traces"])
+def test_a_loop_whose_calls_never_find_code_is_given_up(
+    seconds: float, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a quarter of a second of looking for it; traces and comparisons have limits of their own."""
     clock = [0.0]
     monkeypatch.setattr("mgjit.script.section.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("mgjit.script.section._LOOKING", 0.25)
     (section,) = sections_of([StepSource("", "step", "x.py", 1, 2, 3)], {})
     section.__class__ = Trying  # type: ignore[assignment]
-    section.allowed, section.step = 0.25, Fruitless(clock)  # type: ignore[assignment]
+    section.allowed, section.iteration = 0.25, 1 / 128
+    section.step = Fruitless(clock, seconds)  # type: ignore[assignment]
     asked = 0
     while isinstance(section, Trying):
         assert section.called() == ()
         asked += 1
-    assert asked in (250, 251)
+    assert asked == calls + 1
     assert "differed in structure" in section.reason
-
-
-class Tracing(Fruitless):
-    """As such a step while its code is built: each of its calls is traced, and waits for its code."""
-
-    def attempt(self, arguments: tuple[object, ...], iteration: float) -> object:
-        self.traces += 1
-        return super().attempt(arguments, iteration)
-
-
-def test_the_time_of_traces_is_no_reason_to_give_a_loop_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their kernels, by which the step counts them, come later."""
-    clock = [0.0]
-    monkeypatch.setattr("mgjit.script.section.perf_counter", lambda: clock[0])
-    (section,) = sections_of([StepSource("", "step", "x.py", 1, 2, 3)], {})
-    section.__class__ = Trying  # type: ignore[assignment]
-    section.allowed, section.step = 0.25, Tracing(clock)  # type: ignore[assignment]
-    for _ in range(400):
-        assert section.called() == ()
-    assert isinstance(section, Trying)
