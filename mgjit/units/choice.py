@@ -8,25 +8,32 @@
 3. Nor may it assign anything that the function reads, other than numbers of parameters: between the call and
    `backward()`, plain Python would not read it again.  What code mentions decides, so this errs on the safe side;
    whatever it overlooks is noticed when it happens (unit.py).
+4. The function uses nothing but code of the user's, and what of Python's own depends on its arguments alone.  And while
+   the rest of the step runs, parameters are no longer objects of exactly their class, nor does the function raise what
+   Python's arithmetic would: so nothing may look at classes, or handle such errors.
 """
 
 from __future__ import annotations
 
 import builtins
 import dis
+import functools
 import gc
 import inspect
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
+from random import Random
 from time import thread_time
-from types import CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from .. import settings
 from ..autograd.node_class import NodeClass, node_class
+from ..lookup import module_of
 from ..world.code import COMPUTED, SEARCHING, codes, read
-from ..world.ownership import is_of_user
+from ..world.ownership import is_module_of_user, is_of_user
 from ..world.shapes import attributes, cell_content
 from ..world.survey import Survey
 
@@ -39,6 +46,18 @@ _CHANGING = frozenset({
 })  # fmt: skip
 _ELSEWHERE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
 _NUMBERS = frozenset({int, float, bool})
+#: Modules of Python's own, and kinds of their objects, in which nothing changes but what guards see.
+_FUNCTIONAL = frozenset({
+    "math", "cmath", "operator", "itertools", "functools", "collections", "collections.abc", "typing", "dataclasses",
+    "numbers", "string", "enum", "types", "abc", "random", "builtins", "_operator", "_collections", "__future__",
+})  # fmt: skip
+_OUTSIDE = frozenset({"open", "input", "breakpoint", "id", "hash"})
+#: With these, code tells a class from a class derived from it.
+_CLASSES = frozenset({"type", "__class__"})
+#: What arithmetic raises in Python; compiled code goes on.
+_ERRORS = frozenset({
+    "ZeroDivisionError", "OverflowError", "ArithmeticError", "ValueError", "Exception", "BaseException",
+})  # fmt: skip
 
 
 class Choice(NamedTuple):
@@ -48,11 +67,13 @@ class Choice(NamedTuple):
         function: the user's function.
         known: the class of the nodes that it returns.
         ratio: how many times as long as these calls the whole step takes.
+        example: one of these nodes; to make others might have effects of its own.
     """
 
     function: FunctionType
     known: NodeClass
     ratio: float
+    example: Any
 
 
 @dataclass
@@ -119,7 +140,8 @@ def watched(step: Any, call: Callable[[], Any]) -> tuple[Any, Choice | None]:
     try:
         result = call()
     finally:
-        sys.setprofile(None)
+        if sys.getprofile() is watch:  # the step may have set another
+            sys.setprofile(None)
     seconds = thread_time() - started
     good = [
         (calls.seconds, number, functions[code], known)
@@ -130,7 +152,7 @@ def watched(step: Any, call: Callable[[], Any]) -> tuple[Any, Choice | None]:
     if not good:
         return result, None
     spent, _, function, known = max(good)
-    choice = Choice(function, known, seconds / spent)
+    choice = Choice(function, known, seconds / spent, watch.found[function.__code__].results[0])
     reason = objection(survey, choice) or _kept(step, result, known)
     if reason:
         settings.LOGGER.info("%s is not compiled by itself: %s", function.__name__, reason)
@@ -176,15 +198,24 @@ def objection(survey: Survey, choice: Choice) -> str:
     unit = Survey(choice.function)
     own = {id(function) for function in unit.functions}
     numbers = {known.data.name, known.gradient.name}
-    hidden = attributes(known.kind(0.5)).keys() - numbers
+    hidden = attributes(choice.example).keys() - numbers
     changeable = {name for function in unit.functions for name in _names(function)} - numbers
-    contents = changeable - _settled(survey.functions)
+    contents = changeable - _settled(survey.functions) - _CHANGING
+    foreign = next(filter(None, map(_foreign, unit.functions)), "")
+    if foreign:
+        return f"it uses {foreign}"
     for function in survey.functions:
         reading, is_method = read(function.__code__), id(function) in methods
-        if not reading.names.isdisjoint(COMPUTED | SEARCHING) and not is_method:
-            return f"{function.__name__} reaches attributes or variables that it does not name"
+        if id(function) not in own or is_method:
+            told = _CLASSES.intersection(reading.names) if function.__name__ != "__repr__" else ()
+            if told:
+                return f"{function.__name__} may look at the class of a parameter, with {min(told)}"
         if function.__name__ in ("__init__", "backward") and is_method:
             continue
+        if not reading.names.isdisjoint(COMPUTED | SEARCHING):
+            return f"{function.__name__} reaches attributes or variables that it does not name"
+        if id(function) not in own and not _ERRORS.isdisjoint(reading.names):
+            return f"{function.__name__} may handle an error of arithmetic, which compiled code does not raise"
         names = set(_looked_up(function.__code__)) if is_method else reading.names
         if not hidden.isdisjoint(names):
             return f"{function.__name__} looks at the graph: {sorted(hidden & set(names))[0]}"
@@ -198,6 +229,30 @@ def objection(survey: Survey, choice: Choice) -> str:
         if changed:
             return f"{function.__name__} may change {sorted(changed)[0]}, which {choice.function.__name__} reads"
     return ""
+
+
+def _foreign(function: FunctionType) -> str:
+    """What a function uses that may change without its arguments, such as the time; empty if there is nothing."""
+    reading, space = read(function.__code__), function.__globals__
+    cells = zip(function.__code__.co_freevars, map(cell_content, function.__closure__ or ()))
+    known = (*cells, *((name, space[name]) for name in reading.variables if name in space))
+    modules = [module.partition(".")[0] for _, module, _ in reading.imports]
+    strange = [name for name, thing in known if not _is_functional(thing)]
+    return next(chain(strange, set(modules) - _FUNCTIONAL, _OUTSIDE.intersection(reading.variables)), "")
+
+
+def _is_functional(thing: Any) -> bool:
+    """Whether something is the user's own, or of a part of Python in which nothing changes unseen."""
+    if isinstance(thing, ModuleType):
+        return thing.__name__ in _FUNCTIONAL or is_module_of_user(thing)
+    if isinstance(thing, (FunctionType, type)):
+        return is_of_user(thing) or module_of(thing) in _FUNCTIONAL
+    if isinstance(thing, MethodType):
+        return _is_functional(thing.__func__)
+    if isinstance(thing, BuiltinFunctionType):
+        return isinstance(thing.__self__, Random) or module_of(thing) in _FUNCTIONAL
+    kind = type(thing)
+    return is_of_user(kind) or (module_of(kind) in _FUNCTIONAL - {"functools"}) or kind is functools.partial
 
 
 def _names(function: FunctionType) -> Iterator[str]:
@@ -225,3 +280,5 @@ def _looked_up(code: CodeType) -> Iterator[str]:
         for instruction in dis.get_instructions(inner):
             if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "LOOKUP_METHOD"):
                 yield instruction.argval
+            elif instruction.opname == "MATCH_CLASS":  # the names are in a constant before it
+                yield from read(code).names

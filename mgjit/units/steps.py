@@ -119,7 +119,11 @@ class UnitStep(CompiledStep[Any, Any]):
         member = self._kernels.member(arguments)
         return member is not None and not member.guard.difference()
 
-    def memory(self, arguments: Sequence[Any]) -> Memory:
-        """What the kernel for these arguments, which has just run, reads of parameters."""
-        member = self._kernels.member(arguments)
-        return Memory([] if member is None else member.parameters)
+    def memory(self) -> Memory:
+        """The parameters that kernels read, as they are now."""
+        storages = {id(storage): storage for kernel in self._kernels.all() for storage in kernel.parameters}
+        return Memory(list(storages.values()))
+
+    def look_at_everything(self) -> None:
+        """Let each kernel compare all that it has captured with what is there now, before its next call."""
+        self._kernels.look_at_everything()

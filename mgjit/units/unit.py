@@ -23,11 +23,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from threading import get_ident
 from time import thread_time
 from types import CodeType, FunctionType
 from typing import Any
 from weakref import WeakValueDictionary
 
+from ..autograd.node_class import NodeClass
 from ..errors import MgjitError, UnsupportedError, user_location
 from ..interruption import with_cleanup
 from ..options import StepOptions
@@ -77,7 +79,8 @@ class Unit:
         self.refused = ""
         self._arity = function.__code__.co_argcount
         names = function.__code__.co_varnames[: self._arity]
-        space = {"__name__": function.__globals__.get("__name__"), "unit": self.original, "checked": self._checked}
+        space = {"__name__": function.__globals__.get("__name__"), "unit": self.original,
+            "checked": _checking(self._known, self.name)}  # fmt: skip
         source = _SOURCE.format(names=", ".join(names), data=self._known.data.name)
         exec(compile(source, f"<{self.name} by itself>", "exec"), space)  # noqa: S102 - of names that are identifiers
         options = replace(
@@ -86,9 +89,10 @@ class Unit:
         )  # fmt: skip
         self.forward = UnitStep(_named(space["forward"], self.name), options, False)
         self.backward = UnitStep(_named(space["backward"], f"{self.name}, backward"), options, True)
-        self._samples = [_sample(self._known.kind, name) for name in (self._style.operands, self._style.derivatives)]
+        self._containers = [type(getattr(choice.example, n)) for n in (self._style.operands, self._style.derivatives)]
         self._stand_in = stand_in_class(self._known.kind, self._known.gradient.name)
         UNITS[id(self)] = self
+        self._thread = 0  # in which the step runs; calls by others are none of its calls
         self._replacement = _replacement(id(self), len(function.__code__.co_freevars))
 
     def during(self, work: Callable[[], Any]) -> Any:
@@ -96,8 +100,11 @@ class Unit:
         function = self._function
         if self.refused or function.__code__ is not self._code:
             return work()
+        for step in (self.forward, self.backward):
+            step.look_at_everything()  # plain Python may have changed anything
 
         def run() -> Any:
+            self._thread = get_ident()
             function.__code__ = self._replacement
             return work()
 
@@ -107,12 +114,6 @@ class Unit:
 
         return with_cleanup(run, put_back)
 
-    def _checked(self, result: Any) -> Any:
-        """A result, if it is a new node."""
-        if not is_inner(result, self._known):
-            raise PlainCall(f"{self.name} returns no node of its own")
-        return result
-
     # ---- forward ------------------------------------------------------------------------------------------------
 
     def call(self, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
@@ -120,13 +121,14 @@ class Unit:
         defaults = self.original.__defaults__ or ()
         given = (*arguments, *defaults[len(arguments) - self._arity + len(defaults) :])
         is_usual = not named and self._arity - len(defaults) <= len(arguments) <= self._arity
-        if self.refused or is_tracing() or not is_usual or not all(map(is_plain, given)):
+        is_refused = self.refused or self._thread != get_ident() or is_tracing()
+        if is_refused or not is_usual or not all(map(is_plain, given)):
             return self.original(*arguments, **named)
         try:
             keys = [self.backward.missing((0.5, *given)), self.forward.missing(given)]
             number = NOTHING if any(keys) else self.forward(*given)
             if type(number) is float:
-                return self._node(number, Graph(copied(given), self.forward.memory(given)))
+                return self._node(number, Graph(copied(given), self.forward.memory()))
         except (MgjitError, PlainCall) as error:
             if isinstance(error, PlainCall) or not isinstance(error, IndexError):
                 self.refused = str(error)
@@ -146,8 +148,8 @@ class Unit:
         for name in self._attributes(like):
             setattr(stand_in, name, getattr(like, name))
         stand_in.unit_, stand_in.graph_ = self, graph
-        setattr(node, style.operands, self._samples[0]((stand_in,)))
-        setattr(node, style.derivatives, self._samples[1]((1.0,)))
+        setattr(node, style.operands, self._containers[0]((stand_in,)))
+        setattr(node, style.derivatives, self._containers[1]((1.0,)))
         return node
 
     def _attributes(self, node: Any) -> Iterator[str]:
@@ -167,20 +169,34 @@ class Unit:
             )
         if not graph.gradients and type(gradient) is float and graph.memory.is_unchanged():
             graph.gradients.append(gradient)
-            if self.backward(gradient, *graph.arguments) is not NOTHING:
+            if self._has_flown(gradient, graph):
                 return
             graph.gradients.pop()
         graph.flow(lambda: self.original(*graph.arguments), gradient, self._style)
+
+    def _has_flown(self, gradient: float, graph: Graph) -> bool:
+        """Let a gradient flow by compiled code; returns whether there is any."""
+        try:
+            return self.backward(gradient, *graph.arguments) is not NOTHING
+        except MgjitError as error:
+            self.refused = str(error)
+            return False
+
+
+def _checking(known: NodeClass, name: str) -> Callable[[Any], Any]:
+    """Make what hands on a result if it is a new node; guards see what it refers to, so that is not the unit."""
+
+    def checked(result: Any) -> Any:
+        if not is_inner(result, known):
+            raise PlainCall(f"{name} returns no node of its own")
+        return result
+
+    return checked
 
 
 def _named(function: FunctionType, name: str) -> FunctionType:
     function.__name__ = function.__qualname__ = name
     return function
-
-
-def _sample(kind: Any, attribute: str) -> Any:
-    """The type of container in which nodes keep operands or derivatives."""
-    return type(getattr(kind(0.5) * kind(0.25), attribute))
 
 
 def _replacement(number: int, captured: int) -> CodeType:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import contextvars
+import logging
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from mgjit.units import choice as choice_module
 from mgjit.units.choice import is_plain, watched
 from tests.units.programs import Node, program
 
 LETTERS = [Node(0.5), Node(-0.25), Node(1.5)]
 NAMES = [[0, 1], [1, 2, 0], [2], [0, 0, 1, 2]]
 SCALES = [1.5, 2.0]
+
+
+@pytest.fixture(autouse=True)
+def whatever_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These calls are too short to compare times."""
+    monkeypatch.setattr(choice_module, "_SHARE", 0.0)
 
 
 class Settings:
@@ -149,3 +159,110 @@ def test_an_error_of_the_step_ends_the_watching() -> None:
 )  # fmt: skip
 def test_arguments_of_numbers_alone_are_plain(thing: Any, expected: bool) -> None:
     assert is_plain(thing) is expected
+
+
+def looks_at_classes(batch: list[list[int]]) -> Any:
+    loss = sum(sample(name) for name in batch) + (1.0 if type(LETTERS[0]) is Node else 2.0)
+    loss.backward()
+    return loss.data
+
+
+def handles_errors(batch: list[list[int]]) -> Any:
+    try:
+        return trained(batch)
+    except OverflowError:
+        return 0.0
+
+
+def scaled(name: list[int]) -> Any:
+    return sample(name) * float(os.environ.get("MGJIT_TEST_SCALE", "1.0"))
+
+
+def reads_the_surroundings(batch: list[list[int]]) -> Any:
+    return sum(scaled(name) for name in batch).data
+
+
+TEMPERATURE: contextvars.ContextVar[float] = contextvars.ContextVar("TEMPERATURE", default=1.0)
+
+
+def at_a_temperature(name: list[int]) -> Any:
+    return sample(name) * TEMPERATURE.get()
+
+
+def reads_a_context(batch: list[list[int]]) -> Any:
+    return sum(at_a_temperature(name) for name in batch).data
+
+
+def logs(name: list[int]) -> Any:
+    logging.getLogger("mgjit.tests").debug("%d letters", len(name))
+    return sample(name) * 1.0
+
+
+def writes_a_log(batch: list[list[int]]) -> Any:
+    return sum(logs(name) for name in batch).data
+
+
+@pytest.mark.parametrize(
+    "step", [looks_at_classes, handles_errors, reads_the_surroundings, reads_a_context, writes_a_log]
+)
+def test_nothing_is_chosen_where_objects_or_errors_or_surroundings_would_differ(step: Callable[[Any], Any]) -> None:
+    _, choice = watched(step, lambda: step(NAMES))
+    assert choice is None
+
+
+class Counting(Node):
+    """A node that counts its kind."""
+
+    __slots__ = ()
+    made = 0
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        Counting.made += 1
+
+    def __mul__(self, other: Any) -> Any:
+        return Counting(self.data * other.data, (self, other), (other.data, self.data))
+
+    def __add__(self, other: Any) -> Any:
+        other = other if isinstance(other, Node) else Counting(other)
+        return Counting(self.data + other.data, (self, other), (1, 1))
+
+    __radd__ = __add__
+
+
+COUNTED = [Counting(0.5), Counting(1.5)]
+
+
+def counted(name: list[int]) -> Any:
+    return sum(COUNTED[letter % 2] * COUNTED[letter % 2] for letter in name)
+
+
+def counts(batch: list[list[int]]) -> Any:
+    loss = sum(counted(name) for name in batch)
+    loss.backward()
+    return loss.data
+
+
+def test_to_choose_makes_no_nodes() -> None:
+    watched(counts, lambda: counts(NAMES))
+    before = Counting.made
+    counts(NAMES)
+    between = Counting.made
+    watched(counts, lambda: counts(NAMES))
+    assert Counting.made - between == between - before
+
+
+def test_a_profiler_that_the_step_starts_is_left_alone() -> None:
+    def profiler(*event: Any) -> None:
+        pass
+
+    def starts_one(batch: list[list[int]]) -> Any:
+        sys.setprofile(profiler)
+        return trained(batch)
+
+    try:
+        watched(starts_one, lambda: starts_one(NAMES))
+        found: Any = sys.getprofile()
+    finally:
+        sys.setprofile(None)
+    assert found is profiler

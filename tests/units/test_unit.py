@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -182,7 +183,7 @@ def result() -> Any:
         step.wait()
         step(batch, 1e-3)
     unit = step._units.unit
-    made = unit.call((found.batches[-1][0],), {})
+    made = unit.during(lambda: unit.call((found.batches[-1][0],), {}))
     return made, found, unit
 
 
@@ -209,7 +210,46 @@ def test_arguments_that_change_before_backward_are_kept(result: Any) -> None:
     expected = found.numbers()
     for p in found.parameters:
         p.grad = 0.0
-    made = unit.call((name,), {})
+    made = unit.during(lambda: unit.call((name,), {}))
     name[:] = [0] * len(name)
     made.backward()
     assert found.numbers() == expected
+
+
+def test_a_function_that_is_given_up_between_call_and_backward_leaves_its_nodes_usable() -> None:
+    def made() -> Program:
+        found = ragged()
+        weights = found.parameters
+
+        def sample(name: list[int]) -> Any:
+            if len(name) > 20:
+                return weights[0]  # which is found out by a trace, when there are nodes of other samples
+            return sum(weights[letter] * weights[letter + 1] for letter in name) * weights[0]
+
+        def step(batch: list[list[int]], rate: float) -> float:
+            loss: Any = sum(sample(name) for name in batch)
+            loss.backward()
+            for p in weights:
+                p.data -= rate * p.grad
+                p.grad = 0.0
+            return loss.data  # type: ignore[no-any-return]
+
+        batches = [*found.batches, *([*batch[:2], batch[2] * 20] for batch in found.batches[:5])]
+        return Program(step, weights, batches, [], sample)
+
+    step = compared(made, 1e-3)
+    assert min(calls(step)) > 10
+    assert step._units.unit.refused
+
+
+def test_calls_by_other_threads_are_left_alone(result: Any) -> None:
+    _, found, unit = result
+    graphs: list[Any] = []
+
+    def work() -> None:
+        thread = threading.Thread(target=lambda: graphs.append(found.sample(found.batches[-1][0])))
+        thread.start()
+        thread.join()
+
+    unit.during(work)
+    assert len(graphs[0].children) == 2  # its own, and not the stand-in
