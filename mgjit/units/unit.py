@@ -118,6 +118,8 @@ class Unit:
 
     def call(self, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
         """A call of the function."""
+        if self._function.__defaults__ != self.original.__defaults__:
+            self.refused, self.original.__defaults__ = "its defaults have changed", self._function.__defaults__
         defaults = self.original.__defaults__ or ()
         given = (*arguments, *defaults[len(arguments) - self._arity + len(defaults) :])
         is_usual = not named and self._arity - len(defaults) <= len(arguments) <= self._arity

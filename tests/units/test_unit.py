@@ -253,3 +253,13 @@ def test_calls_by_other_threads_are_left_alone(result: Any) -> None:
 
     unit.during(work)
     assert len(graphs[0].children) == 2  # its own, and not the stand-in
+
+
+def test_defaults_that_change_are_those_of_later_calls(result: Any) -> None:
+    _, _, unit = result
+    name = [0, 1, 2]
+    unit._function.__defaults__ = ([2, 1, 0],)
+    made = unit.during(lambda: unit.call((), {}))
+    assert made.data == unit.during(lambda: unit.call(([2, 1, 0],), {})).data
+    unit._function.__defaults__ = (name,)
+    assert unit.during(unit._function).data == unit.original(name).data
