@@ -433,7 +433,7 @@ class Kernels:
         code = upgrade.code(self._qualname)
         self.earnings.note_spent(kernel.plan.key, seconds_taken_by(upgrade.job.answer))
         is_verified = self._options.trial(upgrade.prepared.traced.trace, 0.0) is not None
-        if code is None or not kernel.replace(code, is_verified):
+        if code is None or not kernel.replace(code, is_verified, self._options.code.grads):
             return False
         if kernel.parameters:
             self.maker.note_kin(upgrade.prepared, kernel.parameters[0], code)

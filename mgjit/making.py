@@ -136,9 +136,12 @@ class Maker:
             is_slot: whether a Value is copied in and out.
         """
         names = self.names
-        static = self.options.static | self.knowledge.fixed_arguments | shared
+        told = self.options.static | shared
+        learned = self.knowledge.fixed_arguments - told
         questions = tuple(self.knowledge.questions.values())
-        return plan_arguments(names, arguments, static, is_slot, self.options.precision, shared, questions)
+        return plan_arguments(
+            names, arguments, told | learned, is_slot, self.options.precision, shared, questions, learned
+        )
 
     # ---- 2: traces ----------------------------------------------------------------------------------
 

@@ -141,9 +141,13 @@ class CompiledStep(Looking[P, R]):
         if member is not None and member is not self._chosen and member.fast_calls:
             # The fast path calls `_call` again if the arguments are not quite what it was made for.
             return self._choose_call(member)(*args)
+        return self._turn.run(self._perform_or_call, args, kwargs)
+
+    def _perform_or_call(self, args: Any, kwargs: Any) -> Any:
+        """Run the kernel for these arguments, or else the function itself, in a turn."""
         started = thread_time()
         try:
-            return self._turn.run(self._perform, "step", args, kwargs)
+            return self._perform("step", args, kwargs)
         except PlainCall as plain:
             reason = plain  # called below, where an exception of the user's has no context of ours
         return self._call_plain(reason, lambda: self._plainly(args, kwargs), thread_time() - started)
@@ -404,11 +408,12 @@ class CompiledStep(Looking[P, R]):
             nonlocal left
             if is_tracing() or is_in_plain_call():
                 return self._call(*args, **kwargs)
-            left -= 1
-            if left <= 0:
-                self._forget_call()
-            self.stats.waiting_calls += 1
-            return as_part(self._options.precision, lambda: self._plainly(args, kwargs))
+            with self._turn.lock:  # without kernels, nobody looks at the gate
+                left -= 1
+                if left <= 0:
+                    self._forget_call()
+                self.stats.waiting_calls += 1
+                return as_part(self._options.precision, lambda: self._plainly(args, kwargs))
 
         return plain_call
 

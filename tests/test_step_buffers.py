@@ -62,6 +62,22 @@ def test_float64_buffers_are_assigned_by_compiled_calls(make: Callable[[], list[
     assert (stats.calls, stats.plain_calls, stats.traces) == (5, 0, 1)
 
 
+def test_a_list_at_the_same_place_in_another_call_does_not_matter() -> None:
+    """A list that is changed in place is known by its identity; a buffer is an input before that and afterwards."""
+
+    def put(a: Any, x: Any) -> float:
+        a[0] -= 0.5 * x[0]
+        return a[0] + x[1]
+
+    step = mgjit.compile(put)
+    for arguments in ([array("d", [1, 2]), [1.0, 2.0]], [[1.0, 2.0], [1.0, 2.0]], [array("d", [1, 2]), (3, 4)]):
+        wanted, got = copy.deepcopy(arguments), copy.deepcopy(arguments)
+        for _ in range(3):
+            assert step(*got) == put(*wanted)
+            assert got == wanted
+    assert step.stats.plain_calls == 0
+
+
 def test_ints_of_64_bits_stay_ints() -> None:
     assert _as_python(_count, lambda: [array("q", [1, 2, 3])]).calls == 5
 

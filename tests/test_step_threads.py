@@ -6,8 +6,11 @@ import threading
 import time
 from typing import Any, Callable
 
+import pytest
+
 import mgjit
 from mgjit import Value
+from mgjit.record.leaks import PlainCall
 from tests.test_interruption import FORKS, in_child
 
 
@@ -38,6 +41,26 @@ def test_01_different_structures_at_once() -> None:
     results = together(6, lambda number: [float(step([1.0] * (1 + number % 2))) for _ in range(30)])
     assert results == [[2.0] * 30, [4.0] * 30] * 3
     assert (step.stats.traces, step.stats.calls) == (2, 180)
+
+
+def test_01_plain_calls_take_turns_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that wait for code, or have none: otherwise two threads would assign the same numbers at once."""
+    inside, most = [], [0]
+
+    def work(x: float) -> float:
+        inside.append(x)
+        most[0] = max(most[0], len(inside))
+        time.sleep(0.001)
+        inside.pop()
+        return x
+
+    def fitting(*_: Any, **__: Any) -> Any:
+        raise PlainCall("it is so here")
+
+    step = mgjit.compile(work)
+    monkeypatch.setattr(step._kernels, "fitting", fitting)
+    assert together(3, lambda number: [step(float(number)) for _ in range(3)]) == [[0.0] * 3, [1.0] * 3, [2.0] * 3]
+    assert (most, step.stats.plain_calls) == ([1], 9)
 
 
 def test_02_many_steps_over_one_model() -> None:

@@ -55,6 +55,7 @@ class ArgumentPlan:
         self.precision = precision
         #: Paths of the arguments, and of numbers in them, that are no inputs; and the identities of all arguments.
         self.fixed: frozenset[str] = frozenset()
+        self.learned: Collection[str] = ()
         self.identities: list[int] = []
         #: Nodes of the user's autograd classes that are copied in and out, one for each slot.
         self.objects: list[ObjectNode] = []
@@ -264,8 +265,9 @@ class _Planner:
         is_slot: Callable[[Any], bool] | None,
         precision: Precision,
         shared: Collection[str],
+        learned: Collection[str],
     ) -> None:
-        self.static, self.precision, self.shared = static, precision, shared
+        self.static, self.precision, self.shared, self.learned = static, precision, shared, learned
         self.packed = 0
         self.buffers: list[BufferNode] = []
         self.values: list[Value] = []
@@ -278,6 +280,9 @@ class _Planner:
             return AssignedNode(argument, path)
         if path in self.shared and (kind is memoryview or is_numpy_array(argument)):
             return PlainNode(path)
+        is_buffer = kind in (bytes, bytearray, array, memoryview) or is_numpy_array(argument)
+        if is_buffer and path in self.learned:
+            return self.buffer(argument, path)
         if path in self.static or kind is bool or argument is None or kind is str or _is_numpy_bool(argument):
             return StaticNode(argument)
         if is_traced(argument):
@@ -300,7 +305,7 @@ class _Planner:
         if isinstance(argument, numbers.Real):
             self.packed += 1
             return NumberNode(self.packed - 1, path, isinstance(argument, numbers.Integral))
-        if kind in (bytes, bytearray, array, memoryview) or is_numpy_array(argument):
+        if is_buffer:
             return self.buffer(argument, path)
         if isinstance(argument, (list, tuple)):
             return self.sequence(argument, path)
@@ -365,6 +370,7 @@ def plan_arguments(
     precision: Precision = FLOAT64,
     shared: Collection[str] = (),
     questions: Sequence[Question] = (),
+    learned: Collection[str] = (),
 ) -> ArgumentPlan:
     """Plan the arguments of a call.
 
@@ -377,11 +383,12 @@ def plan_arguments(
         precision: what numbers are rounded to.
         shared: paths of what the step changes by another way, too, all of them static.
         questions: that the step asks about which of them are the same object.
+        learned: those of the static paths that traces have found, of lists or numbers: buffers are inputs there, too.
 
     Raises:
         ArgumentError: an argument cannot be an input.
     """
-    planner = _Planner(static, is_slot, precision, shared)
+    planner = _Planner(static, is_slot, precision, shared, learned)
     nodes: list[Node] = []
     for name, argument in zip(names, arguments):
         try:
@@ -396,7 +403,7 @@ def plan_arguments(
         place += node.size
     plan = ArgumentPlan(names, nodes, planner.packed, planner.buffers, planner.values, precision)
     plan.objects = planner.objects
-    plan.fixed, plan.identities = static, list(map(id, arguments))
+    plan.fixed, plan.learned, plan.identities = static, learned, list(map(id, arguments))
     plan.ask(questions, arguments)
     return plan
 

@@ -328,7 +328,9 @@ def _plan_other_values(plan: ArgumentPlan, columns: Columns, arguments: Sequence
     Raises:
         ColumnError: it does not.
     """
-    other = plan_arguments(columns.names, arguments, plan.fixed | columns.static, precision=plan.precision)
+    other = plan_arguments(
+        columns.names, arguments, plan.fixed | columns.static, precision=plan.precision, learned=plan.learned
+    )
     if not other.resembles(plan) and other.differs_in_lengths(plan):
         return other
     if not other.resembles(plan) or not other.pack(arguments, other.frame()):

@@ -126,17 +126,19 @@ class Kernel:
         """The random numbers of the last call."""
         return self._drawn[0] if self._drawn else ()
 
-    def replace(self, code: Code, compared: bool) -> bool:
+    def replace(self, code: Code, compared: bool, with_gradients: bool = True) -> bool:
         """Go on with other code for the same trace; returns False where it needs another layout of the memory.
 
         This changes nothing in the memory that the program sees, and is done between two calls.
 
         Args:
             compared: whether the next call is made by both, and compared (runtime/predecessor.py).
+            with_gradients: whether gradients count then.
         """
         if code.layouts != self.code.layouts:
             return False
-        before = Predecessor(self.code, self.run["step"], self.buffers, self.put_buffer, self.parameters)
+        run = self.run["step"]
+        before = Predecessor(self.code, run, self.buffers, self.put_buffer, self.parameters, with_gradients)
         self.predecessor = before if compared else None
         self.fast_calls = {}
         self._install(code)

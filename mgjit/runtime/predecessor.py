@@ -5,7 +5,8 @@ That code has been compared with plain Python (verification/trial.py), which tak
 1. Run the code that was there before, and keep what it leaves.
 2. Put back what was in memory, and run the better code.
 3. Compare all numbers that they can write, bit for bit, except that one nan is like another, and that what is written
-   to the padding between rows of parameters does not count.  If they differ, leave those of the code before.
+   to the padding between rows of parameters does not count, nor do gradients that nobody reads (`grads=False`).  If
+   they differ, leave those of the code before.
 
 An interruption leaves the memory as it was, or a whole call.
 """
@@ -35,6 +36,7 @@ class Predecessor:
         buffers: the memory that it works on, by slot.
         put_buffer: lets it work on a buffer among the arguments, which is another one in each call.
         storages: of the parameters.
+        with_gradients: whether gradients are to be compared.
 
     Attributes:
         has_run: whether a call has been compared.
@@ -48,9 +50,10 @@ class Predecessor:
         buffers: Sequence[Any],
         put_buffer: Callable[[int, Any], None],
         storages: Sequence[ParameterStorage] = (),
+        with_gradients: bool = True,
     ) -> None:
         self.code, self._run, self._buffers, self._put_buffer = code, run, buffers, put_buffer
-        self._storages = storages
+        self._storages, self._with_gradients = storages, with_gradients
         self.has_run = False
         self.mismatch = ""
 
@@ -93,6 +96,8 @@ class Predecessor:
             if one == other:
                 continue
             slot = self.code.slots[k]
+            if slot.space == "gradient" and not self._with_gradients:
+                continue
             ours, theirs = array(slot.format, one), array(slot.format, other)
             for number in self._places(self._buffers[k]):
                 x, y = ours[number], theirs[number]

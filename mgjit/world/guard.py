@@ -260,6 +260,7 @@ class Guard:
             return "numbers that were None or ints before the first call are floats now"
         found = self._often.difference()
         if found:
+            self._warn_if_late(self._rarely.difference() if self._skipped else "")
             return found
         for place, meant in self._places:
             now = _lying_at(place)
@@ -274,14 +275,19 @@ class Guard:
         found = self._rarely.difference()
         if not found:  # numbers have been replaced by equal ones
             self._note_comparison(started)
-        elif self._skipped:
+        else:
+            self._warn_if_late(found)
+        return found
+
+    def _warn_if_late(self, found: str) -> None:
+        """Say so if a difference in what is not compared at each call may have been there before this call."""
+        if found and self._skipped:
             warnings.warn(
                 f"{found}. Calls shortly before this one have not noticed, because to compare all that the step "
                 "captures takes longer than to run it: call step.clear() after such a change.",
                 RetraceWarning,
                 stacklevel=user_stacklevel(),
             )
-        return found
 
     def changed_numbers(self) -> list[Any]:
         """Keys of the numbers that are not what they were: in the next trace they are no constants."""

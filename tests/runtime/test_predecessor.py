@@ -64,6 +64,15 @@ def test_signs_of_zero_are_compared_and_kinds_of_nan_are_not(place: int, number:
     assert bool(predecessor.mismatch) == differs
 
 
+@pytest.mark.parametrize("wanted", [True, False])
+def test_gradients_that_nobody_reads_need_not_be_the_same(wanted: bool) -> None:
+    gradients = array("d", [1.0])
+    before = Code([Slot("gradient", 0, "d")], 1, array("d"), array("i"), None, "")
+    predecessor = Predecessor(before, lambda: None, [gradients], [].__setitem__, (), wanted)
+    predecessor.run_both(lambda: gradients.__setitem__(0, 2.0), [], [])
+    assert bool(predecessor.mismatch) == wanted
+
+
 @pytest.mark.parametrize("interrupted", ["before", "better"])
 def test_an_interruption_leaves_what_was_there(interrupted: str) -> None:
     buffers = memory()

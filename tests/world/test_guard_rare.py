@@ -105,6 +105,21 @@ def test_04_what_is_noticed_late_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
         assert next(filter(None, (found.difference() for _ in range(40)))) != ""
 
 
+def test_04_what_another_change_hides_is_said_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A difference that was not noticed yet is not passed over when a global is seen to differ first."""
+    monkeypatch.setattr(guard, "_FIRST_CALLS", 0)
+    monkeypatch.setattr(guard, "perf_counter", lambda: 0.0)
+    parts, more = [Part() for _ in range(50)], {"a": 1.0}
+    found = settled(around(parts, more))
+    assert found.difference() == ""
+    found._next = 1.0  # there is a pause
+    parts.reverse()
+    assert found.difference() == ""
+    more["a"] = 2.0
+    with pytest.warns(RetraceWarning, match="have not noticed"):
+        assert "more" in found.difference()
+
+
 def test_05_what_is_looked_after_elsewhere() -> None:
     """Numbers that live in a kernel's memory do not count; the length of their list does."""
     numbers = [1.0, 2.0]
