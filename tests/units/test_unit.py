@@ -13,7 +13,7 @@ import pytest
 import mgjit
 from mgjit import pending
 from mgjit.errors import UnsupportedError
-from mgjit.units import steps, units
+from mgjit.units import choice, steps, units
 from tests.units.programs import Node, Program, program
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="code is built in the background on POSIX only")
@@ -25,6 +25,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MGJIT_BACKGROUND", "1")
     monkeypatch.setattr(pending, "_BEFORE_FIRST", 0.0)
     monkeypatch.setattr(units, "_SECONDS", 0.0)
+    monkeypatch.setattr(choice, "_SHARE", 0.0)  # of times that are too short to compare
     monkeypatch.setattr("mgjit.step.unlooked", lambda looking, plain: 0)  # each call looks for a kernel
     monkeypatch.setattr(steps, "_PATIENCE", 0.0)
     monkeypatch.setattr(steps, "_SHARE", 1e9)
