@@ -29,7 +29,6 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mgjit.step.unlooked", lambda looking, plain: 0)  # each call looks for a kernel
     monkeypatch.setattr(steps, "_PATIENCE", 0.0)
     monkeypatch.setattr(steps, "_SHARE", 1e9)
-    monkeypatch.setattr("mgjit.units.choice._SHARE", 0.0)
 
 
 def compared(made: Callable[[], Program], rate: float = 0.05, **options: Any) -> Any:
