@@ -287,7 +287,8 @@ class CompiledStep(Looking[P, R]):
 
         Returns:
             The result of a step, with an `array('d')`, one element per step, in place of each number.  Parts that are
-            no numbers are those of one step.  Without rows: an empty array.
+            no numbers are those of one step.  Without rows: empty arrays, in the structure of
+            the last call where there was one.
 
         Raises:
             ColumnError: the columns differ in length, or a row in structure from row 0, other than in lengths.
@@ -305,7 +306,7 @@ class CompiledStep(Looking[P, R]):
             plain = functools.partial(as_part, self._options.precision)
             return collect_results(plain(functools.partial(undecorated, row)) for row in table.rows())
         if not table.length:
-            return array("d")
+            return self._no_rows()
         while True:
             try:
                 kernel = self._kernels.patient(table.row(0))
@@ -347,6 +348,9 @@ class CompiledStep(Looking[P, R]):
                     return run(kernel, rows.after(ahead), report, self.stats.counter, outputs)
                 except Moved:
                     self._kernels.forget(kernel)
+
+    def _no_rows(self) -> Any:
+        return array("d") if self._kernels.last is None else self._kernels.last.result.columns(array("d"), 1, 0)
 
     def _run(self, arguments: Sequence[Any], report: Callable[[int], Any]) -> Any:
         """Run one row, which has an argument for each parameter, as a separate call."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Callable, TypeVar
 
@@ -210,7 +209,7 @@ class Ensemble:
                     f"{number} have {other.length}. All members make the same number of steps."
                 )
         if not tables[0].length:
-            return [array("d") for _ in tables]
+            return [self.step._no_rows() for _ in tables]
         return list(map(self._run(tables, own, progress).columns, range(len(self))))
 
     def _checked(self, arguments: Iterable[Any], own: Collection[Any]) -> bool:
