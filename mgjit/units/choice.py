@@ -233,9 +233,8 @@ def objection(survey: Survey, choice: Choice) -> str:
 
 def _foreign(function: FunctionType) -> str:
     """What a function uses that may change without its arguments, such as the time; empty if there is nothing."""
-    reading, space = read(function.__code__), function.__globals__
-    cells = zip(function.__code__.co_freevars, map(cell_content, function.__closure__ or ()))
-    known = (*cells, *((name, space[name]) for name in reading.variables if name in space))
+    reading = read(function.__code__)
+    known = _contents(function, reading.variables)
     modules = [module.partition(".")[0] for _, module, _ in reading.imports]
     strange = [name for name, thing in known if not _is_functional(thing)]
     return next(chain(strange, set(modules) - _FUNCTIONAL, _OUTSIDE.intersection(reading.variables)), "")
@@ -262,13 +261,18 @@ def _names(function: FunctionType) -> Iterator[str]:
         yield from code.co_freevars
 
 
+def _contents(function: FunctionType, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """The variables that a function captures, and the global ones among some names, with what they refer to."""
+    yield from zip(function.__code__.co_freevars, map(cell_content, function.__closure__ or ()))
+    space = function.__globals__
+    yield from ((name, space[name]) for name in names if name in space)
+
+
 def _settled(functions: Iterable[FunctionType]) -> set[str]:
     """The names of functions, classes and modules among the variables of functions: these are not changed in place."""
     found = dict.fromkeys(dir(builtins), True)
     for function in functions:
-        cells = zip(function.__code__.co_freevars, map(cell_content, function.__closure__ or ()))
-        space = function.__globals__
-        for name, thing in (*cells, *((name, space[name]) for name in _names(function) if name in space)):
+        for name, thing in _contents(function, _names(function)):
             is_fixed = isinstance(thing, (FunctionType, type, ModuleType, int, float, str))
             found[name] = found.get(name, True) and is_fixed
     return {name for name, is_fixed in found.items() if is_fixed}

@@ -75,7 +75,6 @@ class Unit:
         self.original = FunctionType(
             function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
         )
-        self.original.__kwdefaults__ = function.__kwdefaults__
         self.refused = ""
         self._arity = function.__code__.co_argcount
         names = function.__code__.co_varnames[: self._arity]
@@ -132,7 +131,7 @@ class Unit:
             if type(number) is float:
                 return self._node(number, Graph(copied(given), self.forward.memory()))
         except (MgjitError, PlainCall) as error:
-            if isinstance(error, PlainCall) or not isinstance(error, IndexError):
+            if not isinstance(error, IndexError):
                 self.refused = str(error)
             return self.original(*arguments)
         started = thread_time()

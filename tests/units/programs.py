@@ -2,50 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-
-class Node:
-    """A number in a graph that keeps operands and factors."""
-
-    __slots__ = ("children", "data", "grad", "local_grads")
-
-    def __init__(self, data: float, children: tuple[Node, ...] = (), local_grads: tuple[float, ...] = ()) -> None:
-        self.data, self.grad, self.children, self.local_grads = data, 0.0, children, local_grads
-
-    def __add__(self, other: Any) -> Node:
-        other = other if isinstance(other, Node) else Node(other)
-        return Node(self.data + other.data, (self, other), (1, 1))
-
-    def __mul__(self, other: Any) -> Node:
-        other = other if isinstance(other, Node) else Node(other)
-        return Node(self.data * other.data, (self, other), (other.data, self.data))
-
-    def tanh(self) -> Node:
-        t = math.tanh(self.data)
-        return Node(t, (self,), (1 - t * t,))
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def backward(self) -> None:
-        order: list[Node] = []
-        visited = set()
-
-        def visit(node: Node) -> None:
-            if node not in visited:
-                visited.add(node)
-                for child in node.children:
-                    visit(child)
-                order.append(node)
-
-        visit(self)
-        self.grad = 1
-        for node in reversed(order):
-            for child, local_grad in zip(node.children, node.local_grads):
-                child.grad += local_grad * node.grad
+from bench.ragged import Node
 
 
 class Program(NamedTuple):
