@@ -16,25 +16,18 @@ import inspect
 import sys
 import threading
 import warnings
-from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from time import thread_time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from . import settings
 from .background import go_on
-from .call.columns import bound_arguments, read_columns
 from .call.plan import bind
-from .call.results import collect_results
-from .call.rows import pack_rows
 from .errors import ArgumentError, PhaseError, RetraceWarning, UnsupportedError, user_location, user_stacklevel
 from .kernels import Kernels
-from .looking import Looking
+from .looping import Looping
 from .making import Maker
 from .options import StepOptions
-from .parallel.pool import checked_threads
-from .parallel.rows import run_rows_in_threads
-from .parallel.writes import refuse_writes
 from .pending import TooMany, Waiting, unlooked
 from .plain import as_part, differentiates
 from .record.leaks import PlainCall
@@ -43,9 +36,7 @@ from .runtime.buffers import Moved
 from .runtime.detached import Detached, attach_all
 from .runtime.fastcall import fast_call, is_short, is_worth_it
 from .runtime.kernel import Kernel
-from .runtime.loop import reporting, run_rows
 from .runtime.turn import Turn
-from .runtime.turns import run_in_turn
 from .runtime.vectorcall import add_sibling
 from .stats import Stats
 from .tensor.modes import computing_with
@@ -64,7 +55,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class CompiledStep(Looking[P, R]):
+class CompiledStep(Looping[P, R]):
     """A compiled step; call it like the function that it was made from."""
 
     __name__: str
@@ -267,100 +258,6 @@ class CompiledStep(Looking[P, R]):
     def update(self) -> None:
         """Run only the update phase, after `.backward()`."""
         self._continue("update", "backward")
-
-    @with_short_tracebacks
-    def loop(self, *columns: Any, progress: bool = False, threads: int | None = 1, **named: Any) -> Any:
-        """Run many steps in one call into C: `losses = step.loop(images, labels, 0.01)`.
-
-        A list, tuple, range, bytes, array, memoryview, numpy array or other sequence is a column: item k is what
-        call k would get.  Everything else (a number, a Value, a dict), defaults, and arguments that `static=` names are
-        the same for every step.  All columns must have the same length, and all rows are checked before the first step
-        runs.  Rows of a buffer of two or more dimensions are not copied.  Rows of several lengths, such as sentences,
-        are one call into C as well, once each length has a kernel; indices are then checked before such a call.
-
-        Other Python threads run meanwhile.  Ctrl-C ends the loop within 0.2 s (or one step); with compiled code
-        the parameters then hold the state after a whole number of steps, which `.stats.calls` counts.
-
-        Args:
-            columns, named: the arguments, by position or name.  progress: whether to show a progress bar.
-            threads: how many run rows at the same time; None: one for each processor.  For steps that write nothing.
-
-        Returns:
-            The result of a step, with an `array('d')`, one element per step, in place of each number.  Parts that are
-            no numbers are those of one step.  Without rows: empty arrays, in the structure of
-            the last call where there was one.
-
-        Raises:
-            ColumnError: the columns differ in length, or a row in structure from row 0, other than in lengths.
-            IndexRangeError: a run-time index of some row is out of range.
-            SharedWriteError: the step writes something, and there are several threads.
-        """
-        self._refuse_in_trace("loop")
-        return self._turn.run(self._loop, columns, named, progress, checked_threads(threads))
-
-    def _loop(self, columns: Sequence[Any], named: dict[str, Any], progress: bool, threads: int) -> Any:
-        self._phase = ""
-        table = read_columns(self._signature, columns, named, self._options.static)
-        if self._kernels.last is None and settings.disabled():
-            undecorated = self._kernels.maker.undecorated
-            plain = functools.partial(as_part, self._options.precision)
-            return collect_results(plain(functools.partial(undecorated, row)) for row in table.rows())
-        if not table.length:
-            return self._no_rows()
-        while True:
-            try:
-                kernel = self._kernels.patient(table.row(0))
-                self._forget_call()  # it may have other code now
-                if threads > 1:
-                    refuse_writes(kernel, self._kernels.maker, table.row(0), self.__name__)
-                rows = pack_rows(kernel.plan, kernel.frame, table)
-                if not rows.ragged:  # those are checked one by one
-                    kernel.check_rows(rows)
-                # Rows may be one buffer, or need another kernel, or none.
-                separate = (
-                    rows.separate
-                    or kernel.guard.expired
-                    or kernel.is_changed_by_rows(table.rows_of_objects())
-                    or not kernel.stays_exact(rows)
-                )
-            except PlainCall:
-                separate = True
-            with reporting(table.length, self.__name__, progress) as report:
-                if separate:
-                    one = functools.partial(self._run, report=report)
-                    return collect_results(
-                        run_in_turn([*table.rows()], self._kernels.known, one, report, self.stats.counter)
-                    )
-                ahead = 0 if kernel.trial is None else kernel.trial.rows_ahead(kernel.move is None, table.length)
-                ahead = ahead if kernel.predecessor is None and (threads == 1 or not kernel.move) else max(1, ahead)
-                results, outputs = [], kernel.outputs[:0]
-                for number in range(ahead):
-                    plain_calls = self.stats.plain_calls
-                    results.append(self._run(table.row(number), report))
-                    outputs += kernel.outputs
-                    if self._kernels.last is not kernel or self.stats.plain_calls > plain_calls:
-                        rest = (table.row(k) for k in range(number + 1, table.length))
-                        return collect_results([*results, *(self._run(row, report) for row in rest)])
-                if ahead == table.length:
-                    return kernel.result.columns(outputs, len(kernel.outputs), ahead)
-                try:
-                    run = run_rows if threads == 1 or not kernel.code.library else run_rows_in_threads(threads)
-                    return run(kernel, rows.after(ahead), report, self.stats.counter, outputs)
-                except Moved:
-                    self._kernels.forget(kernel)
-
-    def _no_rows(self) -> Any:
-        return array("d") if self._kernels.last is None else self._kernels.last.result.columns(array("d"), 1, 0)
-
-    def _run(self, arguments: Sequence[Any], report: Callable[[int], Any]) -> Any:
-        """Run one row, which has an argument for each parameter, as a separate call."""
-        bound = bound_arguments(self._signature, arguments)
-        try:
-            result = self._perform("step", bound.args, bound.kwargs)
-        except PlainCall as plain:
-            result = self._call_plain(plain, lambda: self._kernels.maker.undecorated(arguments))
-        report(1)
-        return result
 
     def _call_plain(self, reason: PlainCall, call: Callable[[], Any], looking: float = 0.0) -> Any:
         """A call in plain Python, which may change anything that kernels know.

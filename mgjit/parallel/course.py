@@ -331,7 +331,7 @@ class Course:
                 return as_part(maker.options.precision, lambda: maker.undecorated(row))
             with contextlib.suppress(PlainCall):
                 self._kernels.patient(row)
-            return self._step._run(row, lambda count: None)
+            return self._step._run_row(row, lambda count: None)
         except Exception as error:
             if hasattr(error, "add_note"):  # from Python 3.11 on
                 error.add_note(f"In member {number} of the ensemble; this step has changed no member.")

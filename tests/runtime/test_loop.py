@@ -493,7 +493,7 @@ def test_40_interruption(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
         yield report
 
     monkeypatch.setattr(loop, "_SECONDS_A_CHUNK", 0.0)
-    monkeypatch.setattr("mgjit.step.reporting", interrupting)
+    monkeypatch.setattr("mgjit.looping.reporting", interrupting)
     for columns in (lambda p: (p, [0.5] * 9), lambda p: ([p] * 9, [0.5] * 9), lambda p: ([p] * 8 + [Value(1.0)], 0.5)):
         step = mgjit.compile(backend=backend)(train)
         for _ in range(3):  # a Value that is known, then others
