@@ -178,7 +178,8 @@ class Kernels:
         self._refuse_too_many(plan, len(self._kernels.keys() | self._pending.keys()) - (known is not None), reason)
         if not patient:
             is_building = any(not pending.job.has_ended() for pending in self._pending.values())
-            self.earnings.require(plan.key, self.stats.calls, is_building)
+            may_found = is_building and not self.maker.kin.keys(self._options.code)
+            self.earnings.require(plan.key, self.stats.calls, may_found)
         for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
             self.maker.knowledge.variable.update(kernel.guard.changed_numbers())
         try:

@@ -8,10 +8,12 @@ Python that it replaces:
 2. Another structure (such as the next length of a sequence) is traced when its plain calls have taken as long as a
    trace is expected to cost: as many times as long as one of them as the last one has.  When it has to be traced
    again, they have to take as long as all its traces together.  Where it is known how many calls are to come, and
-   compiled calls have shown that kernels work, it is traced as soon as a trace is expected to save twice that, one
-   after the other, since they may share code.  All that is spent on others is at most a twentieth of the time of plain
-   calls, plus what compiled calls have saved (`Earnings`): traces, comparisons with plain Python, and what other
-   processes do, where there is but one processor.
+   compiled calls have shown that kernels work, it is traced as soon as a trace is expected to save twice that, perhaps
+   at its first call, and never where it would save less than it costs; one after the other until they share code.  How
+   often a structure will come is told by how often it has come; where many have come once only, that tells less (Good,
+   Biometrika 40, 1953).  All that is spent on others is at most a twentieth of the time of plain calls, plus what
+   compiled calls have saved (`Earnings`): traces, comparisons with plain Python, and what other processes do, where
+   there is but one processor.
 3. Code that exists already, in this process or in the disk cache, is used at once.  Otherwise it is built in the
    background (`background.py`), and the trace waits for it (`Pending`).  There are two tiers, where there is a compiler
    that does not optimise: code without a schedule, which takes a tenth of the time, and when that runs, better code,
@@ -30,6 +32,7 @@ Python that it replaces:
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import warnings
@@ -67,8 +70,8 @@ _LONG_OF_TENSORS = 0.3
 _SHARE_OF_PLAIN = 0.05
 #: The part of the time of plain calls that it may take to look for the first kernel; for short calls, and so many.
 _SHARE_OF_LOOKING, _SHORT, _MOST_UNLOOKED = 0.1, 2e-3, 16
-#: What a trace has to save, in traces, where it is known how many calls are to come; after so many calls.
-_GAIN, _FEWEST = 2.0, 2
+#: What a trace has to save, in traces, where it is known how many calls are to come.
+_GAIN = 2.0
 #: What better code costs, in traces.
 _BETTER_CODE = 2.0
 #: So many seconds of plain calls come before the first trace of a step: about as long as PyPy takes for it.
@@ -121,6 +124,7 @@ class _Account:
         traces: how many there have been.
         seconds: what the last one has cost, with all that came after it.
         plain: plain calls since the last trace. plain_calls: how many there have been since.
+        each: the mean of all its plain calls. all_calls: how many they are.
         calls: how many there have been, until the step has its first kernel.
     """
 
@@ -128,7 +132,13 @@ class _Account:
     seconds: float = 0.0
     plain: float = 0.0
     plain_calls: int = 0
+    each: float = 0.0
+    all_calls: int = 0
     calls: int = 0
+
+    def is_single(self) -> bool:
+        """Whether the structure has come once only."""
+        return self.all_calls == 1 and not self.traces
 
 
 class Earnings:
@@ -150,14 +160,17 @@ class Earnings:
         self._ratio = 0.0  # what a structure has cost, in plain calls of it
         self._spent = 0.0  # on anything but the first trace
         self._plain_calls, self._plain_seconds = 0, 0.0
+        self._singles = 0  # how many structures have come once only
 
     def note_trace(self, key: Hashable, seconds: float) -> None:
         """Note that a structure has been traced."""
         account = self._accounts.setdefault(key, _Account())
         if self._trace_seconds:
             self._spent += seconds
+        self._singles -= account.is_single()
         account.traces, account.seconds, account.plain, account.plain_calls = account.traces + 1, seconds, 0.0, 0
         self._trace_seconds = seconds
+        self._compare(account)
 
     def note_spent(self, key: Hashable, seconds: float) -> None:
         """Note what else has been spent because a structure was traced."""
@@ -169,14 +182,18 @@ class Earnings:
     def note_plain(self, key: Hashable, seconds: float, calls: int = 1) -> None:
         """Note a plain call, or as many of which nothing else is known."""
         account = self._accounts.setdefault(key, _Account())
+        self._singles -= account.is_single()
         account.plain, account.plain_calls = account.plain + calls * seconds, account.plain_calls + calls
+        account.all_calls += calls
+        account.each += (seconds - account.each) * calls / account.all_calls
+        self._singles += account.is_single()
         self._plain_calls, self._plain_seconds = self._plain_calls + calls, self._plain_seconds + calls * seconds
         self._compare(account)
 
     def _compare(self, account: _Account) -> None:
         """Note what a structure costs in plain calls."""
-        if account.traces and account.plain:
-            self._ratio = account.seconds * account.plain_calls / account.plain
+        if account.traces and account.each:
+            self._ratio = account.seconds / account.each
 
     def plain_seconds(self) -> float:
         """How long a plain call takes."""
@@ -215,7 +232,7 @@ class Earnings:
         Args:
             key: of the structure.
             compiled: how many calls have been compiled ones.
-            is_building: whether other code is being built, which may be shared by this structure.
+            is_building: whether code is being built, which this structure may share once it is there.
 
         Raises:
             Waiting: it has not.
@@ -223,10 +240,11 @@ class Earnings:
         if not self._trace_seconds and self._plain_seconds < _BEFORE_FIRST:
             raise Waiting(key)
         account = self._accounts.get(key, _Account())
-        if compiled and not is_building and self._will_pay(account, compiled):
-            return
         seconds = self._expected(account)
-        if account.plain < self.patience * seconds * max(1, account.traces):
+        gain = self._gain(account, compiled)
+        if gain >= _GAIN * seconds and not is_building:
+            return
+        if gain < seconds or account.plain < self.patience * seconds * max(1, account.traces):
             raise Waiting(key)
         saved = compiled * self.plain_seconds()
         allowed = max(self.budget, self.share * self._plain_seconds) + saved
@@ -235,17 +253,18 @@ class Earnings:
 
     def _expected(self, account: _Account) -> float:
         """What it is going to cost to trace a structure."""
-        if account.traces or not (self._ratio and account.plain_calls):
+        if account.traces or not (self._ratio and account.each):
             return account.seconds or self._trace_seconds
-        return self._ratio * account.plain / account.plain_calls
+        return self._ratio * account.each
 
-    def _will_pay(self, account: _Account, compiled: int) -> bool:
-        """Whether a structure that was never traced is expected to come so often that a trace pays."""
-        if account.traces or account.plain_calls < _FEWEST:
-            return False
-        calls = self._plain_calls + compiled
-        to_come = (self.all_calls - calls) * account.plain_calls / calls
-        return to_come * self.plain_seconds() >= _GAIN * self._expected(account)
+    def _gain(self, account: _Account, compiled: int) -> float:
+        """The seconds of plain calls that a structure which was never traced is expected to save; nan if unknown."""
+        before, calls = account.all_calls, self._plain_calls + compiled + 1
+        if account.traces or not compiled or calls > self.all_calls:
+            return math.nan
+        singles = self._singles + (before == 0) - (before == 1)
+        to_come = (self.all_calls - calls) * (before + 1) / calls * (1.0 - singles / calls)
+        return to_come * (account.each or self.plain_seconds())
 
 
 class Found:

@@ -432,6 +432,18 @@ def test_22_a_structure_that_will_come_often_is_traced_early() -> None:
         earnings.require("often", 1, is_building=True)
 
 
+def test_22_a_structure_is_traced_at_its_first_call_where_most_come_again() -> None:
+    """Not where each call has another one."""
+    usual, ragged = Earnings(), Earnings()
+    for earnings, kinds in ((usual, 3), (ragged, 30)):
+        earnings.all_calls = 1_000
+        earnings.note_trace("first", 1.0)
+        for number in range(30):
+            earnings.note_plain(f"length {number % kinds}", 0.25)
+    assert earned(usual, "length 3", compiled=1)
+    assert not earned(ragged, "length 30", compiled=1)
+
+
 def test_23_lengths_run_plain_until_they_have_earned_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that gets another length in each call is traced once."""
     monkeypatch.setattr(Earnings, "note_plain", lambda self, key, seconds, calls: None)

@@ -5,7 +5,8 @@
    mgjit and a trace take time.  How long it runs is known from the lengths of what it iterates over; otherwise, and
    when its function is called again, it is taken to run once more for as long as it has done so far.
 3. While it is tried (`Trying`), each iteration asks for the result of a compiled call.  There is none until the code is
-   built, and where a call has to be made in Python.
+   built, and where a call has to be made in Python; then the iteration is timed, since the first ones tell little where
+   lengths vary.
 4. It is given up (`Off`) when the step is refused, is slower than Python, has to be undone again and again, or when
    asking without a result has taken a tenth of the time.
 5. Of a loop in a loop, the outer one is tried first if its iterations are short, the inner one otherwise.  An outer
@@ -71,7 +72,7 @@ class Section:
 
     __slots__ = (
         "allowed", "begun", "calls", "calls_to_come", "compiled", "costly", "failures", "first", "goes_on", "has_inner",
-        "inner", "is_inside", "iteration", "lengths", "namespace", "outer", "reason", "rounds", "share",
+        "inner", "is_inside", "is_plain", "iteration", "lengths", "namespace", "outer", "reason", "rounds", "share",
         "slow", "source", "spent", "start", "step", "ticks",
     )  # fmt: skip
 
@@ -82,7 +83,7 @@ class Section:
         self.source, self.namespace = source, namespace
         self.outer: Section | None = None
         self.inner: list[Section] = []
-        self.has_inner = self.is_inside = self.goes_on = False
+        self.has_inner = self.is_inside = self.is_plain = self.goes_on = False
         self.lengths: dict[int, int] = {}
         self.first = self.iteration = self.allowed = self.spent = self.compiled = 0.0
         self.share, self.begun = 1.0, (perf_counter(), process_time())
@@ -281,7 +282,25 @@ class Trying(Section):
     def is_ahead(self) -> bool:
         return True
 
+    def left(self) -> None:
+        self._note_plain()
+        super().left()
+
+    def noted(self, value: Any) -> Any:
+        self._note_plain()
+        return value
+
+    def _note_plain(self) -> None:
+        """If Python has made the last call, note how long it took."""
+        if self.is_plain and self.step is not None:
+            self.is_plain = False
+            seconds = process_time() - self.begun[1]
+            self.ticks += 1
+            self.iteration += (seconds / self.share - self.iteration) / self.ticks
+            self.step.note_plain(seconds)
+
     def called(self, *arguments: Any) -> Sequence[Any]:
+        self._note_plain()
         is_loaded = "mgjit.script.step" in sys.modules
         from .step import NOTHING, made
 
@@ -297,7 +316,7 @@ class Trying(Section):
             return self._failed(error)
         if found is NOTHING:
             self._was_plain(step, perf_counter() - started)
-            self.is_inside = False
+            self.is_inside, self.is_plain, self.begun = False, True, (started, process_time())
             return ()
         self.is_inside = not self.source.is_value
         self.calls += 1

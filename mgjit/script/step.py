@@ -16,7 +16,7 @@ import io
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 from weakref import WeakSet
 
@@ -125,7 +125,8 @@ class OutlinedStep(CompiledStep[Any, Any]):
     ) -> None:
         self._numbers_only, self._leaving = numbers_only, leaving
         self.undone = 0
-        self._iteration, self._left_out = 0.0, 0
+        self._left_out = 0
+        self._waiting: Hashable = None  # the structure of the call that Python is making, which waits for its kernel
         self._has_stops = False
         self._detached: tuple[list[Kernel], Detached] | None = None
         super().__init__(function, options)
@@ -145,7 +146,6 @@ class OutlinedStep(CompiledStep[Any, Any]):
         Raises:
             Exception: it cannot be made; nothing has changed.
         """
-        self._iteration = iteration
         found = self(*arguments)
         if iteration > _LONG and len(self._kernels) > self._left_out:
             self._left_out = len(self._kernels)
@@ -177,7 +177,7 @@ class OutlinedStep(CompiledStep[Any, Any]):
                 self.stats.waiting_calls += 1
             else:
                 kernels.plain.note_call(str(reason))
-            kernels.earnings.note_plain(reason.key, self._iteration)
+            self._waiting = reason.key
             if kernels.detached() is not None:
                 self.release()
             return NOTHING
@@ -187,6 +187,12 @@ class OutlinedStep(CompiledStep[Any, Any]):
         if reason.parameters:
             _detach(Detached(reason.parameters))
         return NOTHING
+
+    def note_plain(self, seconds: float) -> None:
+        """Note how long Python has taken for the last call, in processor seconds."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self._kernels.earnings.note_plain(waiting, seconds)
 
     def release(self) -> None:
         """Make parameters ordinary objects until the next call."""

@@ -115,6 +115,9 @@ class Fruitless:
         self._clock[0] += self._seconds
         return script_step.NOTHING
 
+    def note_plain(self, seconds: float) -> None:
+        """As of a step."""
+
     def release(self) -> None:
         pass
 
@@ -125,7 +128,8 @@ def test_a_loop_whose_calls_never_find_code_is_given_up(
 ) -> None:
     """After a quarter of a second of looking for it; traces and comparisons have limits of their own."""
     clock = [0.0]
-    monkeypatch.setattr("mgjit.script.section.perf_counter", lambda: clock[0])
+    for name in ("perf_counter", "process_time"):
+        monkeypatch.setattr(f"mgjit.script.section.{name}", lambda: clock[0])
     monkeypatch.setattr("mgjit.script.section._LOOKING", 0.25)
     (section,) = sections_of([StepSource("", "step", "x.py", 1, 2, 3)], {})
     section.__class__ = Trying  # type: ignore[assignment]
@@ -134,6 +138,26 @@ def test_a_loop_whose_calls_never_find_code_is_given_up(
     asked = 0
     while isinstance(section, Trying):
         assert section.called() == ()
+        clock[0] += 1 / 128
         asked += 1
     assert asked == calls + 1
     assert "differed in structure" in section.reason
+
+
+def test_the_time_of_an_iteration_is_that_of_all_that_were_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one may be a short sequence; and each structure is known by its own iterations."""
+    clock, noted = [0.0], []
+    for name in ("perf_counter", "process_time"):
+        monkeypatch.setattr(f"mgjit.script.section.{name}", lambda: clock[0])
+    monkeypatch.setattr(Fruitless, "note_plain", lambda self, seconds: noted.append(seconds))
+    (section,) = sections_of([StepSource("", "step", "x.py", 1, 2, 3)], {})
+    section.__class__ = Trying  # type: ignore[assignment]
+    section.allowed, section.iteration, section.ticks = 1.0, 0.5, 1
+    section.step = Fruitless(clock, 0.0)  # type: ignore[assignment]
+    for seconds in (2.0, 3.5):
+        assert section.called() == ()
+        clock[0] += seconds
+    section.left()
+    clock[0] += 1.0
+    section.left()
+    assert (noted, section.iteration) == ([2.0, 3.5], 2.0)
