@@ -7,6 +7,7 @@ import gc
 import math
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from mgjit.runtime import fastcall, vectorcall
 from mgjit.runtime.ffi import PYPY
 from mgjit.toolchain import build
 from mgjit.world import guard
-from tests import remains, strict_c
+from tests import compiled, remains, strict_c
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,6 +51,24 @@ def checked_sources(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if request.config.getoption("--strict-c"):
             patch.setattr(build, "_compile", _strict.compile)
+        yield
+
+
+@pytest.fixture(scope="session")
+def compiled_before(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, checked_sources: None
+) -> compiled.Compiled:
+    """What compilers have made, kept for this session or for several."""
+    directory = None if request.config.getoption("--strict-c") else os.environ.get("MGJIT_TEST_COMPILED")
+    return compiled.Compiled(Path(directory or tmp_path_factory.mktemp("compiled")), build._compile)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_compiled_twice(request: pytest.FixtureRequest, compiled_before: compiled.Compiled) -> Iterator[None]:
+    """No compiler runs again on the same source, but in the tests of compilers."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.parent.name not in compiled.ABOUT_COMPILERS:
+            patch.setattr(build, "_compile", compiled_before)
         yield
 
 
