@@ -19,7 +19,7 @@ from time import perf_counter, thread_time
 from typing import Any
 
 from .background import Job, prepare, seconds_taken_by
-from .call.lengths import lengths_of
+from .call.lengths import are_ragged, lengths_of
 from .call.plan import ArgumentPlan
 from .call.whole_arrays import array_engine
 from .engine.value import Value
@@ -179,7 +179,7 @@ class Kernels:
         if not patient:
             is_building = any(not pending.job.has_ended() for pending in self._pending.values())
             may_found = is_building and not self.maker.kin.keys(self._options.code)
-            self.earnings.require(plan.key, self.stats.calls, may_found)
+            self.earnings.require(plan.key, self.stats.calls, may_found, are_ragged(arguments))
         for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
             self.maker.knowledge.variable.update(kernel.guard.changed_numbers())
         try:

@@ -86,6 +86,7 @@ class Maker:
         function, options, qualname, stats: as given.
         knowledge: what traces have found out.
         kin: what kernels leave for those of other lengths.
+        token: stands for this step in memory that it may share with others.
     """
 
     #: Whether calls may be plain Python.
@@ -106,7 +107,7 @@ class Maker:
         self.kin = Kin()
         self._scratch, self._pace = SharedScratch(), Pace()
         self._is_settled = False  # whether traces are made as after the first compiled call (trace/knowledge.py)
-        self._token = object()  # stands for this step in memory that it may share with others
+        self.token = object()
 
     def separate(self) -> Maker:
         """One for the kernels that run the phases of the step separately."""
@@ -312,7 +313,7 @@ class Maker:
             None if self.options.code.separate else self._scratch,
         )  # fmt: skip
         for storage in parameters:
-            storage.note_user(self._token)
+            storage.note_user(self.token)
         kernel.moved = [p.owner if isinstance(p, Parameter) else p for _, p in trace.new_parameters]
         kernel.trial = self.options.trial(trace, prepared.plain_seconds())
         if kernel.trial is not None and self.proofs.has(code):

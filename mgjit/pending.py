@@ -4,7 +4,9 @@ Until a kernel is there, calls are plain Python, which has the same numbers.  So
 Python that it replaces:
 
 1. The first structure of a step is traced at once, so that what cannot be compiled is found early; on PyPy, which has
-   to translate the tracer first, after five seconds of plain calls.
+   to translate the tracer first, after five seconds of plain calls.  A batch of sequences of different lengths is
+   traced when its structure comes again, or after some calls: most come once, and a part of the step is compiled by
+   itself (units/).
 2. Another structure (such as the next length of a sequence) is traced when its plain calls have taken as long as a
    trace is expected to cost: as many times as long as one of them as the last one has.  When it has to be traced
    again, they have to take as long as all its traces together.  Where it is known how many calls are to come, and
@@ -76,6 +78,8 @@ _GAIN = 2.0
 _BETTER_CODE = 2.0
 #: So many seconds of plain calls come before the first trace of a step: about as long as PyPy takes for it.
 _BEFORE_FIRST = 5.0 if sys.implementation.name == "pypy" else 0.0
+#: So many calls of ever new structures come before it, if the arguments are sequences of different lengths.
+RAGGED_CALLS = 6
 
 
 def unlooked(looking: float, plain: float) -> int:
@@ -150,11 +154,13 @@ class Earnings:
         all_calls: how many calls there are going to be, in that case.
         share: the part of the time of plain calls that traces of further structures may take.
         patience: how long plain calls of a structure have to take before it is traced, in traces.
+        horizon: if that is less than 1: so many calls are expected to come in any case, and as many as there have been;
+            the patience grows up to 1 with these.
     """
 
     def __init__(self) -> None:
         self.budget, self.all_calls = 0.0, 0.0
-        self.share, self.patience = _SHARE_OF_PLAIN, 1.0
+        self.share, self.patience, self.horizon = _SHARE_OF_PLAIN, 1.0, 1.0
         self._accounts: dict[Hashable, _Account] = {}
         self._trace_seconds = 0.0  # of the last trace
         self._ratio = 0.0  # what a structure has cost, in plain calls of it
@@ -178,6 +184,10 @@ class Earnings:
         account.seconds += seconds
         self._spent += seconds
         self._compare(account)
+
+    def expect_trace(self, seconds: float) -> None:
+        """Let no structure be traced before it has earned so many seconds, if none has been traced yet."""
+        self._trace_seconds = self._trace_seconds or seconds
 
     def note_plain(self, key: Hashable, seconds: float, calls: int = 1) -> None:
         """Note a plain call, or as many of which nothing else is known."""
@@ -226,13 +236,14 @@ class Earnings:
         fair = min(_FAIR_SHARE, detaching / (each + detaching)) if each > detaching else _FAIR_SHARE
         return sum(self._accounts[key].calls for key in keys) >= fair * calls
 
-    def require(self, key: Hashable, compiled: int, is_building: bool = False) -> None:
+    def require(self, key: Hashable, compiled: int, is_building: bool = False, is_ragged: bool = False) -> None:
         """Return if a structure has earned a trace.
 
         Args:
             key: of the structure.
             compiled: how many calls have been compiled ones.
             is_building: whether code is being built, which this structure may share once it is there.
+            is_ragged: whether its arguments contain sequences of different lengths.
 
         Raises:
             Waiting: it has not.
@@ -240,11 +251,14 @@ class Earnings:
         if not self._trace_seconds and self._plain_seconds < _BEFORE_FIRST:
             raise Waiting(key)
         account = self._accounts.get(key, _Account())
+        if is_ragged and not self._trace_seconds and account.calls < 2 and self._plain_calls <= RAGGED_CALLS:
+            raise Waiting(key)
         seconds = self._expected(account)
         gain = self._gain(account, compiled)
         if gain >= _GAIN * seconds and not is_building:
             return
-        if gain < seconds or account.plain < self.patience * seconds * max(1, account.traces):
+        patience = min(1.0, max(self.patience, (self._plain_calls + compiled) / self.horizon))
+        if gain < seconds or account.plain < patience * seconds * max(1, account.traces):
             raise Waiting(key)
         saved = compiled * self.plain_seconds()
         allowed = max(self.budget, self.share * self._plain_seconds) + saved

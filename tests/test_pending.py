@@ -402,6 +402,48 @@ def test_21_the_first_structure_is_traced_at_once() -> None:
     assert not earned(earnings, "second", compiled=2)
 
 
+def test_21_a_batch_of_several_lengths_is_traced_when_it_comes_again() -> None:
+    """Or after some batches of ever new lengths; a function that is compiled by itself comes first."""
+    earnings = Earnings()
+    assert not earned_ragged(earnings, 0)
+    for number in range(pending.RAGGED_CALLS):
+        earnings.note_call(number)
+        assert not earned_ragged(earnings, number)
+        earnings.note_plain(number, 0.5)
+    earnings.note_call(0)
+    assert earned_ragged(earnings, 0)
+    earnings.note_call("another")
+    assert not earned_ragged(earnings, "another")
+    earnings.note_plain("another", 0.5)
+    earnings.note_call("one more")
+    assert earned_ragged(earnings, "one more")
+    earnings.expect_trace(10.0)  # where that has been chosen
+    assert not earned_ragged(earnings, "one more")
+
+
+def earned_ragged(earnings: Earnings, key: Any) -> bool:
+    try:
+        earnings.require(key, 0, is_ragged=True)
+    except Waiting:
+        return False
+    return True
+
+
+def test_22_a_structure_that_is_met_late_has_to_earn_more() -> None:
+    """Where calls are expected to go on for some time, a part of that is enough at first."""
+    earnings = Earnings()
+    earnings.patience, earnings.share, earnings.horizon = 0.125, 1e9, 100
+    earnings.note_trace("first", 1.0)
+    earnings.note_plain("second", 0.25)
+    assert earned(earnings, "second")
+    assert not earned(earnings, "second", compiled=50)
+    earnings.note_plain("second", 0.5)
+    assert earned(earnings, "second", compiled=50)
+    assert not earned(earnings, "second", compiled=200)
+    earnings.note_plain("second", 0.25)
+    assert earned(earnings, "second", compiled=200)
+
+
 def test_22_more_traces_of_one_structure_cost_more() -> None:
     """Each has to be earned by as many plain seconds as all before it."""
     earnings = Earnings()
@@ -620,7 +662,7 @@ class Smoothed:
 
 def all_earned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is traced at once."""
-    monkeypatch.setattr(Earnings, "require", lambda self, key, compiled, is_building=False: None)
+    monkeypatch.setattr(Earnings, "require", lambda self, *of_the_call: None)
     monkeypatch.setattr(Earnings, "are_worth_it", lambda self, keys, parameters: True)
 
 

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from .containers import DataclassNode, MappingNode, SequenceNode
@@ -82,5 +82,11 @@ def lengths_of(arguments: Sequence[Any]) -> Hashable:
     ])  # fmt: skip
 
 
+def are_ragged(arguments: Iterable[Any]) -> bool:
+    """Whether among arguments there is a list of sequences of different lengths, such as a batch of sentences."""
+    return any(len({len(row) for row in a if type(row) in _WITH_LENGTH}) > 1 for a in arguments if type(a) in _LISTS)
+
+
+_LISTS = frozenset({list, tuple})
 #: Arguments of these types usually differ in length between calls.
 _WITH_LENGTH = frozenset({list, tuple, bytes, bytearray, array})

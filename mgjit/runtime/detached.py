@@ -17,7 +17,7 @@ import contextlib
 import operator
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any, TypeVar
 
@@ -126,6 +126,9 @@ class Detached:
     def __len__(self) -> int:
         return len(self._things)
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._things)
+
     def during(self, work: Callable[[], T]) -> T:
         """Return `work()`, run while they are ordinary objects."""
 
@@ -140,22 +143,22 @@ class Detached:
 
         They stay attached while other threads run, which may call steps.
         """
-        if threading.active_count() - len(helpers) > 1:
+        if not may_detach():
             return work()
         _under_way.append(self)
-
-        def end() -> None:
-            self._attach()
-            if self in _under_way:
-                _under_way.remove(self)
-
-        return with_cleanup(lambda: self.during(work), end)
+        return with_cleanup(lambda: self.during(work), self.end)
 
     def until_attached(self) -> None:
         """Make them ordinary objects until a step is called."""
         if self not in _under_way:
             _under_way.append(self)
         self._detach()
+
+    def end(self) -> None:
+        """End this; may be repeated."""
+        self._attach()
+        if self in _under_way:
+            _under_way.remove(self)
 
     def _detach(self) -> None:
         if any(group.is_detached for group in self._groups or ()):
@@ -175,6 +178,11 @@ class Detached:
 helpers: list[threading.Thread] = []
 #: Those that are detached only to be quicker.
 _under_way: list[Detached] = []
+
+
+def may_detach() -> bool:
+    """Whether no other threads run, which may call steps."""
+    return threading.active_count() - len(helpers) <= 1
 
 
 def attach_all() -> None:

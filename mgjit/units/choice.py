@@ -81,40 +81,45 @@ class _Calls:
     """The calls of a function.
 
     Attributes:
-        number: how many there were. seconds: that they have taken. kind: of the results.
-        is_suitable: whether arguments and results were of the right kinds. results: of the calls.
+        number: how many there were. seconds: that they have taken. kind: of the results. results: of the calls.
     """
 
     number: int = 0
     seconds: float = 0.0
-    is_suitable: bool = True
     kind: type | None = None
     results: list[Any] = field(default_factory=list)
 
 
 class _Watch:
-    """Watches which functions are called (sys.setprofile)."""
+    """Watches which functions are called (sys.setprofile): of what is not suitable, no more than one call."""
 
     def __init__(self, codes: Collection[CodeType]) -> None:
         self.found = {code: _Calls() for code in codes}
         self._under_way: list[tuple[Any, float]] = []
 
     def __call__(self, frame: Any, event: str, given: Any) -> None:
-        calls = self.found.get(frame.f_code)
+        code = frame.f_code
+        calls = self.found.get(code)
         if calls is None:
             return
         if event == "call":
-            is_recursive = any(other.f_code is frame.f_code for other, _ in self._under_way)
-            names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
             own = frame.f_locals
-            calls.is_suitable &= not is_recursive and all(is_plain(own.get(name, self)) for name in names)
-            self._under_way.append((frame, thread_time()))
+            is_recursive = any(other.f_code is code for other, _ in self._under_way)
+            if is_recursive or not all(is_plain(own.get(n, self)) for n in code.co_varnames[: code.co_argcount]):
+                self._drop(code)
+            else:
+                self._under_way.append((frame, thread_time()))
         elif event == "return" and self._under_way and self._under_way[-1][0] is frame:
             calls.seconds += thread_time() - self._under_way.pop()[1]
             calls.number += 1
-            calls.is_suitable &= calls.kind in (None, type(given))
+            if calls.kind not in (None, type(given)):
+                self._drop(code)
             calls.kind = type(given)
             calls.results.append(given)
+
+    def _drop(self, code: CodeType) -> None:
+        del self.found[code]
+        self._under_way[:] = [one for one in self._under_way if one[0].f_code is not code]
 
 
 def is_plain(thing: Any) -> bool:
@@ -146,7 +151,7 @@ def watched(step: Any, call: Callable[[], Any]) -> tuple[Any, Choice | None]:
     good = [
         (calls.seconds, number, functions[code], known)
         for number, (code, calls) in enumerate(watch.found.items())
-        if calls.is_suitable and calls.number > 1 and calls.seconds > _SHARE * seconds
+        if calls.number > 1 and calls.seconds > _SHARE * seconds
         and (known := _styled(calls.kind)) is not None and all(is_inner(thing, known) for thing in calls.results)
     ]  # fmt: skip
     if not good:

@@ -3,6 +3,8 @@
 1. They read numbers of parameters and arguments, and the second one adds to gradients of parameters.  A trace that does
    anything else, or writes text, makes no kernel: plain Python would do it once, and the steps both do it.
 2. A call without a kernel returns NOTHING; whoever calls then runs the function itself, and notes how long that took.
+   The first kernel moves the parameters as soon as it is there.  Until then there is one trace: what others had waited
+   for would be of no use.
 3. The lengths of samples come again, in other combinations, so lengths are traced sooner than those of other steps.
 """
 
@@ -12,13 +14,16 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from ..background import go_on
+from ..call.plan import ArgumentPlan
 from ..kernels import Kernels
 from ..making import Maker
 from ..options import StepOptions
-from ..pending import Prepared, TooMany, Waiting
+from ..pending import SECONDS_TO_DETACH, Prepared, TooMany, Waiting
 from ..record import opcodes as ops
 from ..record.leaks import PlainCall
-from ..runtime.detached import attach_all
+from ..runtime.buffers import Moved
+from ..runtime.detached import Detached, attach_all, may_detach
+from ..runtime.kernel import Kernel
 from ..script.step import NOTHING, silently
 from ..stats import Stats
 from ..step import CompiledStep
@@ -28,8 +33,8 @@ from .graph import Memory
 __all__ = ["NOTHING", "UnitStep"]
 
 #: Traces may take as long as plain calls, and a length is traced when its plain calls have taken so much of the time of
-#: a trace.
-_SHARE, _PATIENCE = 1.0, 0.1
+#: a trace; more, if that takes more than a part of so many calls, because then it is rare.
+_SHARE, _PATIENCE, _HORIZON = 1.0, 0.1, 400
 
 
 class UnitMaker(Maker):
@@ -71,20 +76,31 @@ def _impurity(traced: TracedCall, assigns_gradients: bool) -> str:
     return ""
 
 
+class UnitKernels(Kernels):
+    """The kernels of one of the two steps."""
+
+    def _make(self, plan: ArgumentPlan, arguments: Sequence[Any], reason: str, patient: bool) -> Kernel:
+        if self._pending and not (self._kernels or patient):
+            raise Waiting(plan.key)
+        return super()._make(plan, arguments, reason, patient)
+
+
 class UnitStep(CompiledStep[Any, Any]):
     """One of the two steps: a call that has no kernel returns NOTHING."""
 
     __slots__ = ()
 
-    def __init__(self, function: Any, options: StepOptions, assigns_gradients: bool) -> None:
-        self._assigns_gradients = assigns_gradients
+    def __init__(self, function: Any, options: StepOptions, assigns_gradients: bool, token: object) -> None:
+        self._assigns_gradients, self._token = assigns_gradients, token
+        self._moved = Detached([])
         super().__init__(function, options)
 
-    def _new_kernels(self) -> Kernels:
+    def _new_kernels(self) -> UnitKernels:
         maker = UnitMaker(self._function, self._signature, self._options, self.__qualname__, Stats())
-        maker.assigns_gradients = self._assigns_gradients
-        kernels = Kernels(maker, self.__name__)
-        kernels.earnings.share, kernels.earnings.patience = _SHARE, _PATIENCE
+        maker.assigns_gradients, maker.token = self._assigns_gradients, self._token
+        kernels = UnitKernels(maker, self.__name__)
+        earnings = kernels.earnings
+        earnings.share, earnings.patience, earnings.horizon = _SHARE, _PATIENCE, _HORIZON
         return kernels
 
     def _call(self, *arguments: Any, **named: Any) -> Any:
@@ -108,6 +124,17 @@ class UnitStep(CompiledStep[Any, Any]):
             return waiting.key
         return None
 
+    def is_settled(self) -> bool:
+        """Whether there are kernels; the parameters lie in their memory then."""
+        for kernel in self._kernels.all():
+            if kernel.move is not None:
+                try:
+                    kernel.transaction(lambda: None, lambda: 1, lambda: None)  # moves the parameters, and no more
+                    self._moved = Detached([*self._moved, *kernel.moved])
+                except Moved:
+                    self._kernels.forget(kernel)
+        return bool(self._kernels)
+
     def note_plain(self, key: Hashable, seconds: float) -> None:
         """Note that a call without a kernel has taken so long in plain Python."""
         self.stats.waiting_calls += 1
@@ -118,6 +145,15 @@ class UnitStep(CompiledStep[Any, Any]):
         """Whether there is a kernel for these arguments, and all is as it was when it was traced (world/guard.py)."""
         member = self._kernels.member(arguments)
         return member is not None and not member.guard.difference()
+
+    def release(self) -> Detached | None:
+        """Make the parameters ordinary objects until a step is called, if that makes plain Python quicker."""
+        moved, storages = self._moved, (storage for kernel in self._kernels.all() for storage in kernel.parameters)
+        is_quicker = self._kernels.earnings.plain_seconds() > SECONDS_TO_DETACH * len(moved)
+        if not is_quicker or not may_detach() or any(storage.is_shared for storage in storages):
+            return None
+        moved.until_attached()
+        return moved
 
     def memory(self) -> Memory:
         """The parameters that kernels read, as they are now."""

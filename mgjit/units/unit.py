@@ -35,6 +35,7 @@ from ..interruption import with_cleanup
 from ..options import StepOptions
 from ..record.leaks import PlainCall
 from ..record.progress import is_tracing
+from ..runtime.detached import Detached, attach_all
 from ..world.shapes import attributes
 from .choice import Choice, is_inner, is_plain
 from .graph import Graph, copied, stand_in_class
@@ -86,11 +87,13 @@ class Unit:
             options, code=replace(options.code, grads=True), static=frozenset(), limit=None, warn_after=sys.maxsize,
             background=True,
         )  # fmt: skip
-        self.forward = UnitStep(_named(space["forward"], self.name), options, False)
-        self.backward = UnitStep(_named(space["backward"], f"{self.name}, backward"), options, True)
+        self.forward = UnitStep(_named(space["forward"], self.name), options, False, self)
+        self.backward = UnitStep(_named(space["backward"], f"{self.name}, backward"), options, True, self)
         self._containers = [type(getattr(choice.example, n)) for n in (self._style.operands, self._style.derivatives)]
         self._stand_in = stand_in_class(self._known.kind, self._known.gradient.name)
         UNITS[id(self)] = self
+        self._left = 0  # results to which no gradient has flown yet
+        self._detached: Detached | None = None
         self._thread = 0  # in which the step runs; calls by others are none of its calls
         self._replacement = _replacement(id(self), len(function.__code__.co_freevars))
 
@@ -99,17 +102,18 @@ class Unit:
         function = self._function
         if self.refused or function.__code__ is not self._code:
             return work()
-        for step in (self.forward, self.backward):
-            step.look_at_everything()  # plain Python may have changed anything
+        self.forward.look_at_everything()  # plain Python may have changed anything
 
         def run() -> Any:
-            self._thread = get_ident()
+            self._thread, self._left = get_ident(), 0
             function.__code__ = self._replacement
             return work()
 
         def put_back() -> None:
             if function.__code__ is self._replacement:
                 function.__code__ = self._code
+            if self._detached is not None:
+                self._detached.end()
 
         return with_cleanup(run, put_back)
 
@@ -126,9 +130,14 @@ class Unit:
         if is_refused or not is_usual or not all(map(is_plain, given)):
             return self.original(*arguments, **named)
         try:
-            keys = [self.backward.missing((0.5, *given)), self.forward.missing(given)]
+            keys = [self.backward.missing((0.5, *given)), None]
+            if self.backward.is_settled():  # the forward part works in the same memory
+                keys[1] = self.forward.missing(given)
+            if keys[1] is not None:
+                self.backward.look_at_everything()  # both refer to the same things
             number = NOTHING if any(keys) else self.forward(*given)
             if type(number) is float:
+                self._left += 1
                 return self._node(number, Graph(copied(given), self.forward.memory()))
         except (MgjitError, PlainCall) as error:
             if not isinstance(error, IndexError):
@@ -160,6 +169,7 @@ class Unit:
 
     def flow(self, graph: Graph, gradient: Any) -> None:
         """Let a gradient flow through the graph behind a result."""
+        attach_all()
         if is_tracing():
             raise PlainCall(f"it uses the graph behind a result of {self.name}()")
         if not self.forward.holds(graph.arguments):
@@ -171,6 +181,9 @@ class Unit:
         if not graph.gradients and type(gradient) is float and graph.memory.is_unchanged():
             graph.gradients.append(gradient)
             if self._has_flown(gradient, graph):
+                self._left -= 1
+                if not self._left:  # the rest of the step is plain Python, such as updates of parameters
+                    self._detached = self.backward.release()
                 return
             graph.gradients.pop()
         graph.flow(lambda: self.original(*graph.arguments), gradient, self._style)

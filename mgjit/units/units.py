@@ -15,13 +15,16 @@ from .. import settings
 from ..engine.precision import FLOAT64
 from ..kernels import Kernels
 from ..options import StepOptions
+from ..pending import RAGGED_CALLS
 
 T = TypeVar("T")
 
 #: So many plain calls come first, of which such a part must have had new structures.
-_CALLS, _PART = 6, 0.75
+_CALLS, _PART = RAGGED_CALLS, 0.75
 #: A plain call has to take so many seconds.
 _SECONDS = 2e-3
+#: What a trace of the whole step is expected to take, in plain calls.
+_TRACE = 20.0
 
 
 class Units:
@@ -68,6 +71,7 @@ class Units:
             self.unit = Unit(choice, self._options)
             kernels.stats.units[self.unit.name] = self.unit.forward.stats, self.unit.backward.stats
             kernels.give_up()  # code for one combination of lengths
+            kernels.earnings.expect_trace(_TRACE * kernels.earnings.plain_seconds())
             settings.LOGGER.info("%s is compiled by itself", choice.function.__name__)
         return result  # type: ignore[no-any-return]
 

@@ -122,6 +122,23 @@ def test_of_functions_inside_each_other_the_outermost_is_taken() -> None:
     assert choice.function is found.sample
 
 
+def test_a_recursive_function_inside_does_not_hide_the_others() -> None:
+    def height(number: int) -> float:
+        return 0.5 if number < 2 else height(number - 1) + height(number - 2)
+
+    def scaled(name: list[int]) -> Any:
+        return sample(name) * height(4)
+
+    def step(batch: list[list[int]]) -> Any:
+        loss = sum(scaled(name) for name in batch)
+        loss.backward()
+        return loss.data
+
+    _, choice = watched(step, lambda: step(NAMES))
+    assert choice is not None
+    assert choice.function is scaled
+
+
 @pytest.mark.parametrize("step", [
     assigns_what_is_read, changes_a_list_that_is_read, appends_to_a_list_that_is_read, looks_at_the_graph,
     reaches_attributes_by_name, returns_the_graph, returns_graphs, keeps_a_graph, calls_it_once, passes_nodes,

@@ -49,6 +49,7 @@ def test_a_function_that_does_more_than_compute_is_left_to_python(sample: Any, m
     monkeypatch.setattr(units, "_SECONDS", 0.0)
     monkeypatch.setattr("mgjit.step.unlooked", lambda looking, plain: 0)  # each call looks for a kernel
     monkeypatch.setattr(steps, "_PATIENCE", 0.0)
+    monkeypatch.setattr(steps, "_HORIZON", 1e9)
     monkeypatch.setattr(steps, "_SHARE", 1e9)
 
     def step(batch: list[list[int]]) -> Any:

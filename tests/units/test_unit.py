@@ -28,6 +28,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "_SHARE", 0.0)  # of times that are too short to compare
     monkeypatch.setattr("mgjit.step.unlooked", lambda looking, plain: 0)  # each call looks for a kernel
     monkeypatch.setattr(steps, "_PATIENCE", 0.0)
+    monkeypatch.setattr(steps, "_HORIZON", 1e9)
     monkeypatch.setattr(steps, "_SHARE", 1e9)
 
 
@@ -118,6 +119,45 @@ def test_parameters_that_change_before_backward_do_not_change_the_factors() -> N
 
     step = compared(made, 1e-3)
     assert calls(step)[0] > 10
+
+
+def test_parameters_are_ordinary_objects_once_the_gradients_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mgjit.units.steps.SECONDS_TO_DETACH", 0.0)
+    released = steps.UnitStep.release
+    kinds: list[type] = []
+
+    def watched(step: Any) -> Any:
+        found = released(step)
+        kinds.append(type(weights[0]))
+        return found
+
+    monkeypatch.setattr(steps.UnitStep, "release", watched)
+    weights: list[Node] = []
+
+    def made() -> Program:
+        found = program(1)
+        weights[:] = parameters = found.parameters
+
+        def sample(name: list[int]) -> Any:
+            return sum(parameters[letter] * parameters[letter + 1] for letter in name) * parameters[0]
+
+        def step(batch: list[list[int]], rate: float) -> float:
+            value = 0.0
+            for names in (batch, batch[:1]):  # the second time in the middle of the plain part
+                loss = sum(sample(name) for name in names)
+                loss.backward()
+                value += loss.data
+                for p in parameters:
+                    p.data -= rate * p.grad
+            for p in parameters:
+                p.grad = 0.0
+            return value
+
+        return Program(step, parameters, found.batches, [], sample)
+
+    assert min(calls(compared(made))) > 10
+    assert Node in kinds  # until a kernel of the whole step works on them as well
+    assert type(weights[0]) is not Node  # after the step, as after any other
 
 
 def ragged_with(found: Program, between: Callable[[Any], None]) -> Program:

@@ -30,6 +30,15 @@ def test_batches_of_ever_new_lengths_get_one() -> None:
     assert set(units_after(lambda all_of_them: all_of_them[:8])) == {"loss_of"}
 
 
+def test_nobody_traces_a_whole_step_whose_lengths_never_come_again() -> None:
+    found = program(7)
+    step: Any = mgjit.compile(backend="python")(found.step)
+    for batch in found.batches[:8]:
+        step(batch, 0.05)
+    assert step.stats.units
+    assert not step.stats.traces
+
+
 def test_batches_of_the_same_lengths_get_none() -> None:
     assert not units_after(lambda all_of_them: all_of_them[:1] * 12)
 
