@@ -13,7 +13,8 @@
    compared, and it is lifted: it is a member if that is exactly the Program of the family for its number.  Nothing is
    extrapolated without that proof.  No loop is searched for.
 5. If all records are those of a longer member (passes/precedent.py), only statements that depend on the number are
-   lifted, such as a use of the last sum.  So members may be shorter than those whose loops can be told.
+   lifted, such as a use of the last sum.  So members may be shorter than those whose loops can be told.  That longer
+   member may be a guess (passes/longest.py), which has been proved.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ import hashlib
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..ir.program import Program
 from ..record.opcodes import NO_OPERAND
 from ..record.trace import InputRegion, Trace
 from .forest import Item, LiftError
-from .holes import Grown, as_fold, grown, moved, records_of, size_of, stretches
+from .holes import Grown, as_forest, grown, moved, records_of, stretches
 from .lengths import Part, Unlike, records_in, tree_of
+from .longest import Scale, longest_trace
 from .memory import Memory
 from .numbers import Numbers, Pattern
 from .precedent import Precedent
@@ -71,6 +72,7 @@ class Family:
         loaded: how many of the constants of the trace are elements of an array.
         tables: the index tables, with holes where no known member has looked.
         varying: those that are other ones in other members.
+        records: the number of a member by the number of its records, once they are counted.
         box: of all places of padded traces, once it is known.
         precedent: the longest member that this process knows, and its number.
     """
@@ -87,6 +89,7 @@ class Family:
     loaded: int = 0
     tables: list[int] = field(default_factory=list)
     varying: list[Varying] = field(default_factory=list)
+    records: dict[int, int] | None = field(default=None, repr=False)
     box: tuple[array[int], array[int], array[int]] | None = field(default=None, repr=False)
     precedent: tuple[int, Precedent] | None = field(default=None, repr=False)
 
@@ -99,7 +102,7 @@ class Family:
             Unlike: it is no member.
             LiftError: it cannot be lifted in this way.
         """
-        number = self._lengths().get(len(member.trace))
+        number = self.lengths().get(len(member.trace))
         if number is None:
             raise Unlike(f"no member has {len(member.trace)} records")
         if outline(member) != self.memory:
@@ -107,14 +110,14 @@ class Family:
         boxed = self.boxed(member, number)
         own = self._compared(boxed, member, number)
         if own is None:
-            own = self._lifted(boxed, member, number)
-            self.note(boxed, member)
+            own = self.prove(boxed, member)
         constants = array(member.trace.precision.format, [*member.trace.constants, *[0.0] * self.loaded][: self.loaded])
         constants.extend(own)
         return Row(number - self.least, constants)
 
-    def _lifted(self, boxed: Boxed, member: Member, number: int) -> list[float]:
-        """The constants that a member has for itself; it is lifted."""
+    def prove(self, boxed: Boxed, member: Member) -> list[float]:
+        """The constants that a member has for itself; it is lifted, and others will be compared with it."""
+        number = boxed.number
         statements_ = self.statement_numbers(number)
         if len(set().union(*(statements_[start:end] for start, end in boxed.stretches))) < len(self.operations):
             raise Unlike("it is so short that some operations are missing")
@@ -126,6 +129,7 @@ class Family:
         own = self.pattern.own(found, number)
         if any(one not in (other, HOLE) for one, other in zip(program.tables, expected)):
             raise Unlike("its indices follow no rule, and are other ones")
+        self.note(boxed, member)
         return own
 
     def _compared(self, boxed: Boxed, member: Member, number: int) -> list[float] | None:
@@ -161,11 +165,14 @@ class Family:
 
     def longest(self) -> int:
         """The number of records of the longest member that there is room for."""
-        return max(self._lengths())
+        return max(self.lengths())
 
-    def _lengths(self) -> dict[int, int]:
+    def lengths(self) -> dict[int, int]:
         """The number of a member by the number of its records."""
-        return {records_in(self.tree, number, ()): number for number in range(self.most, self.least - 1, -1)}
+        if self.records is None:
+            numbers = range(self.most, self.least - 1, -1)
+            self.records = {records_in(self.tree, number, ()): number for number in numbers}
+        return self.records
 
     def boxed(self, member: Member, number: int) -> Boxed:
         """The trace of a member, in boxes as large as those of all others.
@@ -194,11 +201,13 @@ class Family:
         reach = reach._replace(meanings=self._meanings())
         marked = None if member.reach.marks is None else marks
         found, reached = moved(trace, reach, places, op, marked, [(0, len(trace))], runs)
-        starts = accumulate(map(size_of, whole.body), initial=0)
-        forest: list[Item] = [
-            start if isinstance(part, int) else as_fold(part, start) for part, start in zip(whole.body, starts)
-        ]
-        return Boxed(number, found, reached, forest, executed)
+        return Boxed(number, found, reached, as_forest(whole), executed)
+
+    def imagined(self, one: Boxed, other: Boxed, scale: Scale) -> Boxed | None:
+        """The trace of another member, as two suggest it; None if they do not."""
+        whole = self._whole(scale.number)
+        found = longest_trace(one, other, scale, whole, self.statement_numbers(scale.number))
+        return None if found is None else Boxed(scale.number, found, other.reach, as_forest(whole), stretches(whole))
 
     def _whole(self, number: int) -> Grown:
         """The loops of a member, as the body of a loop that is executed once."""
@@ -231,7 +240,7 @@ class Family:
         return array("i", map(own.__getitem__, marks))
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "box": None, "precedent": None}
+        return {**self.__dict__, "records": None, "box": None, "precedent": None}
 
 
 class Boxed(NamedTuple):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from math import gcd
 
 from ..errors import VerificationError
@@ -41,6 +42,7 @@ from .growing import Rolled
 from .holes import size_of
 from .iterations import separate
 from .lengths import Count, Part, Shape, Unlike, counts_of, shapes_of, tree_of
+from .longest import Scale, longest_inputs
 from .memory import Memory
 from .numbers import Numbers, Pattern, loaded_constants, table_entries
 from .substitute import Substitution, copy_nodes
@@ -50,6 +52,8 @@ from .varying import HOLE, Rows, Varying, continued, ways, without_holes
 _FEWEST = 16
 #: A padded trace has at most so many places for each record of the longest known member.
 _MOST_PLACES = 16
+#: The longest member is guessed if it has at most so many records: to prove it takes about a second then.
+_MOST_GUESSED = 500_000
 
 
 @dataclass
@@ -219,6 +223,7 @@ def _unify(family: Family, members: Sequence[Member], unit: int) -> Shared:
     _make_room_in_memory(family, members, memory, unit)
     _note_precedent(family, members, boxed, program)
     _leave_out_impossible(family, program, unit)
+    _note_longest(family, members, boxed, unit)
     return Shared(family, program, memory)
 
 
@@ -238,6 +243,19 @@ def _note_precedent(family: Family, members: Sequence[Member], boxed: Sequence[B
     except (Unlike, LiftError):
         return
     family.note(last, members[1])
+
+
+def _note_longest(family: Family, members: Sequence[Member], boxed: Sequence[Boxed], unit: int) -> None:
+    """Let later members be compared with the longest one that there may be, if these two tell what it is like."""
+    if family.precedent is None or family.most == unit or family.longest() > _MOST_GUESSED:
+        return
+    scale = Scale(unit, family.most)
+    found = family.imagined(boxed[0], boxed[1], scale)
+    if found is None:
+        return
+    member = replace(members[1], inputs=longest_inputs(members[0].inputs, members[1].inputs, scale))
+    with suppress(Unlike, LiftError, LookupError):  # it is a guess
+        family.prove(found, member)
 
 
 def _depends(family: Family, given: Given, statement: Statement) -> bool:

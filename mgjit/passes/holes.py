@@ -34,13 +34,13 @@ class Grown(NamedTuple):
     Attributes:
         body: loops, and records, each by a record of the trace like it.
         size: the number of records of the box of an iteration.
-        is_full: whether all of the box is executed.
+        is_solid: whether all of each iteration is executed.
     """
 
     count: int  # type: ignore[assignment]  # shadows tuple.count
     body: tuple[Tree, ...]
     size: int
-    is_full: bool
+    is_solid: bool
     counts: Counts | None = None
     grows: bool = False
 
@@ -70,8 +70,8 @@ def grown(
     count: int, body: Sequence[Tree], counts: Counts | None = None, grows: bool = False
 ) -> Grown:  # what the constructor would need the rest for
     """A loop."""
-    is_full = counts is None and all(isinstance(part, int) or part.is_full for part in body)
-    return Grown(count, tuple(body), sum(map(size_of, body)), is_full, counts, grows)
+    is_solid = all(isinstance(part, int) or (part.is_solid and part.counts is None) for part in body)
+    return Grown(count, tuple(body), sum(map(size_of, body)), is_solid, counts, grows)
 
 
 def offsets(tree: Tree) -> list[int]:
@@ -204,15 +204,17 @@ def stretches(tree: Tree) -> list[tuple[int, int]]:
     def of(tree: Tree, start: int, iterations: tuple[int, ...]) -> None:
         if isinstance(tree, int):
             note(start, start + 1)
-        elif tree.is_full:
-            if size_of(tree):
-                note(start, start + size_of(tree))
-        else:
-            for k in range(tree.count if tree.counts is None else count_at(tree.counts, iterations)):
-                place = start + k * tree.size
-                for part in tree.body:
-                    of(part, place, (*iterations, k) if tree.grows else iterations)
-                    place += size_of(part)
+            return
+        count = tree.count if tree.counts is None else count_at(tree.counts, iterations)
+        if tree.is_solid:
+            if count * tree.size:
+                note(start, start + count * tree.size)
+            return
+        for k in range(count):
+            place = start + k * tree.size
+            for part in tree.body:
+                of(part, place, (*iterations, k) if tree.grows else iterations)
+                place += size_of(part)
 
     of(tree, 0, ())
     return found
@@ -220,8 +222,10 @@ def stretches(tree: Tree) -> list[tuple[int, int]]:
 
 def as_fold(tree: Grown, start: int) -> Fold:
     """The loop whose box begins at a place."""
-    items: list[Item] = []
+    return Fold(start, tree.count, tree.size, tuple(as_forest(tree, start)), tree.counts, tree.grows)
+
+
+def as_forest(tree: Grown, start: int = 0) -> list[Item]:
+    """The body of such a loop."""
     starts = accumulate(map(size_of, tree.body), initial=start)
-    for part, first in zip(tree.body, starts):
-        items.append(first if isinstance(part, int) else as_fold(part, first))
-    return Fold(start, tree.count, tree.size, tuple(items), tree.counts, tree.grows)
+    return [first if isinstance(part, int) else as_fold(part, first) for part, first in zip(tree.body, starts)]

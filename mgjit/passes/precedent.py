@@ -7,6 +7,8 @@
    So the operands of the new trace get the names that the known one has for the same things.
 3. All records are compared, as slices of columns, but for those of statements that depend on the number.  If one
    differs, that says nothing: perhaps the known member does not execute it.
+
+The known member may be one that nobody has traced, but that two others suggest (passes/longest.py) and that was proved.
 """
 
 from __future__ import annotations
@@ -14,15 +16,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 
-from ..record.opcodes import CONSTANT, INPUT, KINDS, leaf
+from ..record.opcodes import CONSTANT, INPUT, KINDS, NO_OPERAND, leaf
 from ..record.trace import InputRegion, Trace
 from .numbers import bits_of
 from .reach import Reach
 
 #: The name of what the known member does not have.
 _UNKNOWN = leaf(len(KINDS), 0)
-#: So many names are looked for in a column before it is written anew.
-_FEW_NAMES = 8
 
 
 class Precedent:
@@ -40,6 +40,7 @@ class Precedent:
     ) -> None:
         self.left_out, self._loaded = left_out, loaded
         self._columns = [self._without(column) for column in _columns(trace)]
+        self._leaves = [{x for x in column if x < NO_OPERAND} for column in self._columns]
         self._constants = list(map(bits_of, trace.constants))
         self._backwards, self._adjoint_reads, self._inputs = reach.backwards, trace.adjoint_reads, inputs
 
@@ -57,11 +58,10 @@ class Precedent:
         if trace.nests or reach.backwards != self._backwards or reads != self._adjoint_reads[: len(reads)]:
             return False  # operations on tensors are not in the columns
         names = dict(self._names(trace, inputs))
-        for column, known in zip(_columns(trace), self._columns):
-            own = self._without(column)
-            if any(x in own for x in names) if len(names) <= _FEW_NAMES else True:
-                own = array("i", [names.get(x, x) for x in own])
-            if any(own[start:end] != known[start:end] for start, end in stretches):
+        for column, known, leaves in zip(_columns(trace), self._columns, self._leaves):
+            own, expected = _executed(self._without(column), stretches), _executed(known, stretches)
+            is_same = own == expected and leaves.isdisjoint(names)
+            if not is_same and array("i", map(names.get, own, own)) != expected:
                 return False
         return True
 
@@ -84,6 +84,13 @@ class Precedent:
         for place in self.left_out:
             found[place] = _UNKNOWN
         return found
+
+
+def _executed(column: array[int], stretches: Sequence[tuple[int, int]]) -> array[int]:
+    found = array("i")
+    for start, end in stretches:
+        found += column[start:end]
+    return found
 
 
 def _columns(trace: Trace) -> list[array[int]]:
