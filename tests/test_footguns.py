@@ -31,7 +31,10 @@ from mgjit.errors import (
 from tests.refusals import HERE, bits, refused
 from tests.traps.traps import DOCUMENT, Trap, document, fails, load
 
-pytestmark = pytest.mark.keeps_traced  # steps that let values of their trace escape
+pytestmark = [
+    pytest.mark.keeps_traced,  # steps that let values of their trace escape
+    pytest.mark.usefixtures("quick_compiler"),
+]
 
 PYPY = sys.implementation.name == "pypy"
 

@@ -22,6 +22,8 @@ from mgjit.errors import (
 )
 from tests.refusals import HERE, refused
 
+pytestmark = pytest.mark.usefixtures("quick_compiler")
+
 
 @pytest.fixture
 def w() -> Value:

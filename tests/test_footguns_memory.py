@@ -15,7 +15,10 @@ import mgjit
 from mgjit import Value, nn
 from tests.refusals import BACKENDS, bits, both
 
-pytestmark = pytest.mark.keeps_traced  # steps that let values of their trace escape
+pytestmark = [
+    pytest.mark.keeps_traced,  # steps that let values of their trace escape
+    pytest.mark.usefixtures("quick_compiler"),
+]
 
 RATE = 0.5
 

@@ -11,7 +11,9 @@ from tests.robustness.injection import SCENARIOS, failures
 pytestmark = pytest.mark.slow
 
 #: Scenarios whose every world is traced and lowered from the beginning.
-SLOW = {"first call, from disk", "first call, compiled", "first call, Python", "first loop, Python", "lower"}
+SLOW = {
+    "first call, from disk", "first call, compiled", "first call, Python", "first loop, Python", "backward, Python", "lower",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -16,6 +16,8 @@ from mgjit.runtime.copies import Copied, Copies
 from mgjit.toolchain import compilers
 from mgjit.world.places import Entry
 
+pytestmark = pytest.mark.usefixtures("quick_compiler")
+
 COMPILED = pytest.mark.skipif(compilers.find() is None, reason="no C compiler is installed")
 
 

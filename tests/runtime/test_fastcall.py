@@ -21,7 +21,10 @@ from mgjit.toolchain import compilers
 from tests.refusals import bits
 from tests.runtime.quick import use_extension
 
-pytestmark = pytest.mark.skipif(compilers.find() is None, reason="no C compiler is installed")
+pytestmark = [
+    pytest.mark.skipif(compilers.find() is None, reason="no C compiler is installed"),
+    pytest.mark.usefixtures("quick_compiler"),
+]
 
 BIG = 2**53
 SCALE: Any = 2.0

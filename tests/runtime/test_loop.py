@@ -21,6 +21,8 @@ from mgjit.record.leaks import PlainCall
 from mgjit.runtime import loop
 from tests.refusals import bits
 
+pytestmark = pytest.mark.usefixtures("quick_compiler")
+
 BACKENDS = pytest.mark.parametrize("backend", ["auto", "python"])
 
 

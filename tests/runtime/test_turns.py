@@ -16,7 +16,10 @@ from mgjit.runtime import turns
 from mgjit.toolchain import compilers
 from tests.fuzz.oracle import bits
 
-pytestmark = pytest.mark.skipif(compilers.find() is None, reason="no C compiler is installed")
+pytestmark = [
+    pytest.mark.skipif(compilers.find() is None, reason="no C compiler is installed"),
+    pytest.mark.usefixtures("quick_compiler"),
+]
 
 
 class Model:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -24,9 +25,11 @@ class Seen:
 
 
 def seen(folder: Path, words: Sequence[str], **settings: str) -> Seen:
-    """Run Python in a new folder, waiting for code instead of building it in the background."""
+    """Run Python in a new folder, waiting for code by the quickest compiler, not building it in the background."""
     folder.mkdir()
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "MGJIT_BACKGROUND": "0"}
+    if shutil.which("tcc"):
+        environment["MGJIT_CC"] = "tcc"
     environment.update(settings)
     found = subprocess.run(
         [sys.executable, *words], cwd=folder, env=environment, text=True, capture_output=True, timeout=300, check=False
