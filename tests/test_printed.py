@@ -15,6 +15,8 @@ from tests import printed
 from tests.lowering import STAGES
 from tests.nests import random_choosing, random_program
 
+pytestmark = pytest.mark.once
+
 IR, PASSES_MD = (document.read_text(encoding="utf-8") for document in printed.DOCUMENTS)
 
 

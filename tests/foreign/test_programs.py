@@ -34,7 +34,7 @@ def undecorated(name: str) -> list[Snapshot]:
         return run(name, lambda step: step, Path(folder))[0]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ["gcc", pytest.param("tcc", marks=pytest.mark.once), "python"])
 @pytest.mark.parametrize("name", NAMES)
 def test_01_equal_bit_for_bit(name: str, backend: str, tmp_path: Path) -> None:
     """Results and state after each call; traced once."""

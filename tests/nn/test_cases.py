@@ -80,6 +80,7 @@ def test_the_best_compiler_gives_the_same_bits(name: str, monkeypatch: pytest.Mo
     assert by_step(name, 4, "float64") == by_loops(name, 4, "float64", monkeypatch)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", [name for name in CASES if name != "Embedding with padding"])
 def test_gradients_are_those_of_numeric_differences(name: str) -> None:
     module, given = made(name, 5)

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.slow
 
 #: Scenarios whose every world is traced and lowered from the beginning.
 SLOW = {
-    "first call, from disk", "first call, compiled", "first call, Python", "first loop, Python", "backward, Python", "lower",
+    "first call, from disk", "first call, compiled", "first call, Python", "first loop, Python", "backward, Python",
+    "lower",
 }  # fmt: skip
 
 

@@ -102,6 +102,7 @@ def assert_step_gives(case: Case, given: list[Any], dtype: str, expected: Any, o
     assert step.stats.plain_calls == 0
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", [name for name in CASES if name != "detached"])
 def test_gradients_are_those_of_numeric_differences(name: str) -> None:
     case = CASES[name]
