@@ -93,7 +93,7 @@ class Kin:
             if self.failures >= _MOST_FAILURES:
                 self.alone = []
             elif FEWEST_RECORDS <= len(trace) <= _MOST_RECORDS and not (trace.new_parameters and trace.bound_storages):
-                known = [*self.others(trace), _alone(trace, inputs, storage)]
+                known = [*self.others(trace), kept(trace, inputs, storage)]
                 longest = max(range(len(known)), key=lambda k: len(known[k].trace))
                 self.alone = [known[k] for k in sorted({longest, *range(len(known))[1 - _MOST_ALONE :]})]
         elif family not in self.families:
@@ -108,7 +108,7 @@ class Kin:
         return [key for other, key in reversed(self.families) if other == repr(options)]
 
 
-def _alone(trace: Trace, inputs: Sequence[InputRegion], storage: Any) -> Alone:
+def kept(trace: Trace, inputs: Sequence[InputRegion], storage: Any) -> Alone:
     """A trace to be kept, without the parameters of the user's program."""
     if not trace.new_parameters:
         return Alone(trace, inputs)

@@ -10,23 +10,29 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..background import go_on
 from ..call.plan import ArgumentPlan
+from ..families import Alone, kept
 from ..kernels import Kernels
 from ..making import Maker
 from ..options import StepOptions
 from ..pending import SECONDS_TO_DETACH, Prepared, TooMany, Waiting
 from ..record import opcodes as ops
 from ..record.leaks import PlainCall
+from ..record.trace import Trace
 from ..runtime.buffers import Moved
+from ..runtime.code import Code
 from ..runtime.detached import Detached, attach_all, may_detach
 from ..runtime.kernel import Kernel
 from ..script.step import NOTHING, silently
 from ..stats import Stats
 from ..step import CompiledStep
+from ..trace.knowledge import Again
 from ..trace.tracer import TracedCall
 from .graph import Memory
 
@@ -42,9 +48,20 @@ class UnitMaker(Maker):
 
     Attributes:
         assigns_gradients: whether it is the second one.
+        traces: from which kernels were made, by structure.
     """
 
     assigns_gradients = False
+
+    def __init__(self, *of_the_step: Any) -> None:
+        super().__init__(*of_the_step)
+        self.traces: dict[Hashable, Alone] = {}
+
+    def bound(self, code: Code, prepared: Prepared) -> Kernel:
+        kernel = super().bound(code, prepared)
+        if kernel.parameters:
+            self.traces[prepared.plan.key] = kept(prepared.traced.trace, (), kernel.parameters[0])
+        return kernel
 
     def prepared(self, *arguments: Any) -> Prepared:
         made: Prepared = silently(lambda: super(UnitMaker, self).prepared(*arguments))
@@ -74,6 +91,12 @@ def _impurity(traced: TracedCall, assigns_gradients: bool) -> str:
     if not assigns_gradients and (ops.GRADIENT in read or ops.BACKWARD in trace.op):
         return "uses gradients"
     return ""
+
+
+def _are_the_same(one: Trace, other: Trace) -> bool:
+    """Whether two traces, of parameters in the memory of kernels, are the same to the bits of their constants."""
+    bits = [array("d", trace.constants).tobytes() for trace in (one, other)]
+    return bits[0] == bits[1] and replace(one, constants=[]) == replace(other, constants=[])
 
 
 class UnitKernels(Kernels):
@@ -154,6 +177,18 @@ class UnitStep(CompiledStep[Any, Any]):
             return None
         moved.until_attached()
         return moved
+
+    def traces_the_same(self, arguments: Sequence[Any]) -> bool:
+        """Whether a trace is what it was when the kernel for these arguments was made, whatever has changed since."""
+        maker, member = self._kernels.maker, self._kernels.member(arguments)
+        assert isinstance(maker, UnitMaker)
+        if member is None or member.plan.key not in maker.traces:
+            return False
+        try:
+            now = self._turn.run(maker.prepared, member.plan, "", False)
+        except (Again, PlainCall):
+            return False
+        return _are_the_same(now.traced.trace, maker.traces[member.plan.key].bound())
 
     def memory(self) -> Memory:
         """The parameters that kernels read, as they are now."""

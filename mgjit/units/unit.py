@@ -13,7 +13,8 @@
 3. Plain Python would not compute the forward part again, with what the parameters are by now.  So the numbers that it
    was computed with are compared.  If they have changed, or gradients arrive a second time, or there is no kernel any
    more, the graph is made as plain Python would have, from those numbers, and gradients flow through it (`Graph`).
-   If something else has changed that the function reads, that cannot be done, which is an error.
+   If something else has changed that the function reads, the same is done if a trace shows that it makes no difference,
+   as of a dict that keeps what depends on a length; otherwise it is an error.
 4. Until both steps have a kernel for the lengths of the arguments, the function runs as it is.
 """
 
@@ -172,13 +173,14 @@ class Unit:
         attach_all()
         if is_tracing():
             raise PlainCall(f"it uses the graph behind a result of {self.name}()")
-        if not self.forward.holds(graph.arguments):
+        is_same = self.forward.holds(graph.arguments)
+        if not is_same and not self.backward.traces_the_same((0.5, *graph.arguments)):
             raise UnsupportedError(
                 f"{user_location()}: something that {self.name}() reads, other than numbers of parameters, has changed "
                 f"between the call of {self.name}() and backward(), and {self.name}() is compiled by itself. Change it "
                 "before the call, or after backward()."
             )
-        if not graph.gradients and type(gradient) is float and graph.memory.is_unchanged():
+        if is_same and not graph.gradients and type(gradient) is float and graph.memory.is_unchanged():
             graph.gradients.append(gradient)
             if self._has_flown(gradient, graph):
                 self._left -= 1

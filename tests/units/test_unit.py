@@ -202,6 +202,33 @@ def test_what_changes_unnoticed_before_backward_is_an_error() -> None:
         compiled(found.batches[-1], 1e-3)
 
 
+def test_what_a_function_keeps_for_each_length_may_change_before_backward() -> None:
+    """Plain Python makes it in a call with a new length, when others have run as compiled code."""
+
+    def made() -> Program:
+        found = program(1)
+        weights = found.parameters
+        last: dict[int, int] = {}
+
+        def sample(name: list[int]) -> Any:
+            if len(name) not in last:
+                last[len(name)] = len(name) % 5
+            return sum(weights[letter] * weights[letter + 1] for letter in name) * weights[last[len(name)]]
+
+        def step(batch: list[list[int]], rate: float) -> float:
+            loss = sum(sample(name) for name in batch)
+            loss.backward()
+            for p in weights:
+                p.data -= rate * p.grad
+                p.grad = 0.0
+            return loss.data  # type: ignore[no-any-return]
+
+        batches = [[*b, [0, 1] * (5 + k % 4)] if k in (20, 21, 22, 28) else b for k, b in enumerate(found.batches)]
+        return Program(step, weights, batches, [], sample)
+
+    assert min(calls(compared(made))) > 10
+
+
 def test_the_code_of_the_function_is_put_back_after_each_call_and_each_error() -> None:
     found = program(1)
     code = found.sample.__code__
