@@ -77,7 +77,7 @@ def compile(
             their arguments; arguments of another structure (such as another length) are traced once plain calls with
             them have taken as long as a trace. False: the first call of each structure waits for its code.
         limit: how many argument structures are traced before a RetraceLimitError.  None: 64, and calls with further
-            lengths of arguments are plain Python.
+            structures are plain Python.
         warn_after: how many are traced before a RetraceWarning, unless each of them has been called several times.
         lock: True: threads take turns. False: they may run the step at the same time. Each thread then traces it for
             itself, and has its own inputs, results and `.stats`; machine code, parameters and state are shared, and

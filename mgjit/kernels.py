@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import chain
 from time import perf_counter, thread_time
 from typing import Any
@@ -279,8 +279,8 @@ class Kernels:
     def _refuse_too_many(self, plan: ArgumentPlan, known: int, reason: str) -> None:
         limit = self._options.limit
         if known >= (limit or _MOST_STRUCTURES):
-            is_usual = bool(plan.questions) or any(map(plan.differs_in_lengths, self._plans()))
-            if limit is None and self.maker.may_be_plain and is_usual:
+            # Phases need kernels, and so does what is frozen.
+            if limit is None and self.maker.may_be_plain and not self._options.code.separate:
                 raise TooMany(plan.key, known)
             raise RetraceLimitError(
                 f"{user_location()}: {self._name} has been traced for {known} argument structures, the "
@@ -297,10 +297,6 @@ class Kernels:
                 RetraceWarning,
                 stacklevel=user_stacklevel(),
             )
-
-    def _plans(self) -> Iterator[ArgumentPlan]:
-        """Those of all kernels, but for kernels that run phases: without them there are no phases."""
-        return (kernel.plan for kernel in self._kernels.values() if not kernel.code.separate)
 
     def _make(self, plan: ArgumentPlan, arguments: Sequence[Any], reason: str, patient: bool) -> Kernel:
         """Trace the call, and make its kernel.

@@ -106,7 +106,7 @@ class Waiting(PlainCall):
 
 
 class TooMany(PlainCall):
-    """This call runs as plain Python because its arguments have other lengths than those of very many kernels.
+    """This call runs as plain Python because its arguments have another structure than those of very many kernels.
 
     Attributes:
         key: of the structure of the arguments.
@@ -114,8 +114,8 @@ class TooMany(PlainCall):
 
     def __init__(self, key: Hashable, kernels: int) -> None:
         super().__init__(
-            f"its arguments have other lengths than those for which it has kernels, which are {kernels} by now; limit= "
-            "says how many there may be"
+            "its arguments have other lengths, texts or the like than those for which it has kernels, which are "
+            f"{kernels} by now; limit= says how many there may be"
         )
         self.key = key
 

@@ -30,6 +30,20 @@ _FALSE = ("", "0", "no", "off", "false")
 _LEVELS = {"1": logging.INFO, "info": logging.INFO, "2": logging.DEBUG, "debug": logging.DEBUG}
 
 
+class _WhereNobodyElseHandles(logging.Handler):
+    """Writes records to stderr in a program that has no handlers: those of Python for it only write warnings."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not logging.getLogger().handlers:
+            print(self.format(record), file=sys.stderr)
+
+
+# The filter decides, whatever the level of the program's own records is.
+LOGGER.addFilter(lambda record: record.levelno >= log_level())
+LOGGER.setLevel(logging.DEBUG)
+LOGGER.addHandler(_WhereNobodyElseHandles())
+
+
 @dataclass(frozen=True)
 class Setting:
     """One environment variable: its name, what it means, and what happens without it."""

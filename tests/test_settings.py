@@ -130,6 +130,26 @@ def test_06_log_level(monkeypatch: pytest.MonkeyPatch, text: str, level: int) ->
     assert settings.log_level() == level
 
 
+@pytest.mark.parametrize(("text", "expected"), [("0", []), ("1", ["a decision"]), ("2", ["a detail", "a decision"])])
+def test_06b_records(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str, expected: list[str]
+) -> None:
+    """What MGJIT_LOG asks for, also in a program whose own records are of all levels."""
+    monkeypatch.setenv("MGJIT_LOG", text)
+    with caplog.at_level(logging.DEBUG):
+        settings.LOGGER.debug("a detail")
+        settings.LOGGER.info("a decision")
+    assert caplog.messages == expected
+
+
+def test_06c_records_without_handlers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Go to stderr."""
+    monkeypatch.setenv("MGJIT_LOG", "1")
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    settings.LOGGER.info("a decision")
+    assert capsys.readouterr().err == "a decision\n"
+
+
 def test_07_scratch_directories_exist() -> None:
     """Only directories that exist, each once."""
     places = settings.scratch_directories()

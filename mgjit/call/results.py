@@ -314,7 +314,7 @@ def _columns_of(results: Sequence[Any]) -> Any:
     if not results:
         return array("d")
     first = results[0]
-    if all(result is first for result in results) and not _is_number(first):
+    if len(results) > 1 and all(result is first for result in results) and not _is_number(first):
         return first
     if all(isinstance(result, Tensor) for result in results):
         return _stacked(results)
@@ -409,18 +409,13 @@ def _is_number_like(returned: Any) -> bool:
 
 
 def _fields_to_return(returned: Any) -> dict[Field, Any]:
-    """What of an object can leave the trace: numbers and the like, and containers of numbers.
-
-    The containers of an object that computes, such as of its operands, are empty.
-    """
+    """What of an object can leave the trace: numbers and the like, and containers of numbers; other ones are empty."""
     found: dict[Field, Any] = {}
-    computes = has(returned, "__add__") or has(returned, "backward")
     for name, part in attributes(returned).items():
         if type(part) is Counted or is_traced(part) or isinstance(part, (int, float, str, bytes, type(None))):
             found[field_of(type(returned), name)] = part
         elif type(part) in (list, tuple, set, dict, frozenset):
-            is_kept = not computes and _holds_only_numbers(part)
-            found[field_of(type(returned), name)] = part if is_kept else type(part)()
+            found[field_of(type(returned), name)] = part if _holds_only_numbers(part) else type(part)()
     return found
 
 

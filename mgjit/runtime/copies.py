@@ -111,7 +111,7 @@ class Copied:
         except ArgumentError:
             return f"{self.place.describe()} was a list of {self.size} numbers, and is not any more"
         except (LookupError, AttributeError, ValueError):
-            return ""  # copying it will raise this error
+            return f"{self.place.describe()} is gone"
         if not are_plain(numbers):
             return f"{self.place.describe()} was {'a list of numbers' if self.size else 'a number'}, is something else"
         for given, was, now in ((self.given_integers, "an int", float), (self.given_floats, "a float", int)):

@@ -31,14 +31,14 @@ from ..draws.recorded import Drawing
 from ..engine import hook
 from ..engine.precision import Precision
 from ..engine.value import Value
-from ..errors import PrecisionError, user_location
+from ..errors import MgjitError, PrecisionError, user_location
 from ..garbage import without_garbage_collection
 from ..interruption import new_lock, with_cleanup
 from ..ir.parameters import Layouts
 from ..record import opcodes as ops
 from ..record.instrument import recorded
 from ..record.integers import IntegerLimit, integer_limit
-from ..record.leaks import PlainCall
+from ..record.leaks import PlainCall, holds_traced
 from ..record.progress import recorders, tracing_threads
 from ..record.recorder import Recorder
 from ..record.trace import Trace
@@ -137,6 +137,11 @@ def trace_call(
     def ran(arguments: Any) -> Any:
         try:
             return call(arguments)
+        except Exception as error:
+            # Whoever handles it is going to look at what it says.
+            if isinstance(error, MgjitError) or heap is None or not holds_traced((error.args, vars(error)), heap.knows):
+                raise
+            raise PlainCall(f"the step raises {type(error).__name__} with numbers that it has computed") from None
         finally:
             recorder.same = None
             taken, recorder.interrupted = recorder.interrupted, None

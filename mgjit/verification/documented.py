@@ -100,10 +100,13 @@ def as_returned(result: Any, of_values: bool = True) -> Any:
         return result.detach() if result.requires_grad and not result.is_leaf else result
     if isinstance(result, Value):
         return Result(result.data) if of_values else result
-    if type(result) in (list, tuple):
-        return type(result)([as_returned(part, of_values) for part in result])
-    if isinstance(result, tuple) and has(result, "_fields"):
-        return type(result)(*(as_returned(part, of_values) for part in result))
+    is_named = isinstance(result, tuple) and has(result, "_fields")
+    if not is_named and type(result) not in (list, tuple, dict):
+        return result
+    parts = list(result.values() if type(result) is dict else result)
+    found = [as_returned(part, of_values) for part in parts]
+    if all(map(operator.is_, parts, found)):
+        return result
     if type(result) is dict:
-        return {key: as_returned(part, of_values) for key, part in result.items()}
-    return result
+        return dict(zip(result, found))
+    return type(result)(*found) if is_named else type(result)(found)

@@ -212,7 +212,7 @@ class Guard:
             elif kind is dict and (known := {name for holder, name in self._looked_after if holder == id(thing)}):
                 self._rarely.parts(thing, functools.partial(_others, thing, known), path)
             elif kind is list and all(map(_is_told_by_identity, set(map(type, copied)))):
-                self._rarely.row(thing, path)
+                (self._often if len(copied) < _FEW_OBJECTS and self._has_room() else self._rarely).row(thing, path)
             elif shape is shape_of(tuple) or kind is BuiltinFunctionType or (not copied and shape.restore is None):
                 continue  # what it refers to can never be something else
             else:

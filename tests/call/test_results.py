@@ -146,3 +146,34 @@ def test_06_as_source(returned: Any) -> None:
 
     made = eval(example.result.expression("outputs", name_of), things)  # noqa: S307 - what is tested
     assert repr(made) == repr(example.result(outputs))
+
+
+class Slope:
+    """A number with its derivatives in a list, and the operands that it came from."""
+
+    def __init__(self, number: Any, slopes: list[Any], operands: tuple[Any, ...] = ()) -> None:
+        self.number, self.slopes, self.operands = number, slopes, operands
+
+    def __mul__(self, other: Slope) -> Slope:
+        slopes = [self.number * b + a * other.number for a, b in zip(self.slopes, other.slopes)]
+        return Slope(self.number * other.number, slopes, (self, other))
+
+
+def test_07_a_node_keeps_its_lists_of_numbers() -> None:
+    """Also one of a class with operators: only its operands are gone, because the graph is."""
+
+    def plain(x: float) -> Slope:
+        return Slope(x, [1.0, 0.0]) * Slope(w[0], [0.0, 1.0])
+
+    w = [3.0]
+    step = mgjit.compile(background=False, backend="python")(plain)
+    found, expected = [step(x) for x in (2.0, 5.0, 7.0)], [plain(x) for x in (2.0, 5.0, 7.0)]
+    assert [(one.number, one.slopes) for one in found] == [(one.number, one.slopes) for one in expected]
+    assert [one.operands for one in found] == [()] * 3
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_08_columns_of_one_row(rows: int) -> None:
+    """Are columns as well, not the result itself."""
+    found = collect_results((0.5 + k, [1.0, k], "text", None) for k in range(rows))
+    assert found == (array("d", [0.5, 1.5][:rows]), [array("d", [1.0] * rows), array("d", range(rows))], "text", None)

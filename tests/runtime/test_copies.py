@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from array import array
-from typing import Any, Callable
+from typing import Any, Callable, ClassVar
 
 import pytest
 
@@ -337,3 +337,29 @@ def test_13_arguments_changed_in_place_in_a_loop() -> None:
     assert mine == expected
     assert list(step.loop([mine] * 3, rates)) == [plain(expected, rate) for rate in rates]
     assert mine == expected
+
+
+class Base:
+    """With numbers in a list."""
+
+    numbers: ClassVar[list[float]] = [1.0, 2.0]
+
+
+def test_14_an_attribute_of_a_class_is_deleted() -> None:
+    """Then that of the base class is meant; what is nowhere else is Python's own error."""
+    derived: Any = type("Derived", (Base,), {"numbers": [5.0, 6.0]})
+
+    @mgjit.compile(background=False, backend="python")
+    def step(x: float) -> float:
+        derived.numbers[0] += x
+        return derived.numbers[0] * 2.0
+
+    assert [step(1.0) for _ in range(4)] == [12.0, 14.0, 16.0, 18.0]
+    del derived.numbers
+    assert [step(1.0) for _ in range(3)] == [4.0, 6.0, 8.0]
+    numbers = Base.numbers
+    del Base.numbers
+    with pytest.raises(AttributeError, match="numbers"):
+        step(1.0)
+    Base.numbers = numbers
+    assert step(1.0) == 10.0

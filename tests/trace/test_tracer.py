@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import threading
+import warnings
 from typing import Any
 
 import pytest
@@ -90,3 +91,32 @@ def test_05_traces_of_two_threads() -> None:
     for thread in threads:
         thread.join()
     assert lengths == {count: 2 * count for count in (100, 200, 300, 400)}
+
+
+class Stop(Exception):
+    """An exception of the user's."""
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_06_an_exception_with_numbers_of_the_step(background: bool) -> None:
+    """Has the numbers that plain Python would have, never traced ones, and so has everything that it follows from."""
+    count = 0
+
+    def plain(x: float) -> float:
+        nonlocal count
+        count += 1
+        if limits[0] < 0.0:
+            raise Stop("too low", x * 2.0, count)
+        return x * count
+
+    limits = [-1.0]
+    step = mgjit.compile(background=background, backend="python")(plain)
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for limits[0] in (-1.0, 1.0, 1.0, 1.0, -1.0, -1.0, 1.0):
+            try:
+                found.append(step(1.5))
+            except Stop as error:
+                found.append(error.args)
+    assert found == [("too low", 3.0, 1), 3.0, 4.5, 6.0, ("too low", 3.0, 5), ("too low", 3.0, 6), 10.5]

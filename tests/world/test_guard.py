@@ -245,3 +245,26 @@ def test_10_tensors_that_require_gradients_or_no_longer() -> None:
         found.append((x.grad is not None and x.grad.tolist(), y.grad is not None and y.grad.tolist()))
     assert found == [([3.0, 6.0], [6.0]), (False, [6.0]), (False, [6.0]), ([3.0, 6.0], [6.0]), ([3.0, 6.0], False)]
     assert step.stats.traces == 4
+
+
+def test_11_a_short_list_of_objects_is_compared_at_each_call() -> None:
+    """A function that is appended to an empty list, and removed after a few calls, was called in these."""
+    hooks: list[Any] = []
+    w = [1.0]
+
+    @mgjit.compile(background=False, backend="python")
+    def step(x: float) -> float:
+        w[0] += x
+        for hook in hooks:
+            hook(w)
+        return w[0]
+
+    def double(numbers: list[float]) -> None:
+        numbers[0] *= 2.0
+
+    for _ in range(2000):
+        step(0.0)  # so many that all else is compared now and then
+    hooks.append(double)
+    assert step(1.0) == 4.0
+    hooks.clear()
+    assert step(1.0) == 5.0
