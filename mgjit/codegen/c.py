@@ -25,6 +25,7 @@ from ..passes.substitute import Substitution
 from .ahead import asked_for
 from .clock import Clock
 from .entries import entries, exported, sum_entries
+from .idle import Idle, idle_nodes
 from .layout import Layout
 from .parts import parts_of, registers_into
 from .rows import rotated_loop, row_loop
@@ -240,6 +241,8 @@ class _CEmitter(ScalarEmitter):
         super().__init__(program, layout)
         self.blocks, self.vectors = blocks, vectors
         self._vector_names: set[str] = set()
+        #: What may be left out of the loops that are open, and the name of what it rests on.
+        self._idle: dict[Loop, tuple[Idle, str]] = {}
         self.uses_tables = self.uses_given = self.uses_scratch = False
         self.calls_blocks = self.calls_parts = False
         rotation = program.rotation
@@ -367,11 +370,52 @@ class _CEmitter(ScalarEmitter):
             if copy is not None and self.vectors.has_transpose and self._is_of_numbers(copy):
                 self._transpose(copy)
             else:
+                idle = idle_nodes(loop)
+                if idle is not None:
+                    self._idle[loop] = idle, self._rests_on(idle)
                 super().loop(loop)
             return
         for node in loop.body:
             assert isinstance(node, Statement)
             self._vector_statement(node, loop)
+
+    def body(self, loop: Loop) -> None:
+        if loop not in self._idle:
+            super().body(loop)
+            return
+        idle, ordinary = self._idle[loop]
+        self.nodes(idle.before)
+        self.open_if(f"!{ordinary} || {self.operand(idle.factor)} != {self.constant(0.0)}")
+        self.nodes(idle.nodes)
+        self.close()
+        self.nodes(idle.others)
+
+    def _rests_on(self, idle: Idle) -> str:
+        """Emit whether the numbers that `idle` rests on are finite, and have the signs that they must have."""
+        zero = self.constant(0.0)
+        lanes = [next((loop for loop in loops if loop.lanes), None) for loops in idle.finite.values()]
+        vectors = {lane.count: (self.fresh("z"), lane) for lane in lanes if lane is not None}
+        total = self.fresh("z")
+        self.define(total, zero)
+        for name, one in vectors.values():
+            self.define_vector(name, "{0}", one)
+        for (operand, loops), lane in zip(idle.finite.items(), lanes):
+            around = [loop for loop in loops if loop is not lane]
+            for loop in around:
+                self._loops[loop] = f"i{len(self._loops)}"
+                self.open_loop(self._loops[loop], loop)
+            name = total if lane is None else vectors[lane.count][0]
+            text = self.operand(operand) if lane is None else self._vector_operand(operand, lane)[0]
+            self.assign(name, f"{name} + {text} * {zero}")
+            for loop in around:
+                self.close()
+                del self._loops[loop]
+        for count, (name, _) in vectors.items():
+            self.line(f"for (long k = 0; k < {count}; k++) {total} = {total} + {name}[k];")
+        signs = [f"{self.operand(number)} {'>' if sign > 0 else '<'} {zero}" for number, sign in idle.signs.items()]
+        ordinary = self.fresh("z")
+        self.line(f"const int {ordinary} = {' && '.join([f'{total} == {zero}', *signs])};")
+        return ordinary
 
     def _is_of_numbers(self, copy: Transposition) -> bool:
         return {self.type_of(copy.target.array), self.type_of(copy.source.array)} == {"real"}

@@ -207,7 +207,7 @@ class Emitter:
             self.keep_rolled()
         self.open_loop(name, loop)
         self.open_loops.append(name)
-        self.nodes(loop.body)
+        self.body(loop)
         self.open_loops.pop()
         self.close()
         self._is_reversed = outer_is_reversed
@@ -217,6 +217,10 @@ class Emitter:
                 self.assign(self.reference(target), accumulator)
             else:
                 self.store_vector(target, lane, accumulator)
+
+    def body(self, loop: Loop) -> None:
+        """Emit what a loop contains."""
+        self.nodes(loop.body)
 
     def statement(self, statement: Statement) -> None:
         """Emit one statement."""

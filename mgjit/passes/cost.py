@@ -303,11 +303,12 @@ def _side_by_side(nest: Nest, plan: Plan, processor: Processor) -> None:
     block = RegisterBlock(nest, plan, inner, processor)
     rows = 1 if plan.rows is None else plan.rows.count
     groups = max(1, sum(count for lanes, count in vectors_of(plan, processor) if lanes == processor.lanes))
-    limit = max(1, processor.registers * 3 // 4 // max(1, block.sums))
     best = float("inf")
     found: list[tuple[int, float, int, int]] = []
-    for row_count in range(1, min(rows, _MOST_SIDE_BY_SIDE, limit) + 1):
-        for vectors in range(1, min(groups, _MOST_SIDE_BY_SIDE, limit // row_count) + 1):
+    for row_count in range(1, min(rows, _MOST_SIDE_BY_SIDE) + 1):
+        for vectors in range(1, min(groups, _MOST_SIDE_BY_SIDE) + 1):
+            if not block.fits(vectors, row_count):
+                break
             if len(nest.around) * vectors * row_count > _LARGEST_BODY and vectors * row_count > 1:
                 continue
             blocks = [

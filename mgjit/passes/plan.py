@@ -27,6 +27,7 @@ class Processor:
         registers: number of vector registers.
         fuses: whether a product and a sum are one operation (in fast mode only).
         is_fast: whether numbers may be computed in other ways that differ in last bits (fast mode).
+        spreading: how many operations copy a number from memory to all lanes, beside the load.
         slack: how much more a register block may cost than the best one, if it is smaller. Each of its operations is a
             statement, and C compilers take long over many.
         neglected: the part of the work that nests may have together which keep their order: code that is to be there
@@ -37,6 +38,7 @@ class Processor:
     registers: int = 32
     fuses: bool = False
     is_fast: bool = False
+    spreading: float = 0.0
     slack: float = 1.0
     neglected: float = 0.0
 

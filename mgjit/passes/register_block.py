@@ -40,7 +40,7 @@ class RegisterBlock:
         by_vector = nest.varying(plan.vector) if plan.vector else set()
         by_row = nest.varying(plan.rows) if plan.rows else set()
         fused = _fused(members) | {s for s in members if _adds_zero(s)} if processor.fuses else set()
-        self.sums = 0
+        self.sums, self._registers = 0, processor.registers
         self._operations, self._loads = _Counts(), _Counts()
         for s in members:
             if s not in fused:
@@ -53,12 +53,21 @@ class RegisterBlock:
             access = 0.0 if reference in plan.packed else vector_access(reference, plan.vector, processor)
             weight = max(1.0, access * processor.lanes / LOAD)
             self._loads.add(plan.vector in steps, plan.rows in steps, weight)
+            if plan.vector is not None and plan.vector not in steps:
+                self._operations.add(False, plan.rows in steps, processor.spreading)
         #: The cost of one vector and one row, as it was counted in the cost of the nest.
         self.counted = sum(map(operation_cost, members)) + LOAD * self._loads.total(1, 1)
 
     @staticmethod
     def _last(loops: tuple[Loop, ...], plan: Plan) -> Loop:
         return [*plan.order, *(loop for loop in loops if loop not in plan.order)][-1]
+
+    def fits(self, vectors: int, rows: int) -> bool:
+        """Whether the sums leave registers for what they add: a quarter, or three for a single vector or row."""
+        left = self._registers - self._registers * 3 // 4
+        if vectors == 1 or rows == 1:
+            left = min(left, 3)
+        return vectors * rows * max(1, self.sums) <= self._registers - left or vectors == rows == 1
 
     def cost(self, vectors: int, rows: int) -> float:
         """The longest of loads, operations and waiting for sums, in units of operations."""

@@ -22,6 +22,10 @@ from mgjit.toolchain.process import run
 #: By feature: bytes per vector and number of vector registers; the first one that there is counts.
 _WIDTHS = {"avx512f": (64, 32), "avx2": (32, 16), "avx": (32, 16), "aarch64": (16, 32)}
 
+#: The vectors of SSE, which loads no number into all lanes at once, but for float64 from its third version on.
+_SSE = (16, 16)
+_SSE3 = frozenset(("sse3", "pni"))
+
 #: Flags for this machine, and for any.
 _NATIVE = frozenset(("-march=native", "-mcpu=native"))
 _ANY = frozenset(("-mcpu=baseline",))
@@ -47,6 +51,7 @@ def processor(compiler: Compiler, flags: Sequence[str], precision: Precision = F
         registers=registers,
         fuses=fuses and "-ffp-contract=fast" in flags,
         is_fast="-freciprocal-math" in flags,
+        spreading=float((size, registers) == _SSE and (precision.size < 8 or _SSE3.isdisjoint(known))),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,3 +78,14 @@ def test_made_up_images_are_as_dark_as_mnist() -> None:
     images = Sources().images(5)
     assert {len(pixels) for pixels, _ in images} == {784}
     assert all(0.1 < sum(map(bool, pixels)) / 784 < 0.3 for pixels, _ in images)
+
+
+def test_images_are_read_and_updated_as_the_c_by_hand_does_it() -> None:
+    """One pass over the weights for two rows of a loop, no division, and nothing for pixels that are zero."""
+    instance = workloads.image(Sources(), calls=1)
+    lowering = workloads.compiled(instance, workloads.WORKLOADS["W3"]).lower(*instance.calls[0])
+    assert lowering.lowered.program.rotation is not None
+    between = re.split(r"between_rows_on\(|mgjit_step", lowering.c_source)[1]
+    assert "for (long" in between
+    assert "/ 255.0" not in lowering.c_source
+    assert "!= 0.0) {" in between

@@ -226,3 +226,19 @@ def test_15_a_copy_inside_of_a_loop_is_not_shared() -> None:
     plan = best_plan(inner, WIDE, sharing)[1]
     assert plan is None or plan.packed == []
     assert [one.array for one in best_plan(i, WIDE, sharing)[1].packed] == [W]  # type: ignore[union-attr]
+
+
+def test_16_numbers_that_have_to_be_copied_to_all_lanes() -> None:
+    """Where that is an operation, more vectors share each of them."""
+    b, _, _ = layer(64, 64, 64, (64, 1))
+    free, copied = (best_plan(b, Processor(4, 16, spreading=spreading))[1] for spreading in (0.0, 1.0))
+    assert free is not None
+    assert copied is not None
+    assert copied.vectors > free.vectors
+    assert copied.row_count < free.row_count
+
+
+def test_17_sums_of_a_single_row_leave_few_registers() -> None:
+    """25 vectors are 13 and 12 at a time where there are 16 registers, not 9, 9 and 7."""
+    _, j, _ = layer(1, 50, 784, (1, 50))
+    assert plan_of(j, Processor(2, 16)).vectors == 13

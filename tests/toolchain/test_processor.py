@@ -61,16 +61,17 @@ def machine(monkeypatch: pytest.MonkeyPatch, flags: str | None, name: str = "x86
 def test_01_this_machine(monkeypatch: pytest.MonkeyPatch, flags: str | None, lanes: int, registers: int) -> None:
     """By the widest vectors it has; twice as many float32 as float64 in each."""
     machine(monkeypatch, flags)
-    assert processor(compiler(), NATIVE) == Processor(lanes, registers)
-    assert processor(compiler(), NATIVE, FLOAT64) == Processor(lanes, registers)
-    assert processor(compiler(), NATIVE, FLOAT32) == Processor(2 * lanes, registers)
+    spreading = float(lanes == 2)
+    assert processor(compiler(), NATIVE) == Processor(lanes, registers, spreading=spreading)
+    assert processor(compiler(), NATIVE, FLOAT64) == Processor(lanes, registers, spreading=spreading)
+    assert processor(compiler(), NATIVE, FLOAT32) == Processor(2 * lanes, registers, spreading=spreading)
 
 
 @pytest.mark.parametrize("family", ["gcc", "clang", "zig", "unknown"])
 def test_02_any_machine(monkeypatch: pytest.MonkeyPatch, family: str) -> None:
     """Code that is not for this machine alone uses what every machine of its kind has."""
     machine(monkeypatch, "avx avx2 avx512f")
-    assert processor(compiler(family), ("-O2",)) == Processor(2, 16)
+    assert processor(compiler(family), ("-O2",)) == Processor(2, 16, spreading=1.0)
     machine(monkeypatch, None, "aarch64")
     assert processor(compiler(family), ("-O2",)) == Processor(2, 32)
     assert processor(compiler(family), ("-O2", "-mcpu=native"), FLOAT32) == Processor(4, 32)
@@ -100,6 +101,8 @@ def test_05_flags_that_name_a_processor(family: str) -> None:
     assert processor(named, (*NATIVE, "-mno-avx512f")).lanes <= 4
     assert processor(named, (*NATIVE, "-mno-avx")) == Processor(2, 16)
     assert processor(named, ("-O2", "-march=x86-64-v2")) == Processor(2, 16)
+    assert processor(named, ("-O2", "-march=x86-64-v2"), FLOAT32) == Processor(4, 16, spreading=1.0)
+    assert processor(named, ("-O2", "-march=x86-64")) == Processor(2, 16, spreading=1.0)
     assert processor(named, (*NATIVE, "-march=haswell"), FLOAT32) == Processor(8, 16)
     assert processor(named, ("-O2", "-march=skylake-avx512")) == Processor(8, 32)
     assert processor(named, ("-O2", "-march=haswell", "-ffp-contract=fast")).fuses
