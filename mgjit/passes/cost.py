@@ -87,7 +87,7 @@ def best_plan(
         found = (plan.cost, plan) if plan.cost < _GAIN * inside else (inside, None)
     tiled = tiled_plan(nest, free, processor)
     if tiled is not None and tiled.cost < _GAIN * (found[0] + memory_cost(nest, found[1], processor)):
-        return tiled.cost, tiled
+        found = tiled.cost, tiled
     return _in_partial_sums(nest, free, processor, sharing, found) if processor.is_fast else found
 
 

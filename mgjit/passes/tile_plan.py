@@ -34,6 +34,8 @@ _SLACK = 1.05
 _LARGEST_PANEL = 1 << 20
 #: For less than this many rows nothing is packed that can be read as it is.
 _FEW_ROWS = 6
+#: How much longer than what is read of them rows may be that are read where they are.
+_LITTLE = 4 / 3
 #: What an element costs that is read into or written from a lane by itself: it has to be moved to or from its place.
 _SCATTERED = 2.5
 #: What a vector costs that is not handled side by side with others, but in loops over the vectors and rows of a tile.
@@ -129,13 +131,13 @@ def _panels(nest: Nest, plan: Plan, free: Sequence[Loop], lanes: int) -> Iterato
 
 
 def _lies_packed(use: Use, vector: Loop, lanes: int) -> bool:
-    """Whether a read finds whole vectors side by side, with nothing in between, in a single block of vectors."""
+    """Whether a read finds whole vectors side by side, with little in between, in a single block of vectors."""
     groups = -(-vector.count // lanes)
     steps = dict(use.reference.index.terms)
     return (
         groups <= _MOST_VECTORS
         and steps.pop(vector, 0) == 1
-        and min(map(abs, steps.values()), default=0) == groups * lanes
+        and groups * lanes <= min(map(abs, steps.values()), default=0) <= groups * lanes * _LITTLE
         and in_padded_row(use.reference, vector, groups * lanes)
     )
 
