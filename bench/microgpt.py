@@ -1,10 +1,12 @@
-"""The public microgpt script, unmodified except for a decorator around the body of its training loop.
+"""The public microgpt script, unmodified under `mgjit run`, and with a decorator around the body of its training loop.
 
     python bench/microgpt.py microgpt.py names.txt                    1,000 steps, CPython and PyPy beside
     python bench/microgpt.py microgpt.py names.txt --steps 50 --ways cold warm
     python bench/microgpt.py microgpt.py names.txt --limit 120 --picture bench/MICROGPT.svg
 
-`microgpt.py` is the script as it was published, which is not part of this project.  Five lines make a step of its loop:
+`microgpt.py` is the script as it was published, which is not part of this project.  `cold` and `warm` are `python -m
+mgjit run microgpt.py`, with nothing in the disk cache and after such a run.  `decorated` and `decorated-warm` have five
+lines more, which make a step of its loop:
 
     import mgjit
     @mgjit.compile
@@ -13,10 +15,10 @@
         return loss
     ... and in the loop: loss = train_step(step, tokens)
 
-and five more a function that samples with a compiled forward pass.  Losses, parameters, moments and sampled names are
-compared bit for bit with those of the undecorated script.
+and five more for a function that samples with a compiled forward pass.  In all ways, it prints losses with all their
+digits, and at its end a digest of parameters, moments and gradients; what is printed is compared.
 
-1. Each way is a process of its own, timed from its start to its end, and after each step.
+1. Each way is a process of its own, timed from its start to its end, and whenever it prints a step.
 2. A process that takes longer than `--limit` seconds is ended, and compared as far as it has come.
 3. Beside the first way: the smallest ratio of steps done, at any moment from 10 seconds on.
 4. With matplotlib, the steps done over time become a picture.
@@ -25,10 +27,11 @@ compared bit for bit with those of the undecorated script.
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import statistics
+import subprocess
 import sys
+import threading
 import time
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -39,7 +42,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.plot import curves  # noqa: E402 - found through the line above
-from bench.processes import environment, folder, timed  # noqa: E402
+from bench.processes import end_group, environment, folder, waited_for  # noqa: E402
 
 LOOP = "for step in range(num_steps):\n"
 BODY, SHOWN = "    n = min(block_size", '    print(f"step'
@@ -54,11 +57,20 @@ def probabilities(tokens):
     for pos_id, token_id in enumerate(tokens): logits = gpt(token_id, pos_id, keys, values)
     return softmax([l / temperature for l in logits])
 """
-#: What tells the numbers of a run, in every variant.
-NOTE = "    _note(loss.data, globals())\n"
-#: Seconds after the cold run, in which is built what it has not waited for.
+#: The loss as it is printed, and with all its digits; and what is printed at the end.
+LOSS, EXACTLY = "{loss.data:.4f}", "{loss.data!r}"
+DIGEST = """
+import hashlib
+numbers = [*(p.data for p in params), *m, *v, *(p.grad for p in params)]
+print("state", hashlib.sha256(",".join(float(x).hex() for x in numbers).encode()).hexdigest())
+"""
+#: Seconds after a cold run, in which is built what it has not waited for.
 PAUSE = 5.0
-WAYS = {"CPython": "plain", "PyPy": "plain", "cold": "compiled", "warm": "compiled"}
+#: What comes before the name of the script, after that of Python.
+RUN = ("-m", "mgjit", "run")
+WAYS: dict[str, Sequence[str]] = {
+    "CPython": (), "PyPy": (), "cold": RUN, "warm": RUN, "decorated": (), "decorated-warm": (),
+}  # fmt: skip
 
 
 def compiled(source: str) -> str:
@@ -78,27 +90,8 @@ def compiled(source: str) -> str:
 def prepared(script: Path, way: str, steps: int) -> str:
     """The text of a variant that tells its numbers."""
     source = script.read_text().replace("num_steps = 1000", f"num_steps = {steps}")
-    source = compiled(source) if way == "compiled" else source
-    lines = source.splitlines(keepends=True)
-    return "".join(NOTE if line.startswith(SHOWN) else line for line in lines)
-
-
-#: Runs a variant; writes a line after each step (loss, seconds since the start of the process, traces), one at the end.
-CHILD = """
-import hashlib, json, sys, time
-path, target, started = sys.argv[1], sys.argv[2], float(sys.argv[3])
-told = open(target, "w", buffering=1)
-def _note(loss, names):
-    step = names.get("train_step")
-    traces = step.stats.traces if step is not None else 0
-    told.write(json.dumps([loss.hex(), time.time() - started, traces]) + "\\n")
-names = {"_note": _note, "__name__": "__main__"}
-sys.setrecursionlimit(100000)
-text = open(path).read()
-exec(compile(text, path, "exec"), names)
-state = [p.data for p in names["params"]] + list(names["m"]) + list(names["v"]) + [p.grad for p in names["params"]]
-told.write(json.dumps(hashlib.sha256(",".join(float(x).hex() for x in state).encode()).hexdigest()) + "\\n")
-"""
+    source = compiled(source) if way.startswith("decorated") else source
+    return source.replace(LOSS, EXACTLY) + DIGEST
 
 
 @dataclass(frozen=True)
@@ -106,16 +99,14 @@ class Run:
     """What a process has done.
 
     Attributes:
-        losses, seconds, traces: after each step: the loss, the time since the process was started, what was traced.
-        state: a digest of parameters, moments and gradients. sampled: the names. Both are empty if it was ended.
+        steps: what it has printed of each step. seconds: when, since the process was started.
+        rest: what else it has printed; empty if it was ended.
         wall, processor: seconds of the whole process.
     """
 
-    losses: list[str]
+    steps: list[str]
     seconds: list[float]
-    traces: list[int]
-    state: str
-    sampled: str
+    rest: list[str]
     wall: float
     processor: float
 
@@ -124,39 +115,44 @@ class Run:
         return bisect_right(self.seconds, moment)
 
     def differs(self, other: Run) -> bool:
-        """Whether a number is another one, of those that both have come to."""
-        common = min(len(self.losses), len(other.losses))
-        ended = not (self.state and other.state)
-        same_end = ended or (self.state, self.sampled) == (other.state, other.sampled)
-        return self.losses[:common] != other.losses[:common] or not same_end
+        """Whether something that both have printed is not the same."""
+        common = min(len(self.steps), len(other.steps))
+        has_ended = bool(self.rest and other.rest)
+        return self.steps[:common] != other.steps[:common] or (has_ended and self.rest != other.rest)
 
 
 def run(way: str, arguments: argparse.Namespace, cache: Path) -> Run:
     """One variant in its own process."""
     with folder() as place:
-        script, child, target = (place / name for name in ("microgpt.py", "child.py", "told.txt"))
-        script.write_text(prepared(arguments.script, WAYS[way], arguments.steps))
-        child.write_text(CHILD)
+        (place / "microgpt.py").write_text(prepared(arguments.script, way, arguments.steps))
         shutil.copy(arguments.names, place / "input.txt")
         python = arguments.pypy if way == "PyPy" else sys.executable
-        settings = environment(cache)  # may compile modules, which is not measured
-        command = [python, str(child), str(script), str(target), str(time.time())]
-        done = timed(command, settings, arguments.limit, place)
-        if done.code:
-            raise SystemExit(f"{way}: {done.err[-3000:]}")
-        lines = [json.loads(line) for line in target.read_text().splitlines(keepends=True) if line.endswith("\n")]
-    state = lines.pop() if done.code == 0 else ""
-    sampled = done.out[done.out.index("--- inference") :] if done.code == 0 else ""
-    losses, seconds, traces = ([line[column] for line in lines] for column in range(3))
-    return Run(losses, seconds, traces, state, sampled, done.wall, done.processor)
+        # The environment may compile modules, which is not measured.
+        settings = environment(cache / way.split("-")[0] if "decorated" in way else cache, PYTHONUNBUFFERED="1")
+        before, started = waited_for(), time.time()
+        with open(place / "errors.txt", "w+") as errors:
+            process = subprocess.Popen(
+                [python, *WAYS[way], "microgpt.py"], env=settings, cwd=place, text=True, stdout=subprocess.PIPE,
+                stderr=errors, start_new_session=True,
+            )  # fmt: skip
+            limit = threading.Timer(arguments.limit, end_group, [process])
+            limit.start()
+            lines = [(time.time() - started, line) for line in process.stdout or ()]
+            code = process.wait()
+            limit.cancel()
+            if code > 0:
+                errors.seek(0)
+                raise SystemExit(f"{way}: {errors.read()[-3000:]}")
+        wall, processor = time.time() - started, waited_for() - before
+    steps = [(seconds, line) for seconds, line in lines if line.startswith("step")]
+    rest = [] if code else [line for _, line in lines if not line.startswith("step")]
+    return Run([line for _, line in steps], [seconds for seconds, _ in steps], rest, wall, processor)
 
 
 def steady(found: Run) -> float:
-    """The median time of a step that was not traced, in seconds; nan if there is none."""
-    ends, traces = [0.0, *found.seconds], [0, *found.traces]
-    pairs = zip(zip(ends, ends[1:]), zip(traces, traces[1:]))
-    times = [after - before for (before, after), (traced, now) in pairs if traced == now]
-    return statistics.median(times) if times else float("nan")
+    """The median time of a step of the second half, in seconds; nan if there is none."""
+    times = [after - before for before, after in zip(found.seconds, found.seconds[1:])]
+    return statistics.median(times[len(times) // 2 :]) if times else float("nan")
 
 
 def least_ratio(found: Run, first: Run, begin: float = 10.0) -> float:
@@ -168,12 +164,11 @@ def least_ratio(found: Run, first: Run, begin: float = 10.0) -> float:
 
 def described(way: str, found: Run, against: str, first: Run) -> str:
     """One line about a run."""
-    done = len(found.losses)
-    end = "process" if found.state else "ended after"
+    end = "process" if found.rest else "ended after"
     equal = "DIFFERS" if found.differs(first) else f"equal to {against}"
     return (
-        f"{way:8} {done:5} steps, {end} {found.wall:8.2f} s, processor {found.processor:8.2f} s, "
-        f"{steady(found) * 1e6:10,.1f} us a step once traced ({max(found.traces, default=0)} traces), "
+        f"{way:14} {len(found.steps):5} steps, {end} {found.wall:8.2f} s, processor {found.processor:8.2f} s, "
+        f"{steady(found) * 1e6:10,.1f} us a step in the second half, "
         f"from 10 s on at least {least_ratio(found, first):5.2f} x the steps of {against}, {equal}"
     )
 
@@ -194,7 +189,7 @@ def main(words: Sequence[str] | None = None) -> int:
     found: dict[str, Run] = {}
     with folder() as cache:
         for way in arguments.ways:
-            time.sleep(PAUSE if way == "warm" and "cold" in found else 0.0)
+            time.sleep(PAUSE if way.endswith("warm") and found else 0.0)
             found[way] = run(way, arguments, cache)
             against = arguments.ways[0]
             print(described(way, found[way], against, found[against]), flush=True)
