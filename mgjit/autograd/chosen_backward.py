@@ -43,19 +43,19 @@ def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> 
     """Set the gradients of what depends on choices, and return the flow of gradients from there on."""
     search = _searched(style, root)
     choosing = search.choosing()
-    edges = style.edges_of([node for node in reversed(search.order) if id(node) not in choosing])
+    others = [node for node in reversed(search.order) if id(node) not in choosing]
     if not choosing:
         root.grad = 0
-        return Flow.along(root, edges, style.seed)
+        return Flow.through(others, style, root)
     recorder.keeps_neutral = False  # what is recorded from now on is not differentiated
-    given = None
-    if search.alternates(choosing, edges):
+    if search.alternates(choosing, others):
         given = Given()
-        edges = search.record_in_turn(root, choosing, given)
+        flow = Flow.along(search.record_in_turn(root, choosing, given), given)
     else:
         search.record(root, [node for node in search.order if id(node) in choosing])
+        flow = Flow.through(others, style)
     recorder.keeps_neutral = True
-    return Flow.along(None, edges, given=given)
+    return flow
 
 
 def _searched(style: GraphStyle, root: Any) -> _Search:
@@ -139,11 +139,11 @@ class _Search:
         gradients.finish()
         return edges
 
-    def alternates(self, choosing: set[int], edges: Sequence[Edge]) -> bool:
+    def alternates(self, choosing: set[int], nodes: Sequence[Any]) -> bool:
         """Whether some gradient receives contributions that depend on choices after others.
 
         Args:
-            edges: the others, in order.
+            nodes: those from which the others come.
         """
         first: dict[int, int] = {}  # by target, the number of the first node in `choosing` that contributes to it
         for number, node in enumerate(self.order):
@@ -151,7 +151,10 @@ class _Search:
                 for one in self._targets(self.operands_of(node)):
                     first.setdefault(id(one), number)
         others = [
-            (source, target) for source, target, _, _ in edges if id(target) in first or type(target) in gathered_kinds
+            (source, target)
+            for source in nodes
+            for target in self.operands_of(source)
+            if id(target) in first or type(target) in gathered_kinds
         ]
         number_of = {id(node): number for number, node in enumerate(self.order)} if others else {}
         return any(

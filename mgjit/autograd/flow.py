@@ -19,12 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..interruption import with_cleanup
 from ..record.leaks import Symbol, is_numeric
 
 if TYPE_CHECKING:
+    from .graph_style import GraphStyle
     from .node_class import NodeClass
 
 
@@ -109,15 +111,26 @@ class Flow:
     given: Given | None = None
 
     @classmethod
-    def along(cls, root: Any, edges: Iterable[Edge], seed: Any = None, given: Given | None = None) -> Flow:
+    def along(cls, edges: Iterable[Edge], given: Given) -> Flow:
         """The flow along edges from object to object."""
-        flow = cls(root, seed=seed, given=given)
-        node, find, append = flow.node, flow.nodes.get, flow.edges.append
-        before: Any = None
+        flow = cls(None, given=given)
+        node, append = flow.node, flow.edges.append
         for source, target, factor, divides in edges:
-            if source is not before:
-                before, sender = source, find(id(source)) or node(source)
-            append((sender, find(id(target)) or node(target), factor, divides))
+            append((node(source), node(target), factor, divides))
+        return flow
+
+    @classmethod
+    def through(cls, things: Iterable[Any], style: GraphStyle, root: Any = None) -> Flow:
+        """The flow of what objects contribute to the gradients of their operands, one after the other."""
+        flow = cls(root, seed=None if root is None else style.seed)
+        node, find, append = flow.node, flow.nodes.get, flow.edges.append
+        operands_of, derivatives_of = attrgetter(style.operands), attrgetter(style.derivatives)
+        for thing in things:
+            operands = operands_of(thing)
+            if operands:
+                source = find(id(thing)) or node(thing)
+                for target, factor in zip(operands, derivatives_of(thing)):
+                    append((source, find(id(target)) or node(target), factor, False))
         return flow
 
     def node(self, thing: Any) -> Node:

@@ -99,22 +99,26 @@ class Arrangement:
     def _as_visited(self, senders: Sequence[int]) -> list[int]:
         """The senders, last one first, each after what it needs; then all other records."""
         start, recorder = self._start, self._recorder
-        third = recorder.third.get
-        columns = (recorder.a.__getitem__, recorder.b.__getitem__, lambda record: third(record, ops.NO_OPERAND))
+        a, b, third = recorder.a, recorder.b, recorder.third
         is_placed = bytearray(b"\1") * start + bytearray(len(recorder.op) - start)
         order: list[int] = []
+        place = order.append
         for wanted in chain(reversed(senders), range(start, len(recorder.op))):
-            pending = [] if is_placed[wanted] else [wanted]
+            if is_placed[wanted]:
+                continue
+            pending = [wanted]
             while pending:
                 record = pending[-1]
-                for column in columns:
-                    operand = column(record)
-                    if operand >= 0 and not is_placed[operand]:
-                        pending.append(operand)
-                        break
+                operand = a[record]
+                if operand < 0 or is_placed[operand]:
+                    operand = b[record]
+                    if operand < 0 or is_placed[operand]:
+                        operand = third.get(record, ops.NO_OPERAND)
+                if operand >= 0 and not is_placed[operand]:
+                    pending.append(operand)
                 else:
                     is_placed[record] = 1
-                    order.append(pending.pop())
+                    place(pending.pop())
         return order
 
     def _is_possible(self, order: list[int]) -> bool:
@@ -128,8 +132,9 @@ class Arrangement:
                 if place >= position[second]:
                     return False
         for column in (recorder.a, recorder.b):
-            for mine, operand in zip(position[start:], column[start:]):
-                if operand >= start and position[operand] >= mine:
+            for number, record in enumerate(order):
+                operand = column[record]
+                if operand >= start and position[operand] >= number:
                     return False
         thirds = recorder.third.items()
         return all(o < start or r < start or position[o] < position[r] for r, o in thirds)

@@ -360,13 +360,17 @@ def convert(
     for record in look_ups:
         take(record)
     linked = set()
+    op, is_power = recorder.op, ops.POWER | ops.NUMBER
     for node, found in given:
         record = node.operand
         if found is not None:
             for (target, _, _, _, number), column in zip(node.edges, found):
-                senders[number] = target.value if target.candidates else record
-                column[record] = target.value
-            take(record)
+                value = column[record] = target.value
+                senders[number] = value if target.candidates else record
+            if op[record] == is_power:
+                take(record)
+            else:
+                op[record] &= ~ops.NUMBER
         else:
             linked.add(record)
             is_crossed = record in converted or (record >= 0 and recorder.op[record] < ops.NUMBER)

@@ -42,21 +42,24 @@ _FIRST_ONLY = frozenset({DIVIDE, LINK})
 
 def hazards(recorder: Recorder) -> list[int]:
     """The records whose results are infinite or nan if something recorded so far raises in plain Python."""
-    count = len(recorder.op)
     codes = [code & (NUMBER - 1) for code in recorder.op]
     found = [k for k, code in enumerate(codes) if code in _RAISING and not _is_harmless(recorder, k, code)]
     if not found:
         return []
+    count, first = len(codes), found[0]
     end = list(range(count))
-    taken = [False] * count
-    for k in range(count - 1, found[0], -1):
+    taken = bytearray(count)
+    a, b = recorder.a, recorder.b
+    for k in range(count - 1, first, -1):
         code = codes[k]
-        if code not in _HANDING_ON:
-            continue
-        for operand in (recorder.a[k],) if code in _FIRST_ONLY else (recorder.a[k], recorder.b[k]):
-            if operand >= 0 and not taken[operand]:
-                taken[operand] = True
-                end[operand] = end[k]
+        if code in _HANDING_ON:
+            operand = a[k]
+            if operand >= first and not taken[operand]:
+                taken[operand], end[operand] = 1, end[k]
+            if code not in _FIRST_ONLY:
+                operand = b[k]
+                if operand >= first and not taken[operand]:
+                    taken[operand], end[operand] = 1, end[k]
     return sorted({end[k] for k in found})
 
 

@@ -67,7 +67,9 @@ def see(
         return leaf in kinds
 
     seen = [*recorder.returned, *(types.number_operand(number) for leaf, number in stores if leaf in kinds)]
-    puts = [k for k, code in enumerate(recorder.op) if code >= ops.PUT]  # afterwards, what was there, or what was put
+    has_puts = max(recorder.op, default=0) >= ops.PUT
+    puts = [k for k, code in enumerate(recorder.op) if code >= ops.PUT] if has_puts else []
+    # Afterwards, there is what was there, or what was put.
     seen += [recorder.b[k] for k in puts]
     for first, code in {(recorder.a[k], recorder.op[k]) for k in puts}:
         seen += recorder.elements(first, code)
