@@ -380,8 +380,8 @@ class Recorder:
 
     def looked_up(self) -> set[int]:
         """The leaves of look-up tables."""
-        columns = zip(self.a, self.op) if self.layouts else ()
-        tables = {(a, code & (NUMBER - 1)) for a, code in columns if code & (NUMBER - 1) >= TAKE}
+        codes = {code for code in set(self.op) if code & (NUMBER - 1) >= TAKE} if self.layouts else ()
+        tables = {(a, code) for a, code in zip(self.a, self.op) if code in codes} if codes else ()
         return {element for first, code in tables for element in self.elements(first, code)}
 
     def elements(self, first: int, code: int) -> range:

@@ -6,7 +6,7 @@
 3. What the step returns has one number more, which says whether Python may have raised an error (record/hazards.py).
    A call for which it does is undone (runtime/undo.py).
 4. Each kernel keeps objects that would make plain calls up to twice as long, since these make garbage collections
-   necessary: the collector does not look at them (`leave_out`).
+   necessary: the collector does not look at them (`leave_out`), whenever there are twice as many kernels.
 5. A result that the program uses as an object, with the graph that it was computed in, cannot come from a kernel.
 """
 
@@ -147,7 +147,7 @@ class OutlinedStep(CompiledStep[Any, Any]):
             Exception: it cannot be made; nothing has changed.
         """
         found = self(*arguments)
-        if iteration > _LONG and len(self._kernels) > self._left_out:
+        if iteration > _LONG and len(self._kernels) >= max(1, 2 * self._left_out):
             self._left_out = len(self._kernels)
             leave_out()
         if found is NOTHING:
