@@ -237,10 +237,8 @@ class Finishing:
         """The trace."""
         recorder = self._recorder
         op, a, b = recorder.op, recorder.a, recorder.b
-        if recorder.arrangements:
-            op, a, b = self._rearranged(op, a, b)
-        if self._late:
-            op, a, b = self._insert_late_copies(op, a, b)
+        if recorder.arrangements or self._late:
+            op, a, b = self._in_place(op, a, b)
         c: array[int] | None = None
         if self._third:
             c = array("i", [NO_OPERAND]) * len(a)
@@ -255,24 +253,63 @@ class Finishing:
             recorder.power_lines, self._blocks, self._sites, recorder.nests, recorder.tensors,
         )  # fmt: skip
 
-    def _rearranged(self, op: array[int], a: array[int], b: array[int]) -> tuple[array[int], array[int], array[int]]:
-        sources = list(range(len(op)))
-        for start, order in self._recorder.arrangements:
-            sources[start : start + len(order)] = order
-        places = [0] * len(op)
-        for place, source in enumerate(sources):
+    def _in_place(self, op: array[int], a: array[int], b: array[int]) -> tuple[array[int], array[int], array[int]]:
+        """The records in their final order, with copies of what is read late."""
+        # One copy for each (leaf, first write after the read), placed just before that write.
+        next_write = self._next_writes() if self._late else []
+        added = sorted({(position, operand) for position, (operand, _) in zip(next_write, self._late)})
+        cuts = [position for position, _ in added]
+        place_of = {one: one[0] + number for number, one in enumerate(added)}
+        copies = [place_of[position, operand] for position, (operand, _) in zip(next_write, self._late)]
+        ends = [*cuts, len(op)]
+        places = list(range(ends[0]))  # by position
+        for number, (cut, end) in enumerate(zip(cuts, ends[1:]), 1):
+            places += range(cut + number, end + number)
+        sources, low, high = self._order(len(op))
+        for place, source in zip(places[low:high], sources):
             places[source] = place
 
-        def moved(column: array[int]) -> array[int]:
-            found = map(column.__getitem__, sources)
-            return array("i", [places[operand] if operand >= 0 else operand for operand in found])
+        def operands(column: Iterable[int]) -> array[int]:
+            return array("i", [
+                places[x] if x >= 0 else x if x > _FIRST_LATE else copies[leaf_index(x)] for x in column
+            ])  # fmt: skip
 
-        self._third = {places[r]: places[o] if o >= 0 else o for r, o in self._third.items()}
-        self._adjoint_reads = [(places[record], at) for record, at in self._adjoint_reads]
-        self._blocks = []  # which may be in pieces
+        def in_order(column: array[int]) -> array[int]:
+            return column[:low] + array("i", map(column.__getitem__, sources)) + column[high:] if sources else column
+
+        def with_copies(column: array[int], inserted: Iterable[int]) -> array[int]:
+            found = column[: ends[0]]
+            for item, cut, end in zip(inserted, cuts, ends[1:]):
+                found.append(item)
+                found += column[cut:end]
+            return found
+
+        self._adjoint_reads = [
+            (places[r] if r >= 0 else r, at + bisect_left(cuts, at + 1)) for r, at in self._adjoint_reads
+        ]
+        self._third = {places[r]: o for r, o in zip(self._third, operands(self._third.values()))}
+        # No store is in a block; where records are in another order, it may be in pieces.
+        self._blocks = [] if sources else [block._replace(start=places[block.start]) for block in self._blocks]
         if self._sites is not None:
-            self._sites = array("i", map(self._sites.__getitem__, sources))
-        return array("i", map(op.__getitem__, sources)), moved(a), moved(b)
+            sites = in_order(self._sites)
+            self._sites = with_copies(sites, [sites[cut] for cut in cuts])
+        return (
+            with_copies(in_order(op), repeat(COPY | NUMBER)),
+            with_copies(operands(in_order(a)), (operand for _, operand in added)),
+            with_copies(operands(in_order(b)), repeat(NO_OPERAND)),
+        )
+
+    def _order(self, count: int) -> tuple[list[int], int, int]:
+        """Which record comes at each place from one to another, where records are in another order."""
+        arrangements = self._recorder.arrangements
+        if not arrangements:
+            return [], 0, 0
+        sources = list(range(count))
+        for start, order in arrangements:
+            sources[start : start + len(order)] = order
+        low = min(start for start, _ in arrangements)
+        high = max(start + len(order) for start, order in arrangements)
+        return sources[low:high], low, high
 
     def _without_holes(
         self, a: array[int], b: array[int], c: array[int] | None
@@ -292,45 +329,6 @@ class Finishing:
             return array("i", [moved.get(operand, operand) for operand in column])
 
         return renumbered(a), renumbered(b), c if c is None else renumbered(c)
-
-    def _insert_late_copies(
-        self, op: array[int], a: array[int], b: array[int]
-    ) -> tuple[array[int], array[int], array[int]]:
-        # One copy for each (leaf, first write after the read), placed just before that write.
-        next_write = self._next_writes()
-        places = sorted({(position, operand) for position, (operand, _) in zip(next_write, self._late)})
-        cuts = [position for position, _ in places]
-        new_position = {place: place[0] + number for number, place in enumerate(places)}
-        copies = [new_position[position, operand] for position, (operand, _) in zip(next_write, self._late)]
-        ends = [*cuts, len(op)]
-        moved = list(range(ends[0]))  # by position
-        for number, (cut, end) in enumerate(zip(cuts, ends[1:]), 1):
-            moved += range(cut + number, end + number)
-
-        def operands(column: Iterable[int]) -> array[int]:
-            return array("i", [
-                moved[x] if x >= 0 else x if x > _FIRST_LATE else copies[leaf_index(x)] for x in column
-            ])  # fmt: skip
-
-        def with_copies(column: array[int], inserted: Iterable[int]) -> array[int]:
-            found = column[: ends[0]]
-            for item, cut, end in zip(inserted, cuts, ends[1:]):
-                found.append(item)
-                found += column[cut:end]
-            return found
-
-        self._adjoint_reads = [
-            (moved[r] if r >= 0 else r, at + bisect_left(cuts, at + 1)) for r, at in self._adjoint_reads
-        ]
-        self._third = {moved[r]: o for r, o in zip(self._third, operands(self._third.values()))}
-        self._blocks = [block._replace(start=moved[block.start]) for block in self._blocks]  # no store is in one
-        if self._sites is not None:
-            self._sites = with_copies(self._sites, [self._sites[cut] for cut in cuts])
-        return (
-            with_copies(op, repeat(COPY | NUMBER)),
-            with_copies(operands(a), (operand for _, operand in places)),
-            with_copies(operands(b), repeat(NO_OPERAND)),
-        )
 
     def _next_writes(self) -> list[int]:
         """For each late read, the first record after it that changes what is read."""
