@@ -67,9 +67,7 @@ def fill_boxes(program: Program, processor: Processor) -> None:
     for _, nodes in program.phases:
         for node in nodes:
             if isinstance(node, Loop):
-                for loop, around in list(_with_bounds([node], ())):
-                    if used.leaves_spare(loop, around):
-                        _try_without(loop, node, processor)
+                _fill_boxes_of(node, used, processor)
 
 
 def _with_bounds(nodes: Sequence[Node], around: tuple[Loop, ...]) -> Iterator[tuple[Loop, tuple[Loop, ...]]]:
@@ -81,12 +79,18 @@ def _with_bounds(nodes: Sequence[Node], around: tuple[Loop, ...]) -> Iterator[tu
             yield from _with_bounds(node.body, (*around, node))
 
 
-def _try_without(loop: Loop, nest: Loop, processor: Processor) -> None:
-    """Remove the bound of a loop if its nest costs less without it."""
-    bound, before = loop.bound, best_plan(nest, processor)[0]
-    loop.bound = None
-    if best_plan(nest, processor)[0] >= before:
-        loop.bound = bound
+def _fill_boxes_of(nest: Loop, used: _Used, processor: Processor) -> None:
+    """Remove the bound of each loop without which its nest costs less."""
+    least = None
+    for loop, around in list(_with_bounds([nest], ())):
+        if used.leaves_spare(loop, around):
+            least = best_plan(nest, processor)[0] if least is None else least
+            bound, loop.bound = loop.bound, None
+            cost = best_plan(nest, processor)[0]
+            if cost < least:
+                least = cost
+            else:
+                loop.bound = bound
 
 
 class _Used:

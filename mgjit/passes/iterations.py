@@ -165,9 +165,10 @@ class Bounded:
         if abs(step) * self.dimensions[self._along].high >= 1 << KIND_SHIFT:
             return None  # the kind of operand changes on the way
         first = column[base + rows[0].offset]
-        constant = first - sum(s * i for s, i in zip(steps, self.origin))
-        for point, offset, length in rows:
-            expected = constant + sum(s * i for s, i in zip(steps, point))
+        values = self._in_rows(steps)
+        constant = first - values[0]
+        for (_, offset, length), value in zip(rows, values):
+            expected = constant + value
             start = base + offset
             if column[start] != expected:
                 return None
@@ -179,13 +180,24 @@ class Bounded:
         return first, steps
 
     def span(self, steps: Sequence[int]) -> tuple[int, int]:
-        step = steps[self._along]
-        low = high = 0
-        for point, _, length in self._rows:
-            first = sum(s * (i - o) for s, i, o in zip(steps, point, self.origin))
-            last = first + step * (length - 1)
-            low, high = min(low, first, last), max(high, first, last)
-        return low, high
+        if not self._rows:
+            return 0, 0
+        firsts, step = self._in_rows(steps), steps[self._along]
+        lasts = [first + step * (row.length - 1) for first, row in zip(firsts, self._rows)] if step else firsts
+        return min(*firsts, *lasts) - firsts[0], max(*firsts, *lasts) - firsts[0]
+
+    def _in_rows(self, steps: Sequence[int]) -> list[int]:
+        """The sum of steps times iterations at the start of each row."""
+        found = [0] * len(self._rows)
+        for step, coordinates in zip(steps, self._coordinates):
+            if step:
+                found = [value + step * i for value, i in zip(found, coordinates)]
+        return found
+
+    @cached_property
+    def _coordinates(self) -> list[Point]:
+        """For each loop, its iteration at the start of each row."""
+        return list(zip(*(row.point for row in self._rows)))
 
     def neighbours(self, k: int) -> tuple[int, int, int]:
         pair = self._pairs[k]

@@ -56,7 +56,7 @@ def longest_trace(one: Boxed, other: Boxed, scale: Scale, whole: Grown, numbers:
     pairs = [(mine.a, theirs.a), (mine.b, theirs.b)]
     if mine.c is not None and theirs.c is not None:
         pairs.append((mine.c, theirs.c))
-    guess = _Guess(_places(len(theirs), other.stretches), _places(len(theirs), stretches(whole)))
+    guess = _Guess(len(theirs), other.stretches, stretches(whole))
     changing = set[int]()
     try:
         for x, y in pairs:
@@ -114,17 +114,20 @@ class _Guess:
     """The columns of a trace that is not known everywhere (step 2).
 
     Args:
-        known, executed: whether a place is.
+        size: how many places there are.
+        known, executed: which are.
 
     Attributes:
         columns: to be filled in.
         missing: whether a place is executed and not known.
     """
 
-    def __init__(self, known: bytearray, executed: bytearray) -> None:
+    def __init__(self, size: int, known: Executed, executed: Executed) -> None:
         self.columns: list[array[int]] = []
-        self._known, self._executed = known, executed
-        self.missing = bytearray(x & ~y for x, y in zip(executed, known))
+        self._known, self._executed = _places(size, known), _places(size, executed)
+        self.missing = self._executed[:]
+        for start, end in known:
+            self.missing[start:end] = bytes(end - start)
 
     def forget(self, told: Sequence[int], changes: Sequence[bool]) -> None:
         """How far it is known what happens at places where operands change is told by both members."""

@@ -201,7 +201,7 @@ class Trace:
 
         def column(operands: array[int]) -> array[int]:
             kinds = {x: x + shift for x in set(operands) if x < 0 and leaf_kind(x) in (PARAMETER, GRADIENT)}
-            return array("i", [kinds.get(x, x) for x in operands])
+            return array("i", map(kinds.get, operands, operands))
 
         c = None if self.c is None else column(self.c)
         return replace(self, a=column(self.a), b=column(self.b), c=c)
