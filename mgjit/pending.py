@@ -156,11 +156,13 @@ class Earnings:
         patience: how long plain calls of a structure have to take before it is traced, in traces.
         horizon: if that is less than 1: so many calls are expected to come in any case, and as many as there have been;
             the patience grows up to 1 with these.
+        is_choosing: whether a function is sought that may be compiled by itself (units/).
     """
 
     def __init__(self) -> None:
         self.budget, self.all_calls = 0.0, 0.0
         self.share, self.patience, self.horizon = _SHARE_OF_PLAIN, 1.0, 1.0
+        self.is_choosing = False
         self._accounts: dict[Hashable, _Account] = {}
         self._trace_seconds = 0.0  # of the last trace
         self._ratio = 0.0  # what a structure has cost, in plain calls of it
@@ -184,6 +186,10 @@ class Earnings:
         account.seconds += seconds
         self._spent += seconds
         self._compare(account)
+
+    def may_trace(self) -> bool:
+        """Whether a first trace may come by now."""
+        return self._trace_seconds > 0.0 or self._plain_seconds >= _BEFORE_FIRST
 
     def expect_trace(self, seconds: float) -> None:
         """Let no structure be traced before it has earned so many seconds, if none has been traced yet."""
@@ -248,10 +254,11 @@ class Earnings:
         Raises:
             Waiting: it has not.
         """
-        if not self._trace_seconds and self._plain_seconds < _BEFORE_FIRST:
+        if not self.may_trace():
             raise Waiting(key)
         account = self._accounts.get(key, _Account())
-        if is_ragged and not self._trace_seconds and account.calls < 2 and self._plain_calls <= RAGGED_CALLS:
+        is_early = self.is_choosing or self._plain_calls <= RAGGED_CALLS
+        if is_ragged and is_early and not self._trace_seconds and account.calls < 2:
             raise Waiting(key)
         seconds = self._expected(account)
         gain = self._gain(account, compiled)

@@ -56,7 +56,8 @@ class Units:
             return call()
         self._structures.add(key)
         self._calls += 1
-        if self._calls <= _CALLS:
+        kernels.earnings.is_choosing = self._calls <= _CALLS or not kernels.earnings.may_trace()
+        if kernels.earnings.is_choosing:
             return call()
         self._is_open = False
         if kernels.earnings.plain_seconds() < _SECONDS or len(self._structures) < _PART * self._calls:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import mgjit
+from mgjit import pending
 from mgjit.units import units
 from tests.units.programs import program
 
@@ -14,6 +15,7 @@ from tests.units.programs import program
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MGJIT_BACKGROUND", "1")
+    monkeypatch.setattr(pending, "_BEFORE_FIRST", 0.0)
     monkeypatch.setattr(units, "_SECONDS", 0.0)
     monkeypatch.setattr("mgjit.step.unlooked", lambda looking, plain: 0)  # each call looks for a kernel
 
@@ -37,6 +39,12 @@ def test_nobody_traces_a_whole_step_whose_lengths_never_come_again() -> None:
         step(batch, 0.05)
     assert step.stats.units
     assert not step.stats.traces
+
+
+def test_where_traces_take_long_plain_calls_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on PyPy, which has to translate the tracer."""
+    monkeypatch.setattr(pending, "_BEFORE_FIRST", 1e9)
+    assert not units_after(lambda all_of_them: all_of_them[:12])
 
 
 def test_batches_of_the_same_lengths_get_none() -> None:
