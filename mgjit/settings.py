@@ -24,10 +24,16 @@ import platformdirs
 from mgjit.cache.directories import can_hold_private
 from mgjit.errors import ArgumentValueError
 
-LOGGER = logging.getLogger("mgjit")
-
 _FALSE = ("", "0", "no", "off", "false")
 _LEVELS = {"1": logging.INFO, "info": logging.INFO, "2": logging.DEBUG, "debug": logging.DEBUG}
+
+
+class _Logger(logging.LoggerAdapter):  # type: ignore[type-arg]
+    """Reports what MGJIT_LOG asks for, whatever level the program's own records have."""
+
+    def isEnabledFor(self, level: int) -> bool:
+        """Whether a record is made; one that is not wanted leaves no trace, such as an entry for a thread."""
+        return level >= log_level() and super().isEnabledFor(level)
 
 
 class _WhereNobodyElseHandles(logging.Handler):
@@ -38,10 +44,9 @@ class _WhereNobodyElseHandles(logging.Handler):
             print(self.format(record), file=sys.stderr)
 
 
-# The filter decides, whatever the level of the program's own records is.
-LOGGER.addFilter(lambda record: record.levelno >= log_level())
+LOGGER = _Logger(logging.getLogger("mgjit"), {})
 LOGGER.setLevel(logging.DEBUG)
-LOGGER.addHandler(_WhereNobodyElseHandles())
+LOGGER.logger.addHandler(_WhereNobodyElseHandles())
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import logging
 import math
 import os
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -148,6 +150,22 @@ def test_06c_records_without_handlers(monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     settings.LOGGER.info("a decision")
     assert capsys.readouterr().err == "a decision\n"
+
+
+def test_06d_no_trace_of_records_that_nobody_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record adds the thread to those of `threading`, so that parameters would stay attached in plain calls."""
+    monkeypatch.delenv("MGJIT_LOG", raising=False)
+    ended = _thread.allocate_lock()
+    ended.acquire()
+    before = threading.active_count()
+
+    def work() -> None:
+        settings.LOGGER.info("a decision")
+        ended.release()
+
+    _thread.start_new_thread(work, ())
+    assert ended.acquire(timeout=30)
+    assert threading.active_count() == before
 
 
 def test_07_scratch_directories_exist() -> None:

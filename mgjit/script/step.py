@@ -13,14 +13,12 @@
 from __future__ import annotations
 
 import io
-import logging
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 from weakref import WeakSet
 
-from .. import settings
 from ..call.results import CompositeResult, OutputResult
 from ..engine.functions import where
 from ..errors import BackendWarning, DefectWarning, MismatchWarning, RetraceWarning, SideEffectWarning
@@ -234,8 +232,7 @@ def made(source: StepSource, namespace: dict[str, Any], allowed: float, calls: f
 
 
 def hide_warnings() -> None:
-    """Let mgjit warn of nothing and log nothing: the program runs as if it were not there."""
-    settings.LOGGER.disabled = settings.log_level() > logging.INFO
+    """Let mgjit warn of nothing: the program runs as if it were not there."""
     for kind in (BackendWarning, SideEffectWarning, RetraceWarning, MismatchWarning, DefectWarning):
         warnings.filterwarnings("ignore", category=kind)
 
