@@ -18,14 +18,15 @@ class Program(NamedTuple):
     """
 
     step: Callable[..., Any]
-    parameters: list[Node]
+    parameters: list[Any]
     batches: list[list[list[int]]]
     seen: list[Any]
     sample: Callable[..., Any]
 
     def numbers(self) -> list[str]:
         """The bits of all parameters and gradients."""
-        return [float(number).hex() for p in self.parameters for number in (p.data, p.grad)]
+        data = "value" if isinstance(self.parameters[0], Slot) else "data"
+        return [float(number).hex() for p in self.parameters for number in (getattr(p, data), p.grad)]
 
 
 LETTERS = 5
@@ -105,3 +106,96 @@ def program(seed: int, batches: int = 30) -> Program:
         for _ in range(batches)
     ]
     return Program(step, parameters, data, seen, loss_of)
+
+
+class Slot:
+    """A number in an autograd graph, with other names than `Node`'s."""
+
+    def __init__(self, value: float, prev: tuple[Slot, ...] = (), local: tuple[float, ...] = ()) -> None:
+        self.value, self.grad, self._prev, self._local = value, 0.0, prev, local
+
+    def __add__(self, other: Any) -> Slot:
+        other = other if isinstance(other, Slot) else Slot(other)
+        return Slot(self.value + other.value, (self, other), (1.0, 1.0))
+
+    def __mul__(self, other: Any) -> Slot:
+        other = other if isinstance(other, Slot) else Slot(other)
+        return Slot(self.value * other.value, (self, other), (other.value, self.value))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def relu(self) -> Slot:
+        return Slot(max(0.0, self.value), (self,), (1.0 if self.value > 0 else 0.0,))
+
+    def backward(self) -> None:
+        order: list[Slot] = []
+        visited = set()
+
+        def build(node: Slot) -> None:
+            if node not in visited:
+                visited.add(node)
+                for operand in node._prev:
+                    build(operand)
+                order.append(node)
+
+        build(self)
+        self.grad = 1.0
+        for node in reversed(order):
+            for operand, local in zip(node._prev, node._local):
+                operand.grad += local * node.grad
+
+
+def sampled(seed: int, batches: int = 26) -> Program:
+    """A batch of samples of several lengths: bags, attention, pairs and branches, under several kinds of update."""
+    draw = random.Random(seed)
+    width, letters, longest = draw.choice([1, 2, 3]), draw.choice([3, 5, 8]), draw.choice([3, 5, 7])
+    model = draw.choice(["bag", "attention", "branch", "pairs", "kept"])
+    update = draw.choice(["mixed", "weighted", "momentum", "each", "product"])
+    table, out = ([[Slot(draw.uniform(-1.0, 1.0)) for _ in range(width)] for _ in range(letters)] for _ in range(2))
+    parameters = [p for row in table + out for p in row]
+    velocities = [0.0] * len(parameters)
+    met: set[int] = set()
+
+    def dot(one: list[Any], other: list[Any]) -> Any:
+        return sum(a * b for a, b in zip(one, other))
+
+    def loss_of(name: list[int], scale: float = 1.0) -> Any:
+        if model == "bag":
+            return dot(out[name[0]], [sum(table[letter][k] for letter in name) for k in range(width)]).relu() * scale
+        if model == "attention":
+            scores = [[dot(out[a], table[b]).relu() for b in name[: k + 1]] for k, a in enumerate(name)]
+            return sum(s * table[b][0] for row in scores for s, b in zip(row, name)) * scale
+        if model == "branch":
+            total = table[name[0]][0] * (out[name[-1]][0] if len(name) > 3 else 1.5)
+            return sum((table[b][k % width] * (0.5 if k % 2 else 1.5) for k, b in enumerate(name)), total) * scale
+        if model == "kept" and len(name) not in met:
+            met.add(len(name))
+        return sum(table[a][0] * out[b][-1] for k, a in enumerate(name) for b in name[: k + 1]) * scale
+
+    def losses(batch: list[list[int]]) -> Any:
+        if update == "mixed":
+            return sum(map(loss_of, batch)) + sum(p * p for p in parameters) * 0.01 + loss_of(batch[0], 0.5)
+        if update == "product":
+            return loss_of(batch[0]) * loss_of(batch[-1]) + loss_of(batch[0])
+        return sum(loss_of(name, 1.0 / len(name) if update == "weighted" else 1.0) for name in batch)
+
+    def step(batch: list[list[int]], rate: float) -> float:
+        value = 0.0
+        for names in [[name] for name in batch] if update == "each" else [batch]:
+            loss = losses(names)
+            loss.backward()
+            value += loss.value
+            for k, p in enumerate(parameters):
+                velocities[k] = (0.5 if update == "momentum" else 0.0) * velocities[k] + p.grad
+                p.value -= rate * velocities[k]
+                p.grad = 0 if len(batch[0]) % 2 else 0.0
+        return value
+
+    names = [
+        [
+            [draw.randrange(letters) for _ in range(draw.randrange(2, longest + 2))]
+            for _ in range(draw.choice([2, 3, 4]))
+        ]
+        for _ in range(batches)
+    ]
+    return Program(step, parameters, names, [], loss_of)

@@ -14,7 +14,7 @@ import mgjit
 from mgjit import pending
 from mgjit.errors import UnsupportedError
 from mgjit.units import choice, steps, units
-from tests.units.programs import Node, Program, program
+from tests.units.programs import Node, Program, program, sampled
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="code is built in the background on POSIX only")
 
@@ -51,6 +51,11 @@ def calls(step: Any) -> list[int]:
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.once) for seed in range(2, 6))])
 def test_batches_of_random_lengths_keep_every_bit(seed: int) -> None:
     compared(lambda: program(seed))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_samples_of_other_styles_keep_every_bit(seed: int) -> None:
+    compared(lambda: sampled(seed), 0.01)
 
 
 def test_most_samples_run_as_compiled_code_though_every_batch_is_new() -> None:
