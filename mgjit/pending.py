@@ -74,6 +74,8 @@ _SHARE_OF_PLAIN = 0.05
 _SHARE_OF_LOOKING, _SHORT, _MOST_UNLOOKED = 0.1, 2e-3, 16
 #: What a trace has to save, in traces, where it is known how many calls are to come.
 _GAIN = 2.0
+#: So many structures are kept account of.
+_MOST_ACCOUNTS = 10_000
 #: What better code costs, in traces.
 _BETTER_CODE = 2.0
 #: So many seconds of plain calls come before the first trace of a step: about as long as PyPy takes for it.
@@ -164,6 +166,7 @@ class Earnings:
         self.share, self.patience, self.horizon = _SHARE_OF_PLAIN, 1.0, 1.0
         self.is_choosing = False
         self._accounts: dict[Hashable, _Account] = {}
+        self._calls = 0  # of all accounts
         self._trace_seconds = 0.0  # of the last trace
         self._ratio = 0.0  # what a structure has cost, in plain calls of it
         self._spent = 0.0  # on anything but the first trace
@@ -172,7 +175,7 @@ class Earnings:
 
     def note_trace(self, key: Hashable, seconds: float) -> None:
         """Note that a structure has been traced."""
-        account = self._accounts.setdefault(key, _Account())
+        account = self._account(key)
         if self._trace_seconds:
             self._spent += seconds
         self._singles -= account.is_single()
@@ -182,7 +185,7 @@ class Earnings:
 
     def note_spent(self, key: Hashable, seconds: float) -> None:
         """Note what else has been spent because a structure was traced."""
-        account = self._accounts.setdefault(key, _Account())
+        account = self._account(key)
         account.seconds += seconds
         self._spent += seconds
         self._compare(account)
@@ -197,7 +200,7 @@ class Earnings:
 
     def note_plain(self, key: Hashable, seconds: float, calls: int = 1) -> None:
         """Note a plain call, or as many of which nothing else is known."""
-        account = self._accounts.setdefault(key, _Account())
+        account = self._account(key)
         self._singles -= account.is_single()
         account.plain, account.plain_calls = account.plain + calls * seconds, account.plain_calls + calls
         account.all_calls += calls
@@ -205,6 +208,12 @@ class Earnings:
         self._singles += account.is_single()
         self._plain_calls, self._plain_seconds = self._plain_calls + calls, self._plain_seconds + calls * seconds
         self._compare(account)
+
+    def _account(self, key: Hashable) -> _Account:
+        """That of a structure.  Where each call has another one, those that were never traced do not pile up."""
+        if key not in self._accounts and len(self._accounts) >= _MOST_ACCOUNTS:
+            self._accounts = {known: account for known, account in self._accounts.items() if account.traces}
+        return self._accounts.setdefault(key, _Account())
 
     def _compare(self, account: _Account) -> None:
         """Note what a structure costs in plain calls."""
@@ -229,7 +238,8 @@ class Earnings:
 
     def note_call(self, key: Hashable) -> None:
         """Note a call of a step that has no kernel."""
-        self._accounts.setdefault(key, _Account()).calls += 1
+        self._account(key).calls += 1
+        self._calls += 1
 
     def are_worth_it(self, keys: Iterable[Hashable], parameters: int = 0) -> bool:
         """Whether so many calls have had these structures that it is worth it to begin with their kernels.
@@ -237,10 +247,9 @@ class Earnings:
         Args:
             keys: of the structures. parameters: how many plain calls would detach.
         """
-        calls = sum(account.calls for account in self._accounts.values())
         each, detaching = self.plain_seconds(), SECONDS_TO_DETACH * parameters
         fair = min(_FAIR_SHARE, detaching / (each + detaching)) if each > detaching else _FAIR_SHARE
-        return sum(self._accounts[key].calls for key in keys) >= fair * calls
+        return sum(self._accounts[key].calls for key in keys) >= fair * self._calls
 
     def require(self, key: Hashable, compiled: int, is_building: bool = False, is_ragged: bool = False) -> None:
         """Return if a structure has earned a trace.

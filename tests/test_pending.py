@@ -555,6 +555,21 @@ def test_25_the_first_kernel_comes_when_it_is_worth_it() -> None:
     assert not earnings.are_worth_it({"first"}, 100_000)  # which would not be detached
 
 
+def test_25_accounts_of_ever_new_structures_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as texts, or lists that the step changes in place: what was traced keeps its account."""
+    monkeypatch.setattr("mgjit.pending._MOST_ACCOUNTS", 10)
+    earnings = Earnings()
+    earnings.note_trace("first", 1.0)
+    earnings.note_call("first")
+    for k in range(100):
+        earnings.note_call(k)
+        assert len(earnings._accounts) <= 10
+    assert not earnings.are_worth_it({"first"})
+    for _ in range(50):
+        earnings.note_call("first")
+    assert earnings.are_worth_it({"first"})
+
+
 def test_25_better_code_is_built_where_it_pays() -> None:
     """Two traces' worth of time is saved by calls that are to come, which the kernels share; or nobody knows."""
     earnings = Earnings()

@@ -235,6 +235,8 @@ def _difference(path: str, mine: Node, theirs: Node) -> str:
             found = _difference(path + name, a, b)
             if found:
                 return found
+    if isinstance(mine, StaticNode) and isinstance(theirs, StaticNode) and not (mine.by_value or theirs.by_value):
+        return f"{path} is another object than before, {theirs.describe()}, and known by its identity"
     return f"{path} was {mine.describe()}, is {theirs.describe()}"
 
 

@@ -72,6 +72,8 @@ def test_03_a_refused_call_says_where() -> None:
     ]:
         assert base.first_difference(plan(argument, 2.0)) == expected
     assert base.first_difference(plan([5.0, {"x": (6.0, "m")}], 7.0)) == "nothing in the arguments"
+    one, other = (plan_arguments(["a"], [[1.0, 2.0]], frozenset("a")) for _ in range(2))
+    assert one.first_difference(other) == "a is another object than before, [1.0, 2.0], and known by its identity"
 
 
 def test_04_buffers_follow_the_packed_numbers() -> None:
