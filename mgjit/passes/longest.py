@@ -11,7 +11,7 @@ with it (passes/precedent.py), also those that are longer than the two.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import compress, count
 from typing import TYPE_CHECKING, NamedTuple
@@ -60,10 +60,12 @@ def longest_trace(one: Boxed, other: Boxed, scale: Scale, whole: Grown, numbers:
     changing = set[int]()
     try:
         for x, y in pairs:
-            column, changed = _scaled(array("i", map(names.get, x, x)), y, one.stretches, scale)
+            own = array("i", map(names.get, x, x)) if names else x
+            column, changed = _scaled(own, y, one.stretches, scale)
             guess.columns.append(column)
             changing.update(map(numbers.__getitem__, changed))
-        guess.forget(_places(len(theirs), one.stretches), [number in changing for number in numbers])
+        if changing:
+            guess.forget(_places(len(theirs), one.stretches), map(changing.__contains__, numbers))
         guess.fill(whole, 0, ())
     except OverflowError:
         return None
@@ -129,7 +131,7 @@ class _Guess:
         for start, end in known:
             self.missing[start:end] = bytes(end - start)
 
-    def forget(self, told: Sequence[int], changes: Sequence[bool]) -> None:
+    def forget(self, told: Sequence[int], changes: Iterable[bool]) -> None:
         """How far it is known what happens at places where operands change is told by both members."""
         for place in compress(count(), changes):
             if self._known[place] and not told[place]:
