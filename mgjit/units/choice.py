@@ -22,6 +22,7 @@ import gc
 import inspect
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import chain
 from random import Random
@@ -256,6 +257,8 @@ def _is_functional(thing: Any) -> bool:
     if isinstance(thing, BuiltinFunctionType):
         return isinstance(thing.__self__, Random) or module_of(thing) in _FUNCTIONAL
     kind = type(thing)
+    if kind is ContextVar:  # whose module is `builtins` before Python 3.10
+        return False
     return is_of_user(kind) or (module_of(kind) in _FUNCTIONAL - {"functools"}) or kind is functools.partial
 
 
