@@ -46,6 +46,8 @@ from .survey import Survey
 
 #: Groups of fewer objects are data of which there is little.
 _FEW_OBJECTS = 16
+#: A short list of these, or an empty one, is for hooks, which come and go; layers and parameters stay.
+_FUNCTIONS = {FunctionType, MethodType, BuiltinFunctionType}
 #: So much data besides variables is compared at each call; variables of functions and classes count only beyond.
 _FEW = 24
 _MANY_VARIABLES = 64
@@ -212,7 +214,8 @@ class Guard:
             elif kind is dict and (known := {name for holder, name in self._looked_after if holder == id(thing)}):
                 self._rarely.parts(thing, functools.partial(_others, thing, known), path)
             elif kind is list and all(map(_is_told_by_identity, set(map(type, copied)))):
-                (self._often if len(copied) < _FEW_OBJECTS and self._has_room() else self._rarely).row(thing, path)
+                is_short = len(copied) < _FEW_OBJECTS and set(map(type, copied)) <= _FUNCTIONS
+                (self._often if is_short and self._has_room() else self._rarely).row(thing, path)
             elif shape is shape_of(tuple) or kind is BuiltinFunctionType or (not copied and shape.restore is None):
                 continue  # what it refers to can never be something else
             else:

@@ -247,7 +247,7 @@ def test_10_tensors_that_require_gradients_or_no_longer() -> None:
     assert step.stats.traces == 4
 
 
-def test_11_a_short_list_of_objects_is_compared_at_each_call() -> None:
+def test_11_a_short_list_of_functions_is_compared_at_each_call() -> None:
     """A function that is appended to an empty list, and removed after a few calls, was called in these."""
     hooks: list[Any] = []
     w = [1.0]
