@@ -63,7 +63,8 @@ EXACT = ("mgjit, gradients kept", "mgjit, Python backend", "mgjit .loop", "undec
 COMPARED = 3  # losses
 TOLERANCE = {"float64": 1e-9, "float32": 1e-3}
 
-WARM_UP = 0.1  # the same for all others
+WARM_UP = 0.5  # the same for all others
+SETTLED = 0.8  # of the least time before: a slice that takes longer shows that forms get no quicker
 SLICE = 0.03  # seconds that one entry runs before the next one's turn
 OPENING_LIMIT = 180.0  # seconds for building all forms of one peer
 
@@ -201,12 +202,16 @@ class Comparison:
         self._start(label, name, python)
 
     def _calibrate(self, entry: Entry) -> None:
-        """How many steps fill a slice, by the least time: in any one slice, code may be compiled or verified."""
+        """How many steps fill a slice, by the least time: in any one slice, code may be compiled or verified.
+
+        The clock waits until a slice is no shorter than those before it, and as many steps have run as the warm-up
+        takes at the least time.  What the first slices took says nothing: a round of W6 compiles each length.
+        """
         warm_up = PYPY_WARM_UP if entry.label.startswith("PyPy") else WARM_UP
-        spent, least, entry.count = 0.0, math.inf, entry.round_to
-        while spent < warm_up:
-            least = min(least, entry.peer.ask(300.0, do="time", form=entry.form, count=entry.count)["seconds"])
-            spent += least * entry.count
+        steps, least, has_settled, entry.count = 0, math.inf, False, entry.round_to
+        while not has_settled or steps * least < warm_up:
+            seconds = entry.peer.ask(300.0, do="time", form=entry.form, count=entry.count)["seconds"]
+            steps, has_settled, least = steps + entry.count, seconds > SETTLED * least, min(least, seconds)
             wanted = max(1, math.ceil(SLICE / max(least, 1e-9)))
             if wanted > 2 * entry.count:  # else keep it: some forms are compiled for a count
                 entry.count = math.ceil(wanted / entry.round_to) * entry.round_to
