@@ -72,3 +72,20 @@ def test_numbers_have_three_digits_or_so(value: float, text: str) -> None:
 def test_every_peer_has_a_file() -> None:
     folder = Path(compare.__file__).parent / "peers"
     assert {f"with_{name}.py" for name in compare.PEERS} == {path.name for path in folder.glob("with_*.py")}
+
+
+def test_the_clock_waits_until_a_form_has_settled() -> None:
+    """A first round that compiles, and a second one that verifies, say nothing about a step."""
+    seconds = [10.0, 0.5, 1e-4]
+    asked: list[int] = []
+
+    class Slowly:
+        def ask(self, _: float, count: int, **request: Any) -> dict[str, float]:
+            asked.append(count)
+            return {"seconds": seconds[min(len(asked), len(seconds)) - 1]}
+
+    form = Entry("mgjit", "mgjit", Slowly(), 64, 0.5)  # type: ignore[arg-type]
+    compare.Comparison._calibrate(None, form)  # type: ignore[arg-type]
+    assert asked[:3] == [64, 64, 64]
+    assert sum(asked) * 1e-4 >= compare.WARM_UP
+    assert form.count == 320  # rounds that fill a slice
