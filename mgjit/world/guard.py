@@ -6,7 +6,7 @@ is no memory of the kernel's is noted (facts.py):
 1. At each call: variables, and data of which there is little, such as numbers in single objects and short lists.
 2. Now and then: what takes longer to compare than a step takes to run, such as methods, modules and long lists of
    parameters.  It is compared at the first calls, which are few where there is much of it; then there is a pause after
-   each comparison that is twenty times as long.  The guards of a step, one for each of its kernels, keep these pauses
+   each comparison that is fifty times as long.  The guards of a step, one for each of its kernels, keep these pauses
    together, so that steps whose lengths take turns spend no more on it, and each has its turn.  What is noticed late is
    said in a warning.  Where calls follow each other so quickly that to look at the clock would take a good part of
    their time, they are counted in between.
@@ -56,7 +56,7 @@ _MANY_VARIABLES = 64
 #: many times as long as it took.
 _FIRST_CALLS, _FIRST_SECONDS = 1000, 0.02
 _MUCH, _FEW_CALLS = 300, 3
-_PAUSE = 20.0
+_PAUSE = 50.0
 #: Where calls follow each other within so many seconds, so many need not look at the clock after one that has.
 _QUICK_SECONDS = 10e-6
 _COUNTED = 15

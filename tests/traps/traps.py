@@ -80,7 +80,7 @@ instead, or a warning. `...` in a message stands for any text.
 What a step captures is compared with what it was when the step was traced. Numbers are compared at every call, and so
 are the objects around a step if there are few of them. Comparing long lists of parameters, methods and modules takes
 longer than a step, so it happens at every call at first (where there are more than 300 things to compare, at the first
-three), and then often enough to take a twentieth of the time. A change in the middle of a fast loop can therefore be
+three), and then often enough to take a fiftieth of the time. A change in the middle of a fast loop can therefore be
 noticed some calls late, which a RetraceWarning reports; if calls follow each other within 10 µs, also up to 15 calls
 after the loop. One that has been undone by then is not noticed. `step.clear()` after the change avoids that.
 """
