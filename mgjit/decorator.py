@@ -75,7 +75,8 @@ def compile(
         cache: whether to use the disk cache.
         background: True: calls are plain Python, with the same numbers, until another process has built the code for
             their arguments; arguments of another structure (such as another length) are traced once plain calls with
-            them have taken as long as a trace. False: the first call of each structure waits for its code.
+            them have taken as long as a trace, those of the first structure when that is to be expected. False: the
+            first call of each structure waits for its code.
         limit: how many argument structures are traced before a RetraceLimitError.  None: 64, and calls with further
             structures are plain Python.
         warn_after: how many are traced before a RetraceWarning, unless each of them has been called several times.

@@ -34,6 +34,7 @@ from .making import Maker, changed_by
 from .pending import SECONDS_TO_DETACH, Earnings, Found, Pending, TooMany, Upgrade, Waiting
 from .plain import PlainCalls
 from .record.leaks import PlainCall
+from .repaid import KERNELS
 from .runtime.buffers import storage_of
 from .runtime.detached import Detached
 from .runtime.kernel import Kernel
@@ -74,6 +75,7 @@ class Kernels:
         self._separate: Kernels | None = None
         self.earnings = Earnings()
         self._pending: dict[Hashable, Pending] = {}
+        self._untraced: Sequence[Any] | None = None  # arguments, while no call has been worth a trace
         self._detached: tuple[list[Kernel], Detached] | None = None
 
     def __len__(self) -> int:
@@ -179,7 +181,10 @@ class Kernels:
         if not patient:
             is_building = any(not pending.job.has_ended() for pending in self._pending.values())
             may_found = is_building and not self.maker.kin.keys(self._options.code)
-            self.earnings.require(plan.key, self.stats.calls, may_found, are_ragged(arguments))
+            is_ragged, is_sure = are_ragged(arguments), self.maker.expects_much_of(plan)
+            self._untraced = None if self.earnings.has_begun else arguments
+            self.earnings.require(plan.key, self.stats.calls, may_found, is_ragged, is_sure)
+            self._untraced = None
         for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
             self.maker.knowledge.variable.update(kernel.guard.changed_numbers())
         try:
@@ -192,6 +197,12 @@ class Kernels:
             raise
         self._add(plan.key, kernel)
         return kernel
+
+    def note_repaid(self) -> None:
+        """Note for later processes which traces have been worth it."""
+        if self._kernels and self.earnings.are_repaid(self.stats.calls):
+            for kernel in self._kernels.values():
+                self.maker.repaid.note(kernel.plan)
 
     def _add(self, key: Hashable, kernel: Kernel) -> None:
         """Put a kernel among the others, whose numbers it may change."""
@@ -227,14 +238,16 @@ class Kernels:
         if self.last is kernel:
             self.last = None
 
-    def detached(self) -> Detached | None:
-        """The parameters that are to be ordinary objects during a plain call; None if that does not make it quicker."""
-        kernels = list(self._kernels.values())
-        if not kernels:
-            return None
-        if self._detached is None or self._detached[0] != kernels:
-            self._detached = kernels, Detached(self.attached())
-        found = self._detached[1]
+    def detached(self, also_shared: bool) -> Detached | None:
+        """The parameters that are to be ordinary objects during a plain call; None if that does not make it quicker.
+
+        Those of other steps, too (`also_shared`), where these make no quick calls meanwhile.
+        """
+        kernels = [kernel for each in (KERNELS if also_shared else [self]) for kernel in list(each._kernels.values())]
+        if kernels and (self._detached is None or self._detached[0] != kernels):
+            things = [p for k in kernels for p in k.moved] if also_shared else self.attached()
+            self._detached = kernels, Detached(things)
+        found = self._detached[1] if kernels and self._detached else ()
         return found if found and self.earnings.plain_seconds() > SECONDS_TO_DETACH * len(found) else None
 
     def attached(self) -> list[Any]:
@@ -438,9 +451,14 @@ class Kernels:
         self.stats.swaps.append(f"{kernel.plan.outline()}: {upgrade.told()}")
         return True
 
-    def wait(self, seconds: float | None) -> bool:
+    def wait(self, seconds: float | None, may_trace: bool) -> bool:
         """Wait until all code is there that is being built, or so many seconds; returns whether it is."""
         end = None if seconds is None else perf_counter() + seconds
+        arguments, self._untraced = self._untraced, None
+        if arguments is not None and may_trace:  # no call has been worth a trace, but now the last one is
+            self.earnings.begins_at_once = True
+            with contextlib.suppress(PlainCall):
+                self.fitting(arguments)
         for pending in list(self._pending.values()):
             if not pending.job.wait(None if end is None else max(0.0, end - perf_counter())):
                 return False

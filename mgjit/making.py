@@ -28,6 +28,7 @@ from .options import Options, StepOptions
 from .pending import Found, Prepared
 from .record.separation import forward_assigns, separation_of, with_early_outputs
 from .record.trace import InputRegion, Trace
+from .repaid import Repaid
 from .runtime.buffers import ParameterStorage, SharedScratch
 from .runtime.code import Code
 from .runtime.copies import Copies
@@ -49,6 +50,9 @@ from .world.survey import Survey
 if TYPE_CHECKING:
     from .ir.parameters import Layouts
     from .lowering import Lowering
+
+#: A plain call of arguments with so many numbers takes long.
+_MANY_NUMBERS = 10_000
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ class Maker:
     Attributes:
         function, options, qualname, stats: as given.
         knowledge: what traces have found out.
+        proofs, repaid: what earlier processes have found out.
         kin: what kernels leave for those of other lengths.
         token: stands for this step in memory that it may share with others.
     """
@@ -103,6 +108,7 @@ class Maker:
         self.function, self._signature, self.options = function, signature, options
         self.qualname, self.stats = qualname, stats
         self.proofs = Proofs(function, qualname, options)
+        self.repaid = Repaid(function, qualname, options)
         self.knowledge = Knowledge()
         self.kin = Kin()
         self._scratch, self._pace = SharedScratch(), Pace()
@@ -143,6 +149,10 @@ class Maker:
         return plan_arguments(
             names, arguments, told | learned, is_slot, self.options.precision, shared, questions, learned
         )
+
+    def expects_much_of(self, plan: ArgumentPlan) -> bool:
+        """Whether a trace of arguments of this structure pays, as far as that can be known before any call."""
+        return plan.input_size >= _MANY_NUMBERS or Memory.exists or self.repaid.has(plan)
 
     # ---- 2: traces ----------------------------------------------------------------------------------
 

@@ -3,10 +3,13 @@
 Until a kernel is there, calls are plain Python, which has the same numbers.  So a step is never much slower than the
 Python that it replaces:
 
-1. The first structure of a step is traced at once, so that what cannot be compiled is found early; on PyPy, which has
-   to translate the tracer first, after five seconds of plain calls.  A batch of sequences of different lengths is
-   traced when its structure comes again, or after some calls: most come once, and a part of the step is compiled by
-   itself (units/).
+1. The first structure of a step is traced when its plain calls are expected to take longer than a trace, if the
+   program goes on for as long as it has been running, and for a hundred calls: mostly at the second call, so that what
+   cannot be compiled is found early, but later where calls are short, or each has another structure.  It is traced at
+   its first call where that was repaid in an earlier process (`repaid.py`), and where the call would take long: with
+   many numbers, or tensors.  PyPy has to translate the tracer first, and waits for five seconds of plain calls.
+   A batch of sequences of different lengths is traced when its structure comes again, or after some calls: most come
+   once, and a part of the step is compiled by itself (units/).
 2. Another structure (such as the next length of a sequence) is traced when its plain calls have taken as long as a
    trace is expected to cost: as many times as long as one of them as the last one has.  When it has to be traced
    again, they have to take as long as all its traces together.  Where it is known how many calls are to come, and
@@ -78,10 +81,15 @@ _GAIN = 2.0
 _MOST_ACCOUNTS = 10_000
 #: What better code costs, in traces.
 _BETTER_CODE = 2.0
+_IS_PYPY = sys.implementation.name == "pypy"
 #: So many seconds of plain calls come before the first trace of a step: about as long as PyPy takes for it.
-_BEFORE_FIRST = 5.0 if sys.implementation.name == "pypy" else 0.0
+_BEFORE_FIRST = 5.0 if _IS_PYPY else 0.0
 #: So many calls of ever new structures come before it, if the arguments are sequences of different lengths.
 RAGGED_CALLS = 6
+#: What the first trace costs: seconds, of which none have to be earned where there are none, and plain calls.
+_FIRST_SECONDS, _FIRST_CALLS = 0.0 if _IS_PYPY else 0.1, 10
+#: How many calls of a step are to come at least, as far as one knows.
+_CALLS_TO_COME = 100
 
 
 def unlooked(looking: float, plain: float) -> int:
@@ -159,9 +167,11 @@ class Earnings:
         horizon: if that is less than 1: so many calls are expected to come in any case, and as many as there have been;
             the patience grows up to 1 with these.
         is_choosing: whether a function is sought that may be compiled by itself (units/).
+        begins_at_once: whether the first structure is traced at its first call.
     """
 
     def __init__(self) -> None:
+        self.begins_at_once = False
         self.budget, self.all_calls = 0.0, 0.0
         self.share, self.patience, self.horizon = _SHARE_OF_PLAIN, 1.0, 1.0
         self.is_choosing = False
@@ -169,15 +179,22 @@ class Earnings:
         self._calls = 0  # of all accounts
         self._trace_seconds = 0.0  # of the last trace
         self._ratio = 0.0  # what a structure has cost, in plain calls of it
-        self._spent = 0.0  # on anything but the first trace
+        self._spent = self._first = 0.0  # on anything but the first trace, and on that
         self._plain_calls, self._plain_seconds = 0, 0.0
         self._singles = 0  # how many structures have come once only
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there has been a trace."""
+        return self._trace_seconds > 0.0
 
     def note_trace(self, key: Hashable, seconds: float) -> None:
         """Note that a structure has been traced."""
         account = self._account(key)
         if self._trace_seconds:
             self._spent += seconds
+        else:
+            self._first = seconds
         self._singles -= account.is_single()
         account.traces, account.seconds, account.plain, account.plain_calls = account.traces + 1, seconds, 0.0, 0
         self._trace_seconds = seconds
@@ -224,6 +241,10 @@ class Earnings:
         """How long a plain call takes."""
         return self._plain_seconds / max(1, self._plain_calls)
 
+    def are_repaid(self, compiled: int) -> bool:
+        """Whether so many compiled calls have saved what all traces have cost."""
+        return compiled * self.plain_seconds() > self._first + self._spent
+
     def better_code_pays(self, calls: int, kernels: int, seconds: float, trace_seconds: float) -> bool:
         """Whether better code for a kernel is expected to save what it costs.
 
@@ -251,7 +272,9 @@ class Earnings:
         fair = min(_FAIR_SHARE, detaching / (each + detaching)) if each > detaching else _FAIR_SHARE
         return sum(self._accounts[key].calls for key in keys) >= fair * self._calls
 
-    def require(self, key: Hashable, compiled: int, is_building: bool = False, is_ragged: bool = False) -> None:
+    def require(
+        self, key: Hashable, compiled: int, is_building: bool = False, is_ragged: bool = False, is_sure: bool = False
+    ) -> None:
         """Return if a structure has earned a trace.
 
         Args:
@@ -259,6 +282,7 @@ class Earnings:
             compiled: how many calls have been compiled ones.
             is_building: whether code is being built, which this structure may share once it is there.
             is_ragged: whether its arguments contain sequences of different lengths.
+            is_sure: whether a trace of it is known to pay.
 
         Raises:
             Waiting: it has not.
@@ -267,14 +291,18 @@ class Earnings:
             raise Waiting(key)
         account = self._accounts.get(key, _Account())
         is_early = self.is_choosing or self._plain_calls <= RAGGED_CALLS
-        if is_ragged and is_early and not self._trace_seconds and account.calls < 2:
+        if is_ragged and is_early and not self.has_begun and account.calls < 2:
+            raise Waiting(key)
+        is_sure = is_sure or self.begins_at_once
+        if not (self.has_begun or is_sure or self._may_pay(account)):
             raise Waiting(key)
         seconds = self._expected(account)
         gain = self._gain(account, compiled)
         if gain >= _GAIN * seconds and not is_building:
             return
         patience = min(1.0, max(self.patience, (self._plain_calls + compiled) / self.horizon))
-        if gain < seconds or account.plain < patience * seconds * max(1, account.traces):
+        is_early = account.plain < patience * seconds * max(1, account.traces) and not (is_sure and not account.traces)
+        if gain < seconds or is_early:
             raise Waiting(key)
         saved = compiled * self.plain_seconds()
         allowed = max(self.budget, self.share * self._plain_seconds) + saved
@@ -286,6 +314,14 @@ class Earnings:
         if account.traces or not (self._ratio and account.each):
             return account.seconds or self._trace_seconds
         return self._ratio * account.each
+
+    def _may_pay(self, account: _Account) -> bool:
+        """Whether the plain calls of a structure that are to come are expected to take as long as a first trace."""
+        if not (_FIRST_SECONDS and account.plain_calls):
+            return not _FIRST_SECONDS
+        each = account.each
+        calls = max(_CALLS_TO_COME, self._plain_calls) * account.plain_calls / self._plain_calls
+        return calls * each >= _FIRST_SECONDS + _FIRST_CALLS * each
 
     def _gain(self, account: _Account, compiled: int) -> float:
         """The seconds of plain calls that a structure which was never traced is expected to save; nan if unknown."""

@@ -32,6 +32,7 @@ from .pending import TooMany, Waiting, unlooked
 from .plain import as_part, differentiates
 from .record.leaks import PlainCall
 from .record.progress import is_in_plain_call, is_tracing, tracing_threads
+from .repaid import KERNELS
 from .runtime.buffers import Moved
 from .runtime.detached import Detached, attach_all
 from .runtime.fastcall import fast_call, is_short, is_worth_it
@@ -107,7 +108,10 @@ class CompiledStep(Looping[P, R]):
         self._units = Units(self._function, self._options)
 
     def _new_kernels(self) -> Kernels:
-        return Kernels(Maker(self._function, self._signature, self._options, self.__qualname__, Stats()), self.__name__)
+        maker = Maker(self._function, self._signature, self._options, self.__qualname__, Stats())
+        kernels = Kernels(maker, self.__name__)
+        KERNELS.add(kernels)
+        return kernels
 
     @property
     def stats(self) -> Stats:
@@ -280,7 +284,7 @@ class CompiledStep(Looping[P, R]):
 
     def _call_meanwhile(self, key: Hashable, call: Callable[[], Any], looking: float = 0.0) -> Any:
         """A call in plain Python, of a structure that has no kernel yet, while others have."""
-        detached, earnings = self._kernels.detached(), self._kernels.earnings
+        detached, earnings = self._kernels.detached(self._units.unit is None), self._kernels.earnings
 
         def work() -> Any:
             if self._units.unit is not None:  # its calls are quick, and give what they return a graph
@@ -345,7 +349,7 @@ class CompiledStep(Looping[P, R]):
         return self._turn.run(self._wait, seconds)
 
     def _wait(self, seconds: float | None) -> bool:
-        is_done = self._kernels.wait(seconds) and self._units.wait(seconds)
+        is_done = self._kernels.wait(seconds, self._units.unit is None) and self._units.wait(seconds)
         self._forget_call()  # kernels may have other code now
         return is_done
 

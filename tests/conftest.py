@@ -115,6 +115,7 @@ def patient_steps() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MGJIT_BACKGROUND", "0")
         patch.setattr("mgjit.pending._BEFORE_FIRST", 0.0)  # on PyPy, too
+        patch.setattr("mgjit.pending._FIRST_SECONDS", 0.0)
         yield
 
 

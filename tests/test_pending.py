@@ -21,6 +21,7 @@ from mgjit.options import Options
 from mgjit.pending import Earnings, Waiting
 from mgjit.runtime.kernel import Kernel
 from mgjit.tensor import eager
+from mgjit.tensor.memory import Memory
 from mgjit.toolchain import compilers
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="code is built in the background on POSIX only")
@@ -537,6 +538,57 @@ def test_24_the_first_trace_may_have_to_wait(monkeypatch: pytest.MonkeyPatch) ->
     assert not earned(earnings, "first")
     earnings.note_plain("second", 0.5)
     assert earned(earnings, "first")
+
+
+def test_24_calls_that_are_short_or_never_alike_have_to_wait_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first trace costs a tenth of a second, or more, and nobody knows how many calls are to come."""
+    monkeypatch.setattr(pending, "_FIRST_SECONDS", 0.1)
+    earnings = Earnings()
+    assert not earned(earnings, "first")
+    earnings.note_plain("first", 0.01)
+    assert earned(earnings, "first")  # 100 of them take a second
+    short = Earnings()
+    short.note_plain("first", 0.0005)
+    assert not earned(short, "first")
+    short.note_plain("first", 0.0005, calls=300)
+    assert earned(short, "first")  # as many again
+    rare = Earnings()
+    for number in range(50):
+        rare.note_plain(number, 0.004)
+    rare.note_plain("twice", 0.004, calls=2)
+    assert not earned(rare, "twice")
+    rare.begins_at_once = True
+    assert earned(rare, "twice")
+
+
+def test_24_structures_that_are_known_to_pay_are_traced_at_once_within_the_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first one, and others as soon as their traces are a twentieth of the time of plain calls."""
+    monkeypatch.setattr(pending, "_FIRST_SECONDS", 0.1)
+    earnings = Earnings()
+    earnings.require("first", 0, is_sure=True)
+    earnings.note_trace("first", 0.2)
+    with pytest.raises(Waiting):
+        earnings.require("second", 0, is_sure=True)
+    earnings.note_plain("first", 5.0)
+    earnings.require("second", 0, is_sure=True)
+    assert not earned(earnings, "second")  # of which nothing is known
+
+
+def test_24_wait_traces_what_no_call_was_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what follows has a kernel."""
+    monkeypatch.setattr(pending, "_FIRST_SECONDS", 1e6)
+    monkeypatch.setattr(Memory, "exists", False)
+    mine, other = Trainer(), Trainer()
+    first, second, third = rows(1955, 3)
+    assert mine.step(*first) == other.plain(*first)
+    assert mine.step(*second) == other.plain(*second)
+    assert (mine.step.stats.traces, mine.step.stats.waiting_calls) == (0, 2)
+    assert mine.step.wait()
+    assert mine.step(*third) == other.plain(*third)
+    assert (mine.step.stats.traces, mine.step.stats.calls) == (1, 1)
+    assert mine.numbers() == other.numbers()
 
 
 def test_25_the_first_kernel_comes_when_it_is_worth_it() -> None:

@@ -176,7 +176,7 @@ class OutlinedStep(CompiledStep[Any, Any]):
             else:
                 kernels.plain.note_call(str(reason))
             self._waiting = reason.key
-            if kernels.detached() is not None:
+            if kernels.detached(False) is not None:
                 self.release()
             return NOTHING
         is_undone = isinstance(reason, Undone)
@@ -226,7 +226,7 @@ def made(source: StepSource, namespace: dict[str, Any], allowed: float, calls: f
     hide_warnings()
     step = OutlinedStep(source.compiled(namespace), StepOptions(background=True), source.numbers_only, source.leaving)
     earnings = step._kernels.earnings
-    earnings.budget, earnings.all_calls = allowed, calls
+    earnings.budget, earnings.all_calls, earnings.begins_at_once = allowed, calls, True
     step._has_stops = source.stops > 0
     return step
 

@@ -56,6 +56,8 @@ class Memory(ParameterStorage):
     made_by: list[Nest] | None
     #: How often any memory has become a leaf, or has ceased to be one.
     switched = 0
+    #: Whether there has been any.
+    exists = False
 
     def __init__(self, size: int, dtype: DType, data: Any = None) -> None:
         # Not that of the base class, which would make a gradient for everything.
@@ -69,6 +71,8 @@ class Memory(ParameterStorage):
         self._gradients: Memory | None = None
         self._grad: Any = None
         self.data = zeros(size, dtype) if data is None else data
+        if not Memory.exists:
+            Memory.exists = True
 
     @classmethod
     def traced(cls, size: int, dtype: DType, trace: Any, leaf: int) -> Memory:

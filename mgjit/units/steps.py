@@ -124,6 +124,7 @@ class UnitStep(CompiledStep[Any, Any]):
         kernels = UnitKernels(maker, self.__name__)
         earnings = kernels.earnings
         earnings.share, earnings.patience, earnings.horizon = _SHARE, _PATIENCE, _HORIZON
+        earnings.begins_at_once = True
         return kernels
 
     def _call(self, *arguments: Any, **named: Any) -> Any:

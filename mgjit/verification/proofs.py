@@ -44,7 +44,7 @@ class Proofs:
 
     def __init__(self, function: Callable[..., Any], name: str, options: StepOptions) -> None:
         self._name, self._options = name, options
-        self._function = _digest(getattr(function, "__code__", None))
+        self._function = digest_of(getattr(function, "__code__", None))
         self._passed: set[str] = set()  # the traces, by structure, whose kernels are known to have passed
 
     def has(self, code: Code) -> bool:
@@ -99,14 +99,14 @@ class Proofs:
         }
 
 
-def _digest(code: CodeType | None) -> str:
+def digest_of(code: CodeType | None) -> str:
     """A hash of the bytecode of a function and of those in it, wherever they are in their file; empty for none."""
     if code is None:
         return ""
     digest = xxhash.xxh3_128(code.co_code)
     digest.update(repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_flags)).encode())
     for constant in code.co_consts:
-        text = _digest(constant) if isinstance(constant, CodeType) else _shown(constant)
+        text = digest_of(constant) if isinstance(constant, CodeType) else _shown(constant)
         digest.update(text.encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 

@@ -193,17 +193,41 @@ def test_07_an_interruption_at_any_moment(kind: type, moment: int, monkeypatch: 
 
 
 def test_08_a_step_whose_plain_calls_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Detaches the parameters of its own kernels, and not those that another step uses too."""
+    """Detaches the parameters of its own kernels, and those of others where these make no quick calls meanwhile."""
     monkeypatch.setattr("mgjit.kernels.SECONDS_TO_DETACH", 0.0)
     step, found = things(Value)
     kernels = step._kernels
     kernels.earnings.note_plain("key", 1.0)
-    assert len(kernels.detached()) == COUNT
+    assert len(kernels.detached(False)) == COUNT
     other = mgjit.compile(lambda x: found[0] * x)
     other(1.0)
     other(1.0)
     kernels._detached = None
-    assert kernels.detached() is None
+    assert kernels.detached(False) is None
+    assert set(map(id, found)) <= set(map(id, kernels.detached(True)._things))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_08_a_step_without_kernels_detaches_those_of_others(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its plain calls are as quick as without the other step, which then sees their numbers."""
+    monkeypatch.setattr("mgjit.kernels.SECONDS_TO_DETACH", -1.0)  # however short a call is
+    monkeypatch.setattr("mgjit.pending._FIRST_SECONDS", 1e6)
+    monkeypatch.setattr("mgjit.pending._MOST_UNLOOKED", 0)
+    step, found = things(kind)
+    before = found[0].data
+    seen = []
+
+    @mgjit.compile(background=True)
+    def other(x: float) -> Any:
+        seen.append(is_attached(found[0]))
+        found[0].data += x
+        return found[0].data
+
+    monkeypatch.setenv("MGJIT_BACKGROUND", "1")
+    assert [other(0.5), other(0.25)] == [before + 0.5, before + 0.75]
+    assert seen == [False, False]
+    step(1.0)
+    assert found[0].data == before + 0.75 - 0.1
 
 
 def test_09_detaching_twice_keeps_what_the_objects_hold() -> None:

@@ -79,7 +79,7 @@ def test_04_other_bytecode_or_another_constant_is_compared() -> None:
         return loss
 
     assert compared(step) == 1
-    assert proofs._digest(step.__wrapped__.__code__) != proofs._digest(made().__wrapped__.__code__)
+    assert proofs.digest_of(step.__wrapped__.__code__) != proofs.digest_of(made().__wrapped__.__code__)
 
 
 def test_05_without_a_cache_nothing_is_known() -> None:

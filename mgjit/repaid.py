@@ -1,0 +1,89 @@
+"""Structures of arguments whose traces have been repaid in an earlier process, kept in the disk cache.
+
+Nobody knows how long a program is going to run.  But most run again, and then as long as the last time:
+
+1. When a process ends, each step whose compiled calls have saved more than all of its traces have cost notes the
+   structures that have a kernel.
+2. A later process traces such a structure at its first call, where others have to earn their traces (`pending.py`).
+
+A note is an entry of the cache without a library, so that it is listed, counted and swept like any other.
+"""
+
+from __future__ import annotations
+
+import atexit
+import platform
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Callable
+from weakref import WeakSet
+
+from ._version import __version__
+from .cache.about import NAME as ABOUT
+from .cache.entry import Entry
+from .cache.key import entry_key
+from .cache.store import open_store
+from .verification.proofs import digest_of
+
+if TYPE_CHECKING:
+    from .call.plan import ArgumentPlan
+    from .kernels import Kernels
+    from .options import StepOptions
+
+
+class Repaid:
+    """What is known of the structures of one step.
+
+    Args:
+        function: the step, undecorated. name: as the cache lists it.
+        options: of the step.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str, options: StepOptions) -> None:
+        self._name = name
+        self._function = digest_of(getattr(function, "__code__", None)) if options.code.cache else ""
+        self._known: dict[Any, bool] = {}
+
+    def has(self, plan: ArgumentPlan) -> bool:
+        """Whether a trace of arguments of this structure has been repaid."""
+        if not self._function:
+            return False
+        known = self._known.get(plan.key)
+        if known is None:
+            known = open_store().get(entry_key(self._parts(plan)), again=True) is not None
+            self._known[plan.key] = known
+        return known
+
+    def note(self, plan: ArgumentPlan) -> None:
+        """It has been in this process."""
+        if self._function and not self.has(plan):
+            self._known[plan.key] = True
+            parts = self._parts(plan)
+            about = {
+                "step": f"{self._name} (its trace was repaid)",
+                "created": int(time.time()),
+                "mgjit": __version__,
+                "python": parts["python"],
+                "key": parts,
+            }
+            open_store().put(entry_key(parts), Entry({ABOUT: about}, "", b""))
+
+    def _parts(self, plan: ArgumentPlan) -> dict[str, str]:
+        return {
+            "repaid": plan.outline(),
+            "step": self._function,
+            "python": f"{platform.python_implementation()} {sys.version_info[0]}.{sys.version_info[1]}",
+            "mgjit": __version__,
+        }
+
+
+#: Those of all steps in this process.
+KERNELS: WeakSet[Kernels] = WeakSet()
+
+
+def _note_all() -> None:
+    for kernels in list(KERNELS):
+        kernels.note_repaid()
+
+
+atexit.register(_note_all)
