@@ -21,10 +21,11 @@ import functools
 import gc
 import inspect
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import itemgetter
 from random import Random
 from time import thread_time
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -94,13 +95,16 @@ class _Calls:
 class _Watch:
     """Watches which functions are called (sys.setprofile): of what is not suitable, no more than one call."""
 
-    def __init__(self, codes: Collection[CodeType]) -> None:
-        self.found = {code: _Calls() for code in codes}
+    def __init__(self) -> None:
+        self.found: dict[CodeType, _Calls | None] = {}  # None: not suitable
         self._under_way: list[tuple[Any, float]] = []
 
     def __call__(self, frame: Any, event: str, given: Any) -> None:
         code = frame.f_code
-        calls = self.found.get(code)
+        if code not in self.found:
+            is_possible = code.co_argcount and not (code.co_kwonlyargcount or code.co_flags & _ELSEWHERE)
+            self.found[code] = _Calls() if is_possible else None
+        calls = self.found[code]
         if calls is None:
             return
         if event == "call":
@@ -119,7 +123,7 @@ class _Watch:
             calls.results.append(given)
 
     def _drop(self, code: CodeType) -> None:
-        del self.found[code]
+        self.found[code] = None
         self._under_way[:] = [one for one in self._under_way if one[0].f_code is not code]
 
 
@@ -133,14 +137,7 @@ def watched(step: Any, call: Callable[[], Any]) -> tuple[Any, Choice | None]:
     """Make a plain call of a step; returns its result, and the function to be compiled by itself, if there is one."""
     if sys.getprofile() is not None:
         return call(), None
-    survey = Survey(step)
-    functions = {
-        function.__code__: function
-        for function in survey.functions
-        if function.__code__.co_argcount
-        and not (function.__code__.co_kwonlyargcount or function.__code__.co_flags & _ELSEWHERE)
-    }
-    watch = _Watch(functions)
+    watch = _Watch()
     started = thread_time()
     sys.setprofile(watch)
     try:
@@ -150,15 +147,21 @@ def watched(step: Any, call: Callable[[], Any]) -> tuple[Any, Choice | None]:
             sys.setprofile(None)
     seconds = thread_time() - started
     good = [
-        (calls.seconds, number, functions[code], known)
+        (calls.seconds, number, code, calls.results[0], known)
         for number, (code, calls) in enumerate(watch.found.items())
-        if calls.number > 1 and calls.seconds > _SHARE * seconds
+        if calls is not None and calls.number > 1 and calls.seconds > _SHARE * seconds
         and (known := _styled(calls.kind)) is not None and all(is_inner(thing, known) for thing in calls.results)
     ]  # fmt: skip
     if not good:
         return result, None
-    spent, _, function, known = max(good)
-    choice = Choice(function, known, seconds / spent, watch.found[function.__code__].results[0])
+    survey = Survey(step)  # only now, because plain calls over objects that have been looked at may be slower
+    functions = {function.__code__: function for function in survey.functions}
+    good = [one for one in good if one[2] in functions]
+    if not good:
+        return result, None
+    spent, _, code, example, known = max(good, key=itemgetter(0, 1))
+    function = functions[code]
+    choice = Choice(function, known, seconds / spent, example)
     reason = objection(survey, choice) or _kept(step, result, known)
     if reason:
         settings.LOGGER.info("%s is not compiled by itself: %s", function.__name__, reason)
