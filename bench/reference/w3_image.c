@@ -6,6 +6,8 @@
  * to 56 costs 10 %; the sums of all units in registers; pixels scaled by a table of the 256 quotients.  The update runs
  * from the last pixel to the first, so that what is still in the first level cache is used at both ends.  The second
  * layer is kept both ways round, for its sums run over units forward and over scores backward.
+ * Rows of zero pixels, four fifths of an image, keep their weights in the update, where the gradients are finite: they are
+ * neither read nor written.  (The forward part needs them: a weight that is not finite makes the sum nan.)
  * The loop form fuses the update of one step with the forward part of the next: one pass instead of two. Prefetching 8 rows
  * ahead helps there (5 %), and nowhere else. */
 #include "harness.h"
@@ -129,8 +131,19 @@ INLINE double upper(State *s, const vd *z, int label, double rate, vd *gz)
     return loss;
 }
 
+/* Whether w - rate * (0.0 * gz) is w for all weights of a zero pixel. */
+INLINE int keeps(const vd *gz, double rate)
+{
+    vd sum = {0};
+    EACH(v, V) sum += gz[v] * 0.0;
+    double all = 0.0;
+    EACH(l, L) all += sum[l];
+    return all == 0.0 && rate > 0.0;
+}
+
 INLINE void update(State *s, const unsigned char *x, const vd *gz, double rate)
 {
+    int kept = keeps(gz, rate);
     v2 last;
     memcpy(&last, (const double *)gz + 48, sizeof last);
     UNROLL for (int k = BLOCKS - 1; k >= 0; k--)
@@ -138,6 +151,7 @@ INLINE void update(State *s, const unsigned char *x, const vd *gz, double rate)
         vd g[W];
         EACH(v, W) g[v] = gz[k * W + v];
         for (int i = PIXELS - 1; i >= 0; i--) {
+            if (kept && !x[i]) continue;
             double xi = s->scaled[x[i]];
             EACH(v, W) s->w[k][i][v] -= rate * (xi * g[v]);
             if (k == 0) s->last[i] -= rate * (xi * last);
@@ -165,6 +179,7 @@ EXPORT void reference_loop(State *s, const Row *rows, long count, double *losses
         const unsigned char *x = rows[n].inputs;
         double rate = rows[n].rate;
         losses[n] = upper(s, z, *(const unsigned char *)rows[n].targets, rate, gz);
+        int kept = keeps(gz, rate);
         if (n + 1 == count) {
             update(s, x, gz, rate);
             return;
@@ -180,6 +195,11 @@ EXPORT void reference_loop(State *s, const Row *rows, long count, double *losses
             for (int i = 0; i < PIXELS; i++) {
                 double xi = s->scaled[x[i]], yi = s->scaled[next[i]];
                 UNROLL for (int v = 0; v < W * L; v += 8) __builtin_prefetch((double *)s->w[k][i + 8] + v, 1);
+                if (kept && !x[i]) {
+                    EACH(v, W) a[v] += s->w[k][i][v] * yi;
+                    if (k == 0) last += s->last[i] * yi;
+                    continue;
+                }
                 EACH(v, W)
                 {
                     vd w = s->w[k][i][v] - rate * (xi * g[v]);
