@@ -29,6 +29,7 @@ from ..runtime.live import Field, field_of
 from ..tensor.apply import recording
 from ..tensor.tensor import Tensor
 from ..world.ownership import is_of_user
+from ..world.places import Place
 from ..world.shapes import attributes
 from .given import GivenPath
 
@@ -156,6 +157,27 @@ class KnownResult(ConstantResult):
         return self.parts.columns(outputs, width, rows)
 
 
+class KeptResult(ResultTree):
+    """A list of numbers that the step makes, keeps in place of another, and returns: the list that is kept.
+
+    Args:
+        place: where it is kept once the numbers of the call have been written back.
+        parts: the result that its contents would be, for the columns of many calls.
+    """
+
+    def __init__(self, place: Place, parts: ResultTree) -> None:
+        self._place, self.parts = place, parts
+
+    def __call__(self, outputs: Any, arguments: Sequence[Any] = ()) -> Any:
+        return self._place.read()
+
+    def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
+        return self._place.expression(name_of)
+
+    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
+        return self.parts.columns(outputs, width, rows)
+
+
 class CompositeResult(ResultTree):
     """A container of further parts."""
 
@@ -196,6 +218,7 @@ def describe_result(
     is_known: Callable[[Any], bool] = lambda thing: False,
     number_of: Callable[[Counted], Any] = lambda counter: counter.value,
     path_of: Callable[[Any], GivenPath | None] = lambda thing: None,
+    kept_at: Callable[[Any], Place | None] = lambda thing: None,
 ) -> ResultTree:
     """Record every traced leaf of `returned` as an output and return how to rebuild the tree.
 
@@ -203,10 +226,11 @@ def describe_result(
         is_known: whether an object existed before the step: then it is returned itself.
         number_of: the traced number of a counter.
         path_of: where the container lies among the arguments for which an object stands; None for others.
+        kept_at: where the step keeps a list that it has made; None for others.
     """
 
     def describe(returned: Any) -> ResultTree:
-        return describe_result(returned, recorder, types, is_known, number_of, path_of)
+        return describe_result(returned, recorder, types, is_known, number_of, path_of, kept_at)
 
     if isinstance(returned, Row):
         returned = list(returned)
@@ -244,6 +268,9 @@ def describe_result(
         composite = CompositeResult(make, list(map(describe, parts)))
         if path is not None:
             return GivenResult(path, composite)
+        place = kept_at(returned)
+        if place is not None:
+            return KeptResult(place, composite)
         return KnownResult(returned, composite) if is_known(returned) else composite
     if _is_object(returned):
         fields = _fields_to_return(returned)

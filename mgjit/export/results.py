@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..call.results import CompositeResult, GivenResult, KnownResult, MixedResult, OutputResult, ResultTree
+from ..call.results import CompositeResult, GivenResult, KeptResult, KnownResult, MixedResult, OutputResult, ResultTree
 from ..call.tensors import ViewResult
 from ..world.shapes import attributes
 
@@ -24,7 +24,7 @@ def _lines(result: ResultTree, path: str) -> Iterator[str]:
         yield f"result[{result.index}]: {name}{_kind(result)}"
     elif isinstance(result, MixedResult):
         yield f"result[{result.index}]: {name}, an int or a float; result[{result.index + 1}]: which of them"
-    elif isinstance(result, (GivenResult, KnownResult, ViewResult)):
+    elif isinstance(result, (GivenResult, KeptResult, KnownResult, ViewResult)):
         yield from _lines(result.parts, path)
     elif isinstance(result, CompositeResult):
         numbers = [part for part in result.parts if isinstance(part, OutputResult)]

@@ -109,6 +109,13 @@ class Heap:
         """Whether an object with numbers existed before the step."""
         return self._survey.knows(thing)
 
+    def kept_at(self, thing: Any) -> Place | None:
+        """Where the step has put a new list of numbers in place of another; None if it has not, or of other things."""
+        if type(thing) is not list or self._survey.knows(thing):
+            return None
+        lists = (copied.place for copied, *_ in self._entered.copied if copied.size)
+        return next((place for place in lists if place.read() is thing), None)
+
     def existed(self, thing: Any) -> bool:
         """Whether an object that the step compares existed before it."""
         if isinstance(thing, Tensor):

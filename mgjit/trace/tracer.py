@@ -167,7 +167,9 @@ def trace_call(
             containers = GivenContainers(plan.nodes, given)
 
             def described(thing: Any) -> ResultTree:
-                return describe_result(thing, recorder, types, heap.knows, heap.number_of, containers.path)
+                return describe_result(
+                    thing, recorder, types, heap.knows, heap.number_of, containers.path, heap.kept_at
+                )
 
             result = described(returned)
             if tails:

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import pickle
 from array import array
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -177,3 +178,23 @@ def test_08_columns_of_one_row(rows: int) -> None:
     """Are columns as well, not the result itself."""
     found = collect_results((0.5 + k, [1.0, k], "text", None) for k in range(rows))
     assert found == (array("d", [0.5, 1.5][:rows]), [array("d", [1.0] * rows), array("d", range(rows))], "text", None)
+
+
+@pytest.mark.parametrize("backend", ["auto", "python"])
+def test_09_a_new_list_that_the_step_keeps_is_what_it_returns(backend: str) -> None:
+    """So what the program then assigns to its elements is there at the next call, in quick calls as well."""
+    found = []
+    for decorate in (mgjit.compile(background=False, backend=backend), lambda function: function):
+        state = SimpleNamespace(last=[0.0, 1.0])
+
+        def plain(x: float, state: SimpleNamespace = state) -> tuple[list[float], float]:
+            state.last = [state.last[0] + x, state.last[1] * x]
+            return state.last, state.last[0] * 2.0
+
+        step = decorate(plain)
+        for k in range(60):
+            last, double = step(0.5 + k / 64)
+            assert last is state.last
+            found.append((list(last), double))
+            last[0] -= 0.25
+    assert found[:60] == found[60:]
