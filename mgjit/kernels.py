@@ -22,6 +22,7 @@ from .background import Job, prepare, seconds_taken_by
 from .call.lengths import are_ragged, lengths_of
 from .call.plan import ArgumentPlan
 from .call.whole_arrays import array_engine
+from .earnings import SECONDS_TO_DETACH, Earnings, TooMany, Waiting
 from .engine.value import Value
 from .errors import (
     ArgumentError,
@@ -31,7 +32,7 @@ from .errors import (
     user_stacklevel,
 )
 from .making import Maker, changed_by
-from .pending import SECONDS_TO_DETACH, Earnings, Found, Pending, TooMany, Upgrade, Waiting
+from .pending import Found, Pending, Upgrade
 from .plain import PlainCalls
 from .record.leaks import PlainCall
 from .repaid import KERNELS

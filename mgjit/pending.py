@@ -1,47 +1,26 @@
-"""Kernels whose code another process is building, and structures that have yet to earn a trace.
+"""Kernels whose code another process is building.
 
 Until a kernel is there, calls are plain Python, which has the same numbers.  So a step is never much slower than the
 Python that it replaces:
 
-1. The first structure of a step is traced when its plain calls are expected to take longer than a trace, if the
-   program goes on for as long as it has been running, and for a hundred calls: mostly at the second call, so that what
-   cannot be compiled is found early, but later where calls are short, or each has another structure.  It is traced at
-   its first call where that was repaid in an earlier process (`repaid.py`), and where the call would take long: with
-   many numbers, or tensors.  PyPy has to translate the tracer first, and waits for five seconds of plain calls.
-   A batch of sequences of different lengths is traced when its structure comes again, or after some calls: most come
-   once, and a part of the step is compiled by itself (units/).
-2. Another structure (such as the next length of a sequence) is traced when its plain calls have taken as long as a
-   trace is expected to cost: as many times as long as one of them as the last one has.  When it has to be traced
-   again, they have to take as long as all its traces together.  Where it is known how many calls are to come, and
-   compiled calls have shown that kernels work, it is traced as soon as a trace is expected to save twice that, perhaps
-   at its first call, and never where it would save less than it costs; one after the other until they share code.  How
-   often a structure will come is told by how often it has come; where many have come once only, that tells less (Good,
-   Biometrika 40, 1953).  All that is spent on others is at most a twentieth of the time of plain calls, plus what
-   compiled calls have saved (`Earnings`): traces, comparisons with plain Python, and what other processes do, where
-   there is but one processor.
-3. Code that exists already, in this process or in the disk cache, is used at once.  Otherwise it is built in the
+1. A structure of arguments is traced when it has earned that (`earnings.py`).
+2. Code that exists already, in this process or in the disk cache, is used at once.  Otherwise it is built in the
    background (`background.py`), and the trace waits for it (`Pending`).  There are two tiers, where there is a compiler
    that does not optimise: code without a schedule, which takes a tenth of the time, and when that runs, better code,
    which takes its place between two calls (`Upgrade`).  Where it is known how many calls are to come, better code is
    built when it is expected to save what it costs.  Steps with much work, such as those over large tensors, begin
    with scheduled code as well, of small loops and with less optimisation.
-4. A kernel keeps the numbers of parameters in its own memory, which makes plain calls slower.  So a step gets its first
-   kernel only when those that are there make a fair share of its calls; until then they wait (`Earnings.are_worth_it`).
-   A small share is fair where detaching the parameters takes a small part of a plain call.
-   Afterwards, plain calls that take long enough detach the parameters (`Kernels.detached`).  Other traces that waited
+3. A kernel keeps the numbers of parameters in its own memory, which makes plain calls slower.  From the first one on,
+   plain calls that take long enough detach the parameters (`Kernels.detached`).  Other traces that waited
    for their code then know the parameters by their place in that memory, and wait for other code (`is_outdated`).
-5. A trace that holds for one call only is not built.
-6. To look for a kernel takes longer than a very short plain call.  So while a step has none, only some of its calls
-   look for one (`unlooked`).
+4. A trace that holds for one call only is not built.
 """
 
 from __future__ import annotations
 
-import math
 import os
-import sys
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_not
 from time import perf_counter
@@ -63,274 +42,10 @@ from .trace.tracer import TracedCall
 from .verification.trial import plain_seconds
 from .world.guard import Guard
 
-#: The part of the calls that have to have a kernel before the first kernel is used, at most.
-_FAIR_SHARE = 0.25
-#: Seconds that it takes to detach a parameter, and attach it again, generously.
-SECONDS_TO_DETACH = 2e-6
 #: A plain call that takes longer than so many seconds waits for its kernel, at most as long as it would take itself.
 _LONG = 1.0
 #: The same of operations on tensors, whose first code is there in about as long, whatever the plain call takes.
 _LONG_OF_TENSORS = 0.3
-#: The part of the time of plain calls that may be spent on further structures, besides what compiled calls have saved.
-_SHARE_OF_PLAIN = 0.05
-#: The part of the time of plain calls that it may take to look for the first kernel; for short calls, and so many.
-_SHARE_OF_LOOKING, _SHORT, _MOST_UNLOOKED = 0.1, 2e-3, 16
-#: What a trace has to save, in traces, where it is known how many calls are to come.
-_GAIN = 2.0
-#: So many structures are kept account of.
-_MOST_ACCOUNTS = 10_000
-#: What better code costs, in traces.
-_BETTER_CODE = 2.0
-_IS_PYPY = sys.implementation.name == "pypy"
-#: So many seconds of plain calls come before the first trace of a step: about as long as PyPy takes for it.
-_BEFORE_FIRST = 5.0 if _IS_PYPY else 0.0
-#: So many calls of ever new structures come before it, if the arguments are sequences of different lengths.
-RAGGED_CALLS = 6
-#: What the first trace costs: seconds, of which none have to be earned where there are none, and plain calls.
-_FIRST_SECONDS, _FIRST_CALLS = 0.0 if _IS_PYPY else 0.1, 10
-#: How many calls of a step are to come at least, as far as one knows.
-_CALLS_TO_COME = 100
-
-
-def unlooked(looking: float, plain: float) -> int:
-    """How many calls are plain without a look for a kernel, of which there is none yet, so that looking takes little.
-
-    Args:
-        looking, plain: seconds of the last look, and of a plain call.
-    """
-    if plain > _SHORT:
-        return 0
-    return min(_MOST_UNLOOKED, int(looking / max(_SHARE_OF_LOOKING * plain, 1e-9)))
-
-
-class Waiting(PlainCall):
-    """This call runs as plain Python because its kernel is not there yet.
-
-    Attributes:
-        key: of the structure of the arguments.
-    """
-
-    def __init__(self, key: Hashable) -> None:
-        super().__init__("its kernel is not built yet")
-        self.key = key
-
-
-class TooMany(PlainCall):
-    """This call runs as plain Python because its arguments have another structure than those of very many kernels.
-
-    Attributes:
-        key: of the structure of the arguments.
-    """
-
-    def __init__(self, key: Hashable, kernels: int) -> None:
-        super().__init__(
-            "its arguments have other lengths, texts or the like than those for which it has kernels, which are "
-            f"{kernels} by now; limit= says how many there may be"
-        )
-        self.key = key
-
-
-@dataclass
-class _Account:
-    """What has been spent on a structure of arguments, in seconds.
-
-    Attributes:
-        traces: how many there have been.
-        seconds: what the last one has cost, with all that came after it.
-        plain: plain calls since the last trace. plain_calls: how many there have been since.
-        each: the mean of all its plain calls. all_calls: how many they are.
-        calls: how many there have been, until the step has its first kernel.
-    """
-
-    traces: int = 0
-    seconds: float = 0.0
-    plain: float = 0.0
-    plain_calls: int = 0
-    each: float = 0.0
-    all_calls: int = 0
-    calls: int = 0
-
-    def is_single(self) -> bool:
-        """Whether the structure has come once only."""
-        return self.all_calls == 1 and not self.traces
-
-
-class Earnings:
-    """Decides which structures of arguments have earned a trace, by processor seconds: the machine may be busy.
-
-    Attributes:
-        budget: seconds that traces of further structures may take in any case, where it is known how long a program
-            is going to run.
-        all_calls: how many calls there are going to be, in that case.
-        share: the part of the time of plain calls that traces of further structures may take.
-        patience: how long plain calls of a structure have to take before it is traced, in traces.
-        horizon: if that is less than 1: so many calls are expected to come in any case, and as many as there have been;
-            the patience grows up to 1 with these.
-        is_choosing: whether a function is sought that may be compiled by itself (units/).
-        begins_at_once: whether the first structure is traced at its first call.
-    """
-
-    def __init__(self) -> None:
-        self.begins_at_once = False
-        self.budget, self.all_calls = 0.0, 0.0
-        self.share, self.patience, self.horizon = _SHARE_OF_PLAIN, 1.0, 1.0
-        self.is_choosing = False
-        self._accounts: dict[Hashable, _Account] = {}
-        self._calls = 0  # of all accounts
-        self._trace_seconds = 0.0  # of the last trace
-        self._ratio = 0.0  # what a structure has cost, in plain calls of it
-        self._spent = self._first = 0.0  # on anything but the first trace, and on that
-        self._plain_calls, self._plain_seconds = 0, 0.0
-        self._singles = 0  # how many structures have come once only
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether there has been a trace."""
-        return self._trace_seconds > 0.0
-
-    def note_trace(self, key: Hashable, seconds: float) -> None:
-        """Note that a structure has been traced."""
-        account = self._account(key)
-        if self._trace_seconds:
-            self._spent += seconds
-        else:
-            self._first = seconds
-        self._singles -= account.is_single()
-        account.traces, account.seconds, account.plain, account.plain_calls = account.traces + 1, seconds, 0.0, 0
-        self._trace_seconds = seconds
-        self._compare(account)
-
-    def note_spent(self, key: Hashable, seconds: float) -> None:
-        """Note what else has been spent because a structure was traced."""
-        account = self._account(key)
-        account.seconds += seconds
-        self._spent += seconds
-        self._compare(account)
-
-    def may_trace(self) -> bool:
-        """Whether a first trace may come by now."""
-        return self._trace_seconds > 0.0 or self._plain_seconds >= _BEFORE_FIRST
-
-    def expect_trace(self, seconds: float) -> None:
-        """Let no structure be traced before it has earned so many seconds, if none has been traced yet."""
-        self._trace_seconds = self._trace_seconds or seconds
-
-    def note_plain(self, key: Hashable, seconds: float, calls: int = 1) -> None:
-        """Note a plain call, or as many of which nothing else is known."""
-        account = self._account(key)
-        self._singles -= account.is_single()
-        account.plain, account.plain_calls = account.plain + calls * seconds, account.plain_calls + calls
-        account.all_calls += calls
-        account.each += (seconds - account.each) * calls / account.all_calls
-        self._singles += account.is_single()
-        self._plain_calls, self._plain_seconds = self._plain_calls + calls, self._plain_seconds + calls * seconds
-        self._compare(account)
-
-    def _account(self, key: Hashable) -> _Account:
-        """That of a structure.  Where each call has another one, those that were never traced do not pile up."""
-        if key not in self._accounts and len(self._accounts) >= _MOST_ACCOUNTS:
-            self._accounts = {known: account for known, account in self._accounts.items() if account.traces}
-        return self._accounts.setdefault(key, _Account())
-
-    def _compare(self, account: _Account) -> None:
-        """Note what a structure costs in plain calls."""
-        if account.traces and account.each:
-            self._ratio = account.seconds / account.each
-
-    def plain_seconds(self) -> float:
-        """How long a plain call takes."""
-        return self._plain_seconds / max(1, self._plain_calls)
-
-    def are_repaid(self, compiled: int) -> bool:
-        """Whether so many compiled calls have saved what all traces have cost."""
-        return compiled * self.plain_seconds() > self._first + self._spent
-
-    def better_code_pays(self, calls: int, kernels: int, seconds: float, trace_seconds: float) -> bool:
-        """Whether better code for a kernel is expected to save what it costs.
-
-        Where it is not known how many calls are to come, that is taken for granted.
-
-        Args:
-            calls: how many have been compiled ones, by so many kernels.
-            seconds: how long a call of the kernel takes. trace_seconds: how long its trace took.
-        """
-        to_come = max(self.all_calls - self._plain_calls - calls, calls) / kernels
-        return not self.all_calls or to_come * seconds >= _BETTER_CODE * trace_seconds
-
-    def note_call(self, key: Hashable) -> None:
-        """Note a call of a step that has no kernel."""
-        self._account(key).calls += 1
-        self._calls += 1
-
-    def are_worth_it(self, keys: Iterable[Hashable], parameters: int = 0) -> bool:
-        """Whether so many calls have had these structures that it is worth it to begin with their kernels.
-
-        Args:
-            keys: of the structures. parameters: how many plain calls would detach.
-        """
-        each, detaching = self.plain_seconds(), SECONDS_TO_DETACH * parameters
-        fair = min(_FAIR_SHARE, detaching / (each + detaching)) if each > detaching else _FAIR_SHARE
-        return sum(self._accounts[key].calls for key in keys) >= fair * self._calls
-
-    def require(
-        self, key: Hashable, compiled: int, is_building: bool = False, is_ragged: bool = False, is_sure: bool = False
-    ) -> None:
-        """Return if a structure has earned a trace.
-
-        Args:
-            key: of the structure.
-            compiled: how many calls have been compiled ones.
-            is_building: whether code is being built, which this structure may share once it is there.
-            is_ragged: whether its arguments contain sequences of different lengths.
-            is_sure: whether a trace of it is known to pay.
-
-        Raises:
-            Waiting: it has not.
-        """
-        if not self.may_trace():
-            raise Waiting(key)
-        account = self._accounts.get(key, _Account())
-        is_early = self.is_choosing or self._plain_calls <= RAGGED_CALLS
-        if is_ragged and is_early and not self.has_begun and account.calls < 2:
-            raise Waiting(key)
-        is_sure = is_sure or self.begins_at_once
-        if not (self.has_begun or is_sure or self._may_pay(account)):
-            raise Waiting(key)
-        seconds = self._expected(account)
-        gain = self._gain(account, compiled)
-        if gain >= _GAIN * seconds and not is_building:
-            return
-        patience = min(1.0, max(self.patience, (self._plain_calls + compiled) / self.horizon))
-        is_early = account.plain < patience * seconds * max(1, account.traces) and not (is_sure and not account.traces)
-        if gain < seconds or is_early:
-            raise Waiting(key)
-        saved = compiled * self.plain_seconds()
-        allowed = max(self.budget, self.share * self._plain_seconds) + saved
-        if not account.traces and self._spent + seconds > allowed:
-            raise Waiting(key)
-
-    def _expected(self, account: _Account) -> float:
-        """What it is going to cost to trace a structure."""
-        if account.traces or not (self._ratio and account.each):
-            return account.seconds or self._trace_seconds
-        return self._ratio * account.each
-
-    def _may_pay(self, account: _Account) -> bool:
-        """Whether the plain calls of a structure that are to come are expected to take as long as a first trace."""
-        if not (_FIRST_SECONDS and account.plain_calls):
-            return not _FIRST_SECONDS
-        each = account.each
-        calls = max(_CALLS_TO_COME, self._plain_calls) * account.plain_calls / self._plain_calls
-        return calls * each >= _FIRST_SECONDS + _FIRST_CALLS * each
-
-    def _gain(self, account: _Account, compiled: int) -> float:
-        """The seconds of plain calls that a structure which was never traced is expected to save; nan if unknown."""
-        before, calls = account.all_calls, self._plain_calls + compiled + 1
-        if account.traces or not compiled or calls > self.all_calls:
-            return math.nan
-        singles = self._singles + (before == 0) - (before == 1)
-        to_come = (self.all_calls - calls) * (before + 1) / calls * (1.0 - singles / calls)
-        return to_come * (account.each or self.plain_seconds())
 
 
 class Found:

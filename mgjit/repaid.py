@@ -4,7 +4,7 @@ Nobody knows how long a program is going to run.  But most run again, and then a
 
 1. When a process ends, each step whose compiled calls have saved more than all of its traces have cost notes the
    structures that have a kernel.
-2. A later process traces such a structure at its first call, where others have to earn their traces (`pending.py`).
+2. A later process traces such a structure at its first call, where others have to earn their traces (`earnings.py`).
 
 A note is an entry of the cache without a library, so that it is listed, counted and swept like any other.
 """

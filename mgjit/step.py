@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 from . import settings
 from .background import go_on
 from .call.plan import bind
+from .earnings import TooMany, Waiting, unlooked
 from .errors import ArgumentError, PhaseError, RetraceWarning, UnsupportedError, user_location, user_stacklevel
 from .kernels import Kernels
 from .looping import Looping
 from .making import Maker
 from .options import StepOptions
-from .pending import TooMany, Waiting, unlooked
 from .plain import as_part, differentiates
 from .record.leaks import PlainCall
 from .record.progress import is_in_plain_call, is_tracing, tracing_threads

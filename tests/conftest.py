@@ -114,8 +114,8 @@ def patient_steps() -> Iterator[None]:
     """Every call is a compiled one, the first as well; tests/test_background.py and tests/test_pending.py differ."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MGJIT_BACKGROUND", "0")
-        patch.setattr("mgjit.pending._BEFORE_FIRST", 0.0)  # on PyPy, too
-        patch.setattr("mgjit.pending._FIRST_SECONDS", 0.0)
+        patch.setattr("mgjit.earnings._BEFORE_FIRST", 0.0)  # on PyPy, too
+        patch.setattr("mgjit.earnings._FIRST_SECONDS", 0.0)
         yield
 
 

@@ -26,8 +26,8 @@ SCRIPT = """
 import os, sys, signal, time
 os.environ["MGJIT_BACKGROUND"] = "1"
 import mgjit
-from mgjit import Value, background, pending
-pending._BEFORE_FIRST, pending._FIRST_SECONDS, pending._MOST_UNLOOKED = 0.0, 0.0, 0
+from mgjit import Value, background, earnings
+earnings._BEFORE_FIRST, earnings._FIRST_SECONDS, earnings._MOST_UNLOOKED = 0.0, 0.0, 0
 w = Value({weight!r})
 step = mgjit.compile(lambda x: w * x * {weight!r} + 1.0)
 def begun():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit import pending, repaid
+from mgjit import earnings, repaid
 from mgjit.tensor.memory import Memory
 
 
@@ -17,8 +17,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """First calls have to earn their trace, and nothing is in the cache."""
     monkeypatch.setenv("MGJIT_BACKGROUND", "1")
     monkeypatch.setenv("MGJIT_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(pending, "_FIRST_SECONDS", 1e6)
-    monkeypatch.setattr(pending, "_MOST_UNLOOKED", 0)
+    monkeypatch.setattr(earnings, "_FIRST_SECONDS", 1e6)
+    monkeypatch.setattr(earnings, "_MOST_UNLOOKED", 0)
     monkeypatch.setattr(Memory, "exists", False)
 
 

@@ -20,13 +20,14 @@ from typing import Any
 from weakref import WeakSet
 
 from ..call.results import CompositeResult, OutputResult
+from ..earnings import TooMany, Waiting
 from ..engine.functions import where
 from ..errors import BackendWarning, DefectWarning, MismatchWarning, RetraceWarning, SideEffectWarning
 from ..garbage import leave_out
 from ..kernels import Kernels
 from ..making import Maker
 from ..options import StepOptions
-from ..pending import Prepared, TooMany, Waiting
+from ..pending import Prepared
 from ..record.hazards import as_number
 from ..record.leaks import PlainCall, holds_traced, is_traced
 from ..record.progress import current_recorder, is_tracing

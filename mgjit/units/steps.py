@@ -17,11 +17,12 @@ from typing import Any
 
 from ..background import go_on
 from ..call.plan import ArgumentPlan
+from ..earnings import SECONDS_TO_DETACH, TooMany, Waiting
 from ..families import Alone, kept
 from ..kernels import Kernels
 from ..making import Maker
 from ..options import StepOptions
-from ..pending import SECONDS_TO_DETACH, Prepared, TooMany, Waiting
+from ..pending import Prepared
 from ..record import opcodes as ops
 from ..record.leaks import PlainCall
 from ..record.trace import Trace

@@ -12,10 +12,10 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 from .. import settings
+from ..earnings import RAGGED_CALLS
 from ..engine.precision import FLOAT64
 from ..kernels import Kernels
 from ..options import StepOptions
-from ..pending import RAGGED_CALLS
 
 T = TypeVar("T")
 

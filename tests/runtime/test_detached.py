@@ -211,8 +211,9 @@ def test_08_a_step_whose_plain_calls_are_long(monkeypatch: pytest.MonkeyPatch) -
 def test_08_a_step_without_kernels_detaches_those_of_others(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its plain calls are as quick as without the other step, which then sees their numbers."""
     monkeypatch.setattr("mgjit.kernels.SECONDS_TO_DETACH", -1.0)  # however short a call is
-    monkeypatch.setattr("mgjit.pending._FIRST_SECONDS", 1e6)
-    monkeypatch.setattr("mgjit.pending._MOST_UNLOOKED", 0)
+    monkeypatch.setattr("mgjit.earnings._FIRST_SECONDS", 1e6)
+    monkeypatch.setattr("mgjit.earnings._MOST_UNLOOKED", 0)
+    monkeypatch.setattr("mgjit.tensor.memory.Memory.exists", False)  # of other tests
     step, found = things(kind)
     before = found[0].data
     seen = []
