@@ -37,7 +37,7 @@ from .plain import PlainCalls
 from .record.leaks import PlainCall
 from .repaid import KERNELS
 from .runtime.buffers import storage_of
-from .runtime.detached import Detached
+from .runtime.detached import Detached, may_detach
 from .runtime.kernel import Kernel
 from .trace.knowledge import Again
 
@@ -244,6 +244,7 @@ class Kernels:
 
         Those of other steps, too (`also_shared`), where these make no quick calls meanwhile.
         """
+        also_shared = also_shared and may_detach()  # other threads may add steps meanwhile
         kernels = [kernel for each in (KERNELS if also_shared else [self]) for kernel in list(each._kernels.values())]
         if kernels and (self._detached is None or self._detached[0] != kernels):
             things = [p for k in kernels for p in k.moved] if also_shared else self.attached()

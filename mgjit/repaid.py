@@ -6,22 +6,18 @@ Nobody knows how long a program is going to run.  But most run again, and then a
    structures that have a kernel.
 2. A later process traces such a structure at its first call, where others have to earn their traces (`earnings.py`).
 
-A note is an entry of the cache without a library, so that it is listed, counted and swept like any other.
+These are notes in the cache (cache/notes.py).
 """
 
 from __future__ import annotations
 
 import atexit
-import platform
-import sys
-import time
+import contextlib
 from typing import TYPE_CHECKING, Any, Callable
 from weakref import WeakSet
 
 from ._version import __version__
-from .cache.about import NAME as ABOUT
-from .cache.entry import Entry
-from .cache.key import entry_key
+from .cache.notes import has_note, put_note, this_python
 from .cache.store import open_store
 from .verification.proofs import digest_of
 
@@ -50,7 +46,7 @@ class Repaid:
             return False
         known = self._known.get(plan.key)
         if known is None:
-            known = open_store().get(entry_key(self._parts(plan)), again=True) is not None
+            known = has_note(open_store(), self._parts(plan))
             self._known[plan.key] = known
         return known
 
@@ -58,21 +54,13 @@ class Repaid:
         """It has been in this process."""
         if self._function and not self.has(plan):
             self._known[plan.key] = True
-            parts = self._parts(plan)
-            about = {
-                "step": f"{self._name} (its trace was repaid)",
-                "created": int(time.time()),
-                "mgjit": __version__,
-                "python": parts["python"],
-                "key": parts,
-            }
-            open_store().put(entry_key(parts), Entry({ABOUT: about}, "", b""))
+            put_note(open_store(), self._parts(plan), f"{self._name} (its trace was repaid)")
 
     def _parts(self, plan: ArgumentPlan) -> dict[str, str]:
         return {
             "repaid": plan.outline(),
             "step": self._function,
-            "python": f"{platform.python_implementation()} {sys.version_info[0]}.{sys.version_info[1]}",
+            "python": this_python(),
             "mgjit": __version__,
         }
 
@@ -82,8 +70,9 @@ KERNELS: WeakSet[Kernels] = WeakSet()
 
 
 def _note_all() -> None:
-    for kernels in list(KERNELS):
-        kernels.note_repaid()
+    with contextlib.suppress(RuntimeError):  # threads that still run may add to the set
+        for kernels in list(KERNELS):
+            kernels.note_repaid()
 
 
 atexit.register(_note_all)

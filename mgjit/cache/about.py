@@ -27,14 +27,21 @@ def about(step: str, parts: Mapping[str, str], built: Built) -> dict[str, Any]:
     """
     processor = features.cpu_features()
     return {
-        "step": step,
-        "created": int(time.time()),
-        "mgjit": __version__,
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        **origin(step, parts),
         "compiler": built.compiler.command,
         "version": built.compiler.version(),
         "flags": " ".join(built.flags),
         "seconds": round(built.seconds, 3),
         "processor": {"model": processor.model, "flags": list(processor.flags)},
+    }
+
+
+def origin(step: str, parts: Mapping[str, str]) -> dict[str, Any]:
+    """When and by which mgjit an entry without a binary was made; arguments as of `about`."""
+    return {
+        "step": step,
+        "created": int(time.time()),
+        "mgjit": __version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
         "key": dict(parts),
     }

@@ -5,14 +5,11 @@ may be wrong.  When a trace of the same structure, with the same constants, of a
 with the same code before, that is known, and takes a plain call less.  A later call, chosen at random, is compared as
 ever; so is the second one with `verify="always"`.
 
-A proof is an entry of the cache without a library, so that it is listed, counted and swept like any other.
+A proof is a note in the cache (cache/notes.py).
 """
 
 from __future__ import annotations
 
-import platform
-import sys
-import time
 from collections.abc import Callable
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -20,10 +17,8 @@ from typing import TYPE_CHECKING, Any
 import xxhash
 
 from .. import settings
-from .._version import __version__
-from ..cache.about import NAME as ABOUT
-from ..cache.entry import Entry
-from ..cache.key import entry_key, generator_version, machine
+from ..cache.key import generator_version, machine
+from ..cache.notes import has_note, put_note, remove_note, this_python
 from ..cache.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -50,7 +45,7 @@ class Proofs:
     def has(self, code: Code) -> bool:
         """Whether such a kernel has passed."""
         store = self._store(code)
-        if store is None or store.get(entry_key(self._parts(code)), again=True) is None:
+        if store is None or not has_note(store, self._parts(code)):
             return False
         self._passed.add(code.facts["structure"])
         return True
@@ -64,22 +59,14 @@ class Proofs:
         store = self._store(code)
         if store is not None and (not like_before or code.facts["structure"] in self._passed):
             self._passed.add(code.facts["structure"])
-            parts = self._parts(code)
-            about = {
-                "step": f"{self._name} (compared with plain Python)",
-                "created": int(time.time()),
-                "mgjit": __version__,
-                "python": parts["python"],
-                "key": parts,
-            }
-            store.put(entry_key(parts), Entry({ABOUT: about}, "", b""))
+            put_note(store, self._parts(code), f"{self._name} (compared with plain Python)")
 
     def remove(self, code: Code) -> None:
         """A kernel that may have passed has failed."""
         store = self._store(code)
         if store is not None:
             self._passed.discard(code.facts["structure"])
-            store.remove(entry_key(self._parts(code)))
+            remove_note(store, self._parts(code))
 
     def _store(self, code: Code) -> Store | None:
         """Where proofs of this code are; None where there can be none."""
@@ -93,7 +80,7 @@ class Proofs:
             "compared": code.facts["structure"],
             "step": self._function,
             **{name: str(code.facts.get(name, "")) for name in _OF_CODE},
-            "python": f"{platform.python_implementation()} {sys.version_info[0]}.{sys.version_info[1]}",
+            "python": this_python(),
             "machine": machine(),
             "generator": generator_version(),
         }
