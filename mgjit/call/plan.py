@@ -235,9 +235,10 @@ def _difference(path: str, mine: Node, theirs: Node) -> str:
             found = _difference(path + name, a, b)
             if found:
                 return found
-    if isinstance(mine, StaticNode) and isinstance(theirs, StaticNode) and not (mine.by_value or theirs.by_value):
-        return f"{path} is another object than before, {theirs.describe()}, and known by its identity"
-    return f"{path} was {mine.describe()}, is {theirs.describe()}"
+    was, now = mine.describe(), theirs.describe()
+    if was == now and isinstance(mine, StaticNode) and isinstance(theirs, StaticNode):
+        return f"{path} is another object than before, {now}, and known by its identity"
+    return f"{path} was {was}, is {now}"
 
 
 def _path_of_number(path: str, node: Node, index: int) -> str | None:
