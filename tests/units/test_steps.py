@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit import pending
+from mgjit import earnings
 from mgjit.units import steps, units
 from tests.units.programs import Node
 
@@ -45,7 +45,7 @@ def changes(name: list[int]) -> Any:
 @pytest.mark.parametrize("sample", [counts, draws, prints, trains, changes])
 def test_a_function_that_does_more_than_compute_is_left_to_python(sample: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MGJIT_BACKGROUND", "1")
-    monkeypatch.setattr(pending, "_BEFORE_FIRST", 0.0)
+    monkeypatch.setattr(earnings, "_BEFORE_FIRST", 0.0)
     monkeypatch.setattr(units, "_SECONDS", 0.0)
     monkeypatch.setattr("mgjit.step.unlooked", lambda looking, plain: 0)  # each call looks for a kernel
     monkeypatch.setattr(steps, "_PATIENCE", 0.0)

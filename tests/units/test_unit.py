@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit import pending
+from mgjit import earnings
 from mgjit.errors import UnsupportedError
 from mgjit.units import choice, steps, units
 from tests.units.programs import Node, Program, program, sampled
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="code is built in the
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """However short calls are, functions are compiled by themselves, as soon as lengths are met."""
     monkeypatch.setenv("MGJIT_BACKGROUND", "1")
-    monkeypatch.setattr(pending, "_BEFORE_FIRST", 0.0)
+    monkeypatch.setattr(earnings, "_BEFORE_FIRST", 0.0)
     monkeypatch.setattr(units, "_SECONDS", 0.0)
     monkeypatch.setattr(choice, "_SHARE", 0.0)  # of times that are too short to compare
     monkeypatch.setattr("mgjit.step.unlooked", lambda looking, plain: 0)  # each call looks for a kernel

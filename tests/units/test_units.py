@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit import pending
+from mgjit import earnings
 from mgjit.units import units
 from tests.units.programs import program
 
@@ -15,7 +15,7 @@ from tests.units.programs import program
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MGJIT_BACKGROUND", "1")
-    monkeypatch.setattr(pending, "_BEFORE_FIRST", 0.0)
+    monkeypatch.setattr(earnings, "_BEFORE_FIRST", 0.0)
     monkeypatch.setattr(units, "_SECONDS", 0.0)
     monkeypatch.setattr("mgjit.step.unlooked", lambda looking, plain: 0)  # each call looks for a kernel
 
@@ -43,7 +43,7 @@ def test_nobody_traces_a_whole_step_whose_lengths_never_come_again() -> None:
 
 def test_where_traces_take_long_plain_calls_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on PyPy, which has to translate the tracer."""
-    monkeypatch.setattr(pending, "_BEFORE_FIRST", 1e9)
+    monkeypatch.setattr(earnings, "_BEFORE_FIRST", 1e9)
     assert not units_after(lambda all_of_them: all_of_them[:12])
 
 
