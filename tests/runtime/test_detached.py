@@ -194,8 +194,8 @@ def test_07_an_interruption_at_any_moment(kind: type, moment: int, monkeypatch: 
 
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever threads other tests have left."""
-    for module in ("runtime.detached", "kernels"):
-        monkeypatch.setattr(f"mgjit.{module}.may_detach", lambda: True)
+    for place in ("runtime.detached", "kernels"):
+        monkeypatch.setattr(f"mgjit.{place}.may_detach", lambda: True)
 
 
 def test_08_a_step_whose_plain_calls_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
