@@ -158,7 +158,7 @@ class Earnings:
     def note_trace(self, key: Hashable, seconds: float) -> None:
         """Note that a structure has been traced."""
         account = self._account(key)
-        if self._trace_seconds:
+        if self.has_begun:
             self._spent += seconds
         else:
             self._first = seconds
@@ -176,7 +176,7 @@ class Earnings:
 
     def may_trace(self) -> bool:
         """Whether a first trace may come by now."""
-        return self._trace_seconds > 0.0 or self._plain_seconds >= _BEFORE_FIRST
+        return self.has_begun or self._plain_seconds >= _BEFORE_FIRST
 
     def expect_trace(self, seconds: float) -> None:
         """Let no structure be traced before it has earned so many seconds, if none has been traced yet."""
@@ -268,8 +268,8 @@ class Earnings:
         if gain >= _GAIN * seconds and not is_building:
             return
         patience = min(1.0, max(self.patience, (self._plain_calls + compiled) / self.horizon))
-        is_early = account.plain < patience * seconds * max(1, account.traces) and not (is_sure and not account.traces)
-        if gain < seconds or is_early:
+        has_waited = account.plain >= patience * seconds * max(1, account.traces) or (is_sure and not account.traces)
+        if gain < seconds or not has_waited:
             raise Waiting(key)
         saved = compiled * self.plain_seconds()
         allowed = max(self.budget, self.share * self._plain_seconds) + saved

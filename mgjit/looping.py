@@ -94,20 +94,21 @@ class Looping(Looking[P, R]):
         if not table.length:
             return self._no_rows()
         while True:
-            kernel, rows = self._packed(table, threads)
+            packed = self._packed(table, threads)
             with reporting(table.length, self.__name__, progress) as report:
-                if kernel is None or rows is None:
+                if packed is None:
                     one = functools.partial(self._run_row, report=report)
                     return collect_results(
                         run_in_turn([*table.rows()], self._kernels.known, one, report, self.stats.counter)
                     )
+                kernel, rows = packed
                 try:
                     return self._run_rows(kernel, rows, table, threads, report)
                 except Moved:
                     self._kernels.forget(kernel)
 
-    def _packed(self, table: Columns, threads: int) -> tuple[Kernel | None, Rows | None]:
-        """The kernel of the first row and the rows as it wants them; no rows if they are not for it alone."""
+    def _packed(self, table: Columns, threads: int) -> tuple[Kernel, Rows] | None:
+        """The kernel of the first row and the rows as it wants them; None if they are not for it alone."""
         try:
             kernel = self._kernels.patient(table.row(0))
             self._forget_call()  # it may have other code now
@@ -124,8 +125,8 @@ class Looping(Looking[P, R]):
                 or not kernel.stays_exact(rows)
             )
         except PlainCall:
-            return None, None
-        return kernel, None if separate else rows
+            return None
+        return None if separate else (kernel, rows)
 
     def _run_rows(self, kernel: Kernel, rows: Rows, table: Columns, threads: int, report: Callable[[int], Any]) -> Any:
         """Run the rows of one kernel.

@@ -121,12 +121,25 @@ class ConstantResult(ResultTree):
         return array("d", [self.returned]) * rows if _is_number(self.returned) else self.returned
 
 
-class GivenResult(ResultTree):
+class ObjectResult(ResultTree):
+    """A container or tensor of the program's, instead of one that is made from outputs.
+
+    Attributes:
+        parts: the result that its contents would be, for the columns of many calls.
+    """
+
+    parts: ResultTree
+
+    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
+        return self.parts.columns(outputs, width, rows)
+
+
+class GivenResult(ObjectResult):
     """A container or tensor that the step was given and returns: the object itself.
 
     Args:
         path: where it lies among the arguments.
-        parts: the result that its contents would be, for the columns of many calls.
+        parts: as of ObjectResult.
     """
 
     def __init__(self, path: GivenPath, parts: ResultTree) -> None:
@@ -138,31 +151,25 @@ class GivenResult(ResultTree):
     def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
         return self._path.expression(names, name_of)
 
-    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
-        return self.parts.columns(outputs, width, rows)
 
-
-class KnownResult(ConstantResult):
+class KnownResult(ObjectResult, ConstantResult):
     """A list, dict or tensor that existed before the step, which returns it: the object itself.
 
     Args:
-        parts: the result that its contents would be, for the columns of many calls.
+        parts: as of ObjectResult.
     """
 
     def __init__(self, returned: Any, parts: ResultTree) -> None:
         super().__init__(returned)
         self.parts = parts
 
-    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
-        return self.parts.columns(outputs, width, rows)
 
-
-class KeptResult(ResultTree):
+class KeptResult(ObjectResult):
     """A list of numbers that the step makes, keeps in place of another, and returns: the list that is kept.
 
     Args:
         place: where it is kept once the numbers of the call have been written back.
-        parts: the result that its contents would be, for the columns of many calls.
+        parts: as of ObjectResult.
     """
 
     def __init__(self, place: Place, parts: ResultTree) -> None:
@@ -173,9 +180,6 @@ class KeptResult(ResultTree):
 
     def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
         return self._place.expression(name_of)
-
-    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
-        return self.parts.columns(outputs, width, rows)
 
 
 class CompositeResult(ResultTree):

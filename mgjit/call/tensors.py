@@ -25,7 +25,7 @@ from ..tensor.tensor import Tensor
 from .appended import AppendingResult
 from .inputs import EXACT_INTEGERS, BufferNode, root_of
 from .node import MakeNumber
-from .results import CompositeResult, KnownResult, ResultTree
+from .results import CompositeResult, KnownResult, ObjectResult, ResultTree
 
 
 class TensorNode(BufferNode):
@@ -106,7 +106,7 @@ class TensorResult(ResultTree):
         return from_flat(numbers, shape, self.dtype)
 
 
-class ViewResult(ResultTree):
+class ViewResult(ObjectResult):
     """A view, made by the step, of a tensor that existed before.
 
     Args:
@@ -122,9 +122,6 @@ class ViewResult(ResultTree):
 
     def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
         return f"{name_of(tensor_of)}(*{name_of(self._parts)})"
-
-    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
-        return self.parts.columns(outputs, width, rows)
 
 
 def as_numbers(result: ResultTree) -> ResultTree:

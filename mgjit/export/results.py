@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..call.results import CompositeResult, GivenResult, KeptResult, KnownResult, MixedResult, OutputResult, ResultTree
-from ..call.tensors import ViewResult
+from ..call.results import CompositeResult, MixedResult, ObjectResult, OutputResult, ResultTree
 from ..world.shapes import attributes
 
 #: So many lines of comments describe a result.
@@ -24,7 +23,7 @@ def _lines(result: ResultTree, path: str) -> Iterator[str]:
         yield f"result[{result.index}]: {name}{_kind(result)}"
     elif isinstance(result, MixedResult):
         yield f"result[{result.index}]: {name}, an int or a float; result[{result.index + 1}]: which of them"
-    elif isinstance(result, (GivenResult, KeptResult, KnownResult, ViewResult)):
+    elif isinstance(result, ObjectResult):
         yield from _lines(result.parts, path)
     elif isinstance(result, CompositeResult):
         numbers = [part for part in result.parts if isinstance(part, OutputResult)]
