@@ -17,7 +17,7 @@ from mgjit.ir.printer import print_program
 from mgjit.ir.program import Array
 from mgjit.ir.verify import verify
 from mgjit.passes.cost import Processor
-from mgjit.passes.family import Family, Member
+from mgjit.passes.family import Boxed, Family, Member
 from mgjit.passes.lengths import Unlike
 from mgjit.passes.pipeline import Lowered
 from mgjit.passes.shared import lower_family, member_of
@@ -135,6 +135,17 @@ def contents(one: Example, lowered: Lowered) -> dict[Array, Any]:
     own = {(array_.space, array_.region): content for array_, content in one.contents().items()}
     kinds = (PARAMETER, GRADIENT, STATE, INPUT, OUTPUT)
     return {a: own[a.space, a.region] for kind in kinds for _, a in lowered.memory.regions[kind]}
+
+
+def refuse_lifting_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on, only those statements of members may be lifted that depend on the number."""
+    lifted = Boxed.lifted
+
+    def partly(self: Boxed, *arguments: Any) -> Any:
+        assert len(arguments) == 2, "all of it is lifted"
+        return lifted(self, *arguments)
+
+    monkeypatch.setattr(Boxed, "lifted", partly)
 
 
 def check(one: Example, found: Family, lowered: Lowered) -> None:

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from mgjit.passes.family import Boxed
 from mgjit.passes.lengths import Unlike
 from tests.lowering import Example, numbers
-from tests.passes.test_family import STEPS, check, example, family, member
+from tests.passes.test_family import STEPS, check, example, family, member, refuse_lifting_all
 
 
 @pytest.mark.parametrize("name", ["prefix sums", "recurrent", "attention"])
@@ -19,13 +18,7 @@ def test_01_a_shorter_member_is_compared_and_not_lifted(name: str, monkeypatch: 
     make, unit = STEPS[name]
     step = make()
     found, lowered = family(example(step, 6, unit), example(step, 7, unit))
-    lifted = Boxed.lifted
-
-    def partly(self: Boxed, *arguments: Any) -> Any:
-        assert len(arguments) == 2, "all of it is lifted"
-        return lifted(self, *arguments)
-
-    monkeypatch.setattr(Boxed, "lifted", partly)
+    refuse_lifting_all(monkeypatch)
     for length in (7, 3, 2, 1):
         check(example(step, length, unit), found, lowered)
 
