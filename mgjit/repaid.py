@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from .kernels import Kernels
     from .options import StepOptions
 
+#: So many answers are remembered.
+_MOST_KNOWN = 10_000
+
 
 class Repaid:
     """What is known of the structures of one step.
@@ -46,6 +49,8 @@ class Repaid:
             return False
         known = self._known.get(plan.key)
         if known is None:
+            if len(self._known) >= _MOST_KNOWN:  # each call has another structure
+                self._known.clear()
             known = has_note(open_store(), self._parts(plan))
             self._known[plan.key] = known
         return known
