@@ -20,9 +20,10 @@ from mgjit.ir.parameters import ParameterLayout
 from mgjit.ir.program import Array, Program
 from mgjit.ir.verify import verify
 from mgjit.passes.cost import Processor
+from mgjit.passes.folded import Folded
 from mgjit.passes.growing import roll_growing
 from mgjit.passes.memory import Memory
-from mgjit.passes.pipeline import PASSES, Folded, Work
+from mgjit.passes.order import PASSES, Work
 from mgjit.passes.reach import reach
 from mgjit.passes.roll import roll
 from mgjit.record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE

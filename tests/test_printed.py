@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mgjit.ir.printer import print_program
-from mgjit.passes.pipeline import PASSES
+from mgjit.passes.order import PASSES
 from tests import printed
 from tests.lowering import STAGES
 from tests.nests import random_choosing, random_program

@@ -6,7 +6,7 @@
 3. Operands of these functions that are constants, and all those of `pow`, pass through a volatile variable: compilers
    know such calls, and replace `pow(x, 2.0)` by `x * x`, or compute `exp(1.0)` themselves, with other roundings.
 4. Arrays are local pointers, without `restrict`: compilers have been wrong about what such pointers may point to once
-   functions are inlined (see codegen/c.py), and sums are in local variables anyway.
+   functions are inlined (see codegen/function.py), and sums are in local variables anyway.
 """
 
 from __future__ import annotations

@@ -23,11 +23,12 @@ import hashlib
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..ir.program import Program
 from ..record.opcodes import NO_OPERAND
 from ..record.trace import InputRegion, Trace
+from .folded import Folded
 from .forest import Item, LiftError
 from .holes import Grown, as_forest, grown, moved, records_of, stretches
 from .lengths import Part, Unlike, records_in, tree_of
@@ -37,9 +38,6 @@ from .numbers import Numbers, Pattern
 from .precedent import Precedent
 from .reach import Reach
 from .varying import HOLE, Varying
-
-if TYPE_CHECKING:
-    from .pipeline import Folded
 
 
 @dataclass
@@ -264,8 +262,6 @@ class Boxed(NamedTuple):
 
     def folded(self, member: Member) -> Folded:
         """What the Program is lifted from."""
-        from .pipeline import Folded
-
         return Folded(self.trace, member.inputs, self.reach, self.forest)
 
 

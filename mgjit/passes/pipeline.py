@@ -1,4 +1,4 @@
-"""The passes in order: from a Trace to a Program that a backend can emit.
+"""From a Trace to a Program that a backend can emit: the passes of `order.py`, and what is done when one cannot.
 
 1. Roll the trace, lift it, and put the Program through `PASSES`; with MGJIT_DUMP, it is written down after each.
 2. If a pass cannot express something, start again from the next form of the trace, which is slower but simpler: loops
@@ -16,56 +16,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import ge
 from time import perf_counter
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from .. import settings
 from ..errors import DefectWarning, VerificationError, is_defect, user_stacklevel
 from ..garbage import without_garbage_collection
-from ..ir.domain import has_bounds
-from ..ir.parameters import NATURAL, Layouts, ParameterLayout
 from ..ir.program import Loop, Program, count_copies, count_statements, walk
 from ..ir.verify import verify
-from ..record.opcodes import BACKWARD, NEST, PARAMETER
+from ..record.opcodes import BACKWARD, NEST
 from ..record.trace import InputRegion, Trace
-from .adjacent import join_adjacent
-from .blocks import cut_blocks
-from .boxes import fill_boxes
-from .common import share
 from .cost import Processor
-from .differentiate import DifferentiateError, differentiate
-from .distribute import distribute
+from .differentiate import DifferentiateError
 from .dump import Dump
-from .first_contributions import merge_first_contributions
-from .forest import Item, LiftError, leaves
-from .fuse import fuse
+from .folded import Folded
+from .forest import Item, LiftError
 from .growing import Rolled, roll_growing
-from .hoist import hoist
-from .layout import (
-    OF_STATE,
-    choose_layout,
-    cut_at_blocks,
-    cut_at_gaps,
-    layouts_beside,
-    look_ups,
-    walks,
-    walks_settled_state,
-)
-from .lift import lift
 from .memory import Memory
-from .merge import merge
-from .pad import pad
-from .phases import split_phases
-from .powers import write_powers
-from .quotients import look_up_quotients
-from .reach import Reach, reach
-from .reductions import find_reductions
-from .registers import forward_copies, use_registers
+from .order import OPTIONAL, PASSES, SCHEDULE, SLOW, Work
+from .reach import reach
 from .report import Scheduled
 from .roll import roll
-from .rotate import rotate
-from .simplify import delete_dead_statements, forget_gradients
-from .unroll import unroll
-from .vectorise import vectorise
 
 T = TypeVar("T")
 #: Gets the number of a pass, its name, and the Program that it has left.
@@ -95,213 +65,8 @@ class Lowered:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-class Folded:
-    """A rolled trace, which can be lifted again with another layout of its new parameters.
-
-    Args:
-        trace: of a step.
-        inputs: the memory of its arguments.
-        reached: what its backward passes reach.
-        forest: the trace, rolled.
-    """
-
-    def __init__(self, trace: Trace, inputs: Sequence[InputRegion], reached: Reach, forest: Sequence[Item]) -> None:
-        self.trace, self.inputs, self.reached = trace, inputs, reached
-        #: The loops, of those over parameters each over one storage.
-        self.natural_forest = cut_at_gaps(forest, trace)
-        self.forest = self.natural_forest
-        for base, size, layout in self.bound_storages:
-            if layout is not None:
-                self.forest = cut_at_blocks(self.forest, trace, layout, base, size)
-        for start, state in trace.states:
-            if state._layout is not None:
-                self.forest = cut_at_blocks(self.forest, trace, state._layout, start, len(state), OF_STATE)
-
-    def lifted(
-        self, layouts: Layouts = NATURAL, hole: int | None = None, wanted: Callable[[int], bool] | None = None
-    ) -> tuple[Program, Memory]:
-        """A Program, and the memory it works on; see `lift` for holes, and for what is wanted."""
-        forest, memory = self.forest, Memory(self.trace, self.inputs, layouts)
-        if layouts.parameters is not None:
-            forest = cut_at_blocks(forest, self.trace, layouts.parameters, *self.new_parameters)
-        for region, layout in layouts.states.items():
-            start, state = self.trace.states[region]
-            forest = cut_at_blocks(forest, self.trace, layout, start, len(state), OF_STATE)
-        return lift(self.trace, forest, memory, self.reached, hole, wanted), memory
-
-    def places(self) -> list[int]:
-        """The position of the first iteration of each statement, in the order of the Program."""
-        found = leaves(self.forest)
-        return [position for position in found if self.trace.op[position] not in (BACKWARD, NEST)]
-
-    @property
-    def bound_storages(self) -> list[tuple[int, int, ParameterLayout | None]]:
-        """For each storage of another kernel its first number, its size and its layout."""
-        return [(base, len(storage), storage.layout) for base, storage in self.trace.bound_storages]
-
-    @property
-    def new_parameters(self) -> tuple[int, int]:
-        """The number of the first new parameter, and how many there are."""
-        first, last = self.trace.new_parameters[0][0], self.trace.new_parameters[-1][0]
-        return first, last - first + 1
-
-
-@dataclass
-class Work:
-    """The state that passes work on, and what they need to know.
-
-    Attributes:
-        program, memory: changed by the passes.
-        processor: the processor to schedule for; None leaves nests in the order of the trace.
-        grads: whether gradients can be read after a whole step.
-        separate: whether its phases are to be run separately.
-        folded: what the Program was lifted from; None if it was made by hand.
-        natural: whether new parameters lie in their natural order.
-        schedule: how each nest is executed.
-        done: the passes that were run.
-    """
-
-    program: Program
-    memory: Memory
-    processor: Processor | None = None
-    grads: bool = True
-    separate: bool = False
-    folded: Folded | None = None
-    natural: bool = False
-    schedule: list[Scheduled] = field(default_factory=list)
-    done: list[Pass] = field(default_factory=list)
-
-    def run(self, one: Pass) -> None:
-        """The next pass."""
-        one.run(self)
-        self.done.append(one)
-
-
-class Pass(NamedTuple):
-    """One pass: its name, what it does to a Program, the stage its time belongs to, and whether it can be left out."""
-
-    name: str
-    run: Callable[[Work], object]
-    stage: str
-    optional: bool = True
-
-
-def _write_powers(work: Work) -> None:
-    write_powers(work.program, work.processor is not None and work.processor.is_fast)
-
-
-def _lay_out(work: Work) -> None:
-    """Lift the trace again, with new parameters and state in the best layout, and do again what was done until now."""
-    folded = work.folded
-    if folded is None:
-        return
-    trace, forest, layout, storages = folded.trace, folded.natural_forest, None, folded.bound_storages
-    if trace.new_parameters:
-        layout = choose_layout(work.program, work.memory.regions[PARAMETER][0][1], look_ups(trace))
-        if layout is not None and walks_settled_state(walks(forest, trace, *folded.new_parameters), trace):
-            layout = None
-        storages.append((*folded.new_parameters, layout))
-    layouts = Layouts(layout, layouts_beside(forest, trace, storages))
-    if layouts:
-        work.program, work.memory = folded.lifted(layouts.natural() if work.natural else layouts)
-        for one in work.done:
-            one.run(work)
-
-
-#: See `Processor.slack`: for Programs with loops that grow, and for those that are to be there soon.
-_SLACK, _SLACK_OF_QUICK = 1.02, 1.2
-#: See `Processor.neglected`: for Programs that are to be there soon.
-_NEGLECTED = 0.002
-
-
-def _fill_boxes(work: Work) -> None:
-    if work.processor is not None and any(has_bounds(nodes) for _, nodes in work.program.phases):
-        # A step with loops that grow has many nests, of which each has few iterations.
-        work.processor = replace(work.processor, slack=max(_SLACK, work.processor.slack))
-        fill_boxes(work.program, work.processor)
-
-
-def _fuse(work: Work) -> None:
-    fuse(work.program, work.processor or Processor(lanes=1))
-
-
-def _forward_copies(work: Work) -> None:
-    for _, phase in work.program.phases:
-        forward_copies(phase)
-
-
-def _pad(work: Work) -> None:
-    if work.processor is not None:
-        pad(work.program, work.processor.lanes)
-
-
-def _vectorise(work: Work) -> None:
-    if work.processor is not None:
-        work.schedule += vectorise(work.program, work.processor)
-
-
-def _forget_gradients(work: Work) -> None:
-    if not (work.grads or work.separate):
-        forget_gradients(work.program)
-        delete_dead_statements(work.program)  # what only those gradients were computed from
-
-
-def _look_up_quotients(work: Work) -> None:
-    if work.processor is not None and work.processor.lanes > 1:  # else a division takes no longer than a look-up
-        look_up_quotients(work.program)
-
-
-def _rotate(work: Work) -> None:
-    if work.processor is not None:
-        rotate(work.program)
-
-
-def _tidy(when: str) -> tuple[Pass, ...]:
-    """Use registers instead of memory and loads instead of copies, and delete dead statements, before rearranging."""
-    return (
-        Pass(f"registers {when}", lambda work: use_registers(work.program, across_loops=False), "schedule"),
-        Pass(f"copies {when}", _forward_copies, "schedule"),
-        Pass(f"dead statements {when}", lambda work: delete_dead_statements(work.program), "schedule"),
-    )
-
-
-#: Between lifting and code generation, in order.
-PASSES = (
-    Pass("reductions", lambda work: find_reductions(work.program, work.memory), "lift"),
-    Pass("layout", _lay_out, "lift"),
-    Pass("unroll", lambda work: unroll(work.program), "lift"),
-    Pass("merge", lambda work: merge(work.program, work.memory), "lift"),
-    Pass("differentiate", lambda work: differentiate(work.program, work.memory), "differentiate", optional=False),
-    Pass("phases", lambda work: split_phases(work.program, work.separate), "differentiate", optional=False),
-    Pass("powers", _write_powers, "differentiate"),
-    Pass("first contributions", lambda work: merge_first_contributions(work.program), "schedule"),
-    *_tidy("before"),
-    Pass("distribute", lambda work: distribute(work.program), "schedule"),
-    # More of them are by themselves in their loops now.
-    Pass("more first contributions", lambda work: merge_first_contributions(work.program), "schedule"),
-    *_tidy("after"),
-    Pass("adjacent", lambda work: join_adjacent(work.program), "schedule"),
-    Pass("boxes", _fill_boxes, "schedule"),
-    Pass("fuse", _fuse, "schedule"),
-    Pass("hoist", lambda work: hoist(work.program), "schedule"),
-    Pass("dead statements", lambda work: delete_dead_statements(work.program), "schedule"),
-    Pass("blocks", lambda work: cut_blocks(work.program), "schedule"),
-    Pass("pad", _pad, "schedule"),
-    Pass("vectorise", _vectorise, "schedule"),
-    Pass("registers", lambda work: use_registers(work.program, across_loops=True), "simplify"),
-    Pass("share", lambda work: share(work.program), "simplify"),
-    Pass("last dead statements", lambda work: delete_dead_statements(work.program), "simplify"),
-    Pass("gradients", _forget_gradients, "simplify"),
-    Pass("quotients", _look_up_quotients, "schedule"),
-    Pass("rotate", _rotate, "schedule"),
-)
-
-#: What makes code fast, and takes most of the time of all passes.
-SCHEDULE = frozenset(one.name for one in PASSES if one.stage == "schedule")
-#: What takes most of the time of a schedule.
-SLOW = frozenset({"fuse"})
-#: What can be left out: these passes, and what is done before them.
-OPTIONAL = tuple(one.name for one in PASSES if one.optional)
+#: See `Processor.slack` and `Processor.neglected`: for Programs that are to be there soon.
+_SLACK, _NEGLECTED = 1.2, 0.002
 
 
 def lower(
@@ -341,7 +106,7 @@ def lower(
     ):
         raise VerificationError("a record of the trace needs one that comes after it. This is a defect of mgjit.")
     if quick and scheduled and processor is not None:
-        processor = replace(processor, slack=_SLACK_OF_QUICK, neglected=_NEGLECTED)
+        processor = replace(processor, slack=_SLACK, neglected=_NEGLECTED)
     left_out = set(OPTIONAL) if simply else set(SLOW if scheduled else SCHEDULE) if quick else set()
     name = f"{name}.quick" if quick else name
     return without_garbage_collection(

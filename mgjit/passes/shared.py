@@ -13,7 +13,8 @@ from .cost import Processor
 from .family import Family, Member
 from .founding import found_family
 from .growing import roll_growing
-from .pipeline import PASSES, SCHEDULE, Lowered, Work
+from .order import PASSES, SCHEDULE, Work
+from .pipeline import Lowered
 from .reach import reach
 
 

@@ -22,9 +22,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..codegen import c as c_text
+from ..codegen import function, prologue, scalar
 from ..codegen import python as python_text
-from ..codegen import scalar
 from ..engine.library import FUNCTIONS as LIBRARY
 from ..engine.precision import FLOAT64, PRECISIONS, Precision
 from ..ir.operations import EXACT
@@ -326,7 +325,7 @@ class _C(_Text):
             head.append(f"    {kind} *const {name} = ({kind} *)m[{k}]; (void){name};")
         head += [f"    const long {name} = (long)n[{place}]; (void){name};" for name, place in self.declared()]
         called = {step.operation for step in self.body.steps} & LIBRARY.keys()
-        start = [*c_text.prologue(self.precision), *c_text.prototypes(called)]
+        start = [*prologue.prologue(self.precision), *prologue.prototypes(called)]
         kernel = "EXPORT int kernel(void *const *m)"
         return "\n".join([*start, f"{kernel};", kernel, "{", *head, *self.lines, "    return 0;", "}", ""])
 
@@ -357,4 +356,4 @@ class _C(_Text):
         return scalar.float_literal(self.precision.rounded(value), self.precision)
 
     def operation(self, name: str, operands: Sequence[str]) -> str:
-        return scalar.expression(name, operands, self.precision, c_text.call)
+        return scalar.expression(name, operands, self.precision, function.call)

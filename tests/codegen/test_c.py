@@ -184,7 +184,7 @@ def test_07_the_text_is_reproducible() -> None:
 
 def test_08_struct_sizes_of_formats() -> None:
     """The C types of buffer elements have the sizes that Python's formats have here."""
-    from mgjit.codegen.c import TYPES
+    from mgjit.codegen.function import TYPES
 
     compiler = compilers.find()
     if compiler is None:

@@ -1,7 +1,7 @@
 """Networks of many widths on the default compiler: short loops of odd lengths are where optimisers go wrong.
 
 gcc 12 at -O3 has read sums before they were complete, once `restrict` pointers had been inlined (see
-`function` in mgjit/codegen/c.py); a third of these networks had wrong gradients then.
+`function` in mgjit/codegen/function.py); a third of these networks had wrong gradients then.
 """
 
 from __future__ import annotations

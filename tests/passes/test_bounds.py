@@ -10,8 +10,8 @@ from mgjit.ir.program import Array, Loop, Program, Statement, walk
 from mgjit.ir.verify import verify
 from mgjit.passes.cost import Processor
 from mgjit.passes.differentiate import differentiate
+from mgjit.passes.order import PASSES, Pass, Work
 from mgjit.passes.phases import split_phases
-from mgjit.passes.pipeline import PASSES, Pass, Work
 from mgjit.passes.reductions import find_reductions
 from tests.backends import Contents, FlatMemory, in_c, in_python, interpreted
 from tests.bounded import contents, random_bounded, random_bounded_chain, random_step, unrolled

@@ -10,8 +10,8 @@ from mgjit.ir.program import Loop, Program, count_statements, walk
 from mgjit.ir.verify import verify
 from mgjit.passes.cost import Processor
 from mgjit.passes.differentiate import differentiate
+from mgjit.passes.order import PASSES, Work
 from mgjit.passes.phases import split_phases
-from mgjit.passes.pipeline import PASSES, Work
 from tests.backends import Contents, FlatMemory, in_c, in_python, interpreted
 from tests.bounded import contents, unrolled
 from tests.causal import CausalAttention

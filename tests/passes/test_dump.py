@@ -12,7 +12,8 @@ import pytest
 import mgjit
 from mgjit.ir.printer import print_program
 from mgjit.passes import dump, pipeline
-from mgjit.passes.pipeline import PASSES, Work, lower
+from mgjit.passes.order import PASSES, Work
+from mgjit.passes.pipeline import lower
 from tests.lowering import STAGES, WIDE, Example, numbers, sgd
 
 

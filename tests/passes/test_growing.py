@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mgjit.ir.program import Program
-from mgjit.passes import pipeline
+from mgjit.passes import folded, pipeline
 from mgjit.passes.forest import Counts, Fold, Item
 from mgjit.passes.growing import roll_growing
 from mgjit.passes.lift import LiftError
@@ -179,14 +179,14 @@ def test_random_triangles_and_ragged_rows(seed: int) -> None:
 def test_what_cannot_be_lifted_with_growing_loops_is_lifted_without(monkeypatch: pytest.MonkeyPatch) -> None:
     step, arguments = causal_attention(6)
     made = Example(step, *arguments)
-    original = pipeline.lift
+    original = folded.lift
 
     def refusing(trace: Trace, *rest: Any) -> Program:
         if len(trace) > len(made.trace):
             raise LiftError("there are holes")
         return original(trace, *rest)
 
-    monkeypatch.setattr(pipeline, "lift", refusing)
+    monkeypatch.setattr(folded, "lift", refusing)
     lowered = pipeline.lower(made.trace, made.regions)
     assert lowered.notes == ["there are holes"]
     assert lowered.loops

@@ -13,9 +13,10 @@ from mgjit import nn
 from mgjit.errors import DefectWarning, VerificationError
 from mgjit.ir.printer import print_program
 from mgjit.ir.program import Block, Loop, walk
-from mgjit.passes import pipeline
+from mgjit.passes import order, pipeline
 from mgjit.passes.cost import Processor
-from mgjit.passes.pipeline import OPTIONAL, PASSES, Pass, Work, lower
+from mgjit.passes.order import OPTIONAL, PASSES, Pass, Work
+from mgjit.passes.pipeline import lower
 from mgjit.passes.simplify import delete_dead_statements
 from mgjit.record.opcodes import OUTPUT
 from tests.handmade import at, define, load
@@ -280,7 +281,7 @@ def test_06_a_pass_is_left_out(
 @pytest.mark.parametrize("name", ["find_reductions", "choose_layout"])
 def test_07_before_the_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is done while a trace is lifted can be left out as well."""
-    monkeypatch.setattr(pipeline, name, lambda *_: delete_dead_statements(None))  # type: ignore[arg-type]
+    monkeypatch.setattr(order, name, lambda *_: delete_dead_statements(None))  # type: ignore[arg-type]
     made = batch()
     with pytest.warns(DefectWarning, match="reductions|layout"):
         lowered = lower(made.trace, made.regions, WIDE)

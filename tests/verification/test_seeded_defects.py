@@ -23,13 +23,13 @@ from mgjit import build, nn
 from mgjit.cache.store import Store
 from mgjit.call import inputs as input_nodes
 from mgjit.call.results import CompositeResult, OutputResult
-from mgjit.codegen import c as c_code
 from mgjit.codegen import scalar
 from mgjit.codegen.emitter import Emitter
+from mgjit.codegen.function import FunctionEmitter
 from mgjit.draws.plan import DrawPlan
 from mgjit.engine.value import Value
 from mgjit.ir.program import Constant, Loop, Operand, Statement, statements
-from mgjit.passes import derivatives, first_contributions, pack, pipeline, powers, reductions, registers
+from mgjit.passes import derivatives, first_contributions, order, pack, powers, reductions, registers
 from mgjit.record.recorder import Recorder
 from mgjit.runtime import copies
 from mgjit.runtime.kernel import Kernel
@@ -125,22 +125,22 @@ def wrong_stride(patch: Patch) -> None:
 
 
 def swapped_subtraction(patch: Patch) -> None:
-    expression = c_code._CEmitter.expression
+    expression = FunctionEmitter.expression
 
     def swapped(self: Any, operation: str, operands: Any) -> str:
         return expression(self, operation, operands[::-1] if operation == "subtract" else operands)
 
-    patch.setattr(c_code._CEmitter, "expression", swapped)
+    patch.setattr(FunctionEmitter, "expression", swapped)
 
 
 def one_iteration_too_few(patch: Patch) -> None:
-    open_loop = c_code._CEmitter.open_loop
+    open_loop = FunctionEmitter.open_loop
 
     def shorter(self: Any, name: str, loop: Any) -> None:
         few = loop.count > 4 and not loop.reverse
         open_loop(self, name, Loop(loop.count - few, [], loop.reverse, bound=loop.bound))
 
-    patch.setattr(c_code._CEmitter, "open_loop", shorter)
+    patch.setattr(FunctionEmitter, "open_loop", shorter)
 
 
 def short_constants(patch: Patch) -> None:
@@ -150,12 +150,12 @@ def short_constants(patch: Patch) -> None:
 
 
 def relu_of_everything(patch: Patch) -> None:
-    expression = c_code._CEmitter.expression
+    expression = FunctionEmitter.expression
 
     def passed(self: Any, operation: str, operands: Any) -> str:
         return operands[0] + " * 1.5" if operation == "relu" else expression(self, operation, operands)
 
-    patch.setattr(c_code._CEmitter, "expression", passed)
+    patch.setattr(FunctionEmitter, "expression", passed)
 
 
 def dropped_clear(patch: Patch) -> None:
@@ -215,12 +215,12 @@ def lost_start_of_a_sum(patch: Patch) -> None:
 
 def reordered_sum(patch: Patch) -> None:
     """Loops run backwards."""
-    open_loop = c_code._CEmitter.open_loop
+    open_loop = FunctionEmitter.open_loop
 
     def backwards(self: Any, name: str, loop: Any) -> None:
         open_loop(self, name, Loop(loop.count, [], not loop.reverse, bound=loop.bound))
 
-    patch.setattr(c_code._CEmitter, "open_loop", backwards)
+    patch.setattr(FunctionEmitter, "open_loop", backwards)
 
 
 def lost_copy_back(patch: Patch) -> None:
@@ -295,7 +295,7 @@ def drawn_once(patch: Patch) -> None:
 
 def last_statement_is_dead(patch: Patch) -> None:
     """A store to a state is deleted."""
-    delete = pipeline.delete_dead_statements
+    delete = order.delete_dead_statements
 
     def too_many(program: Any) -> None:
         delete(program)
@@ -305,7 +305,7 @@ def last_statement_is_dead(patch: Patch) -> None:
 
     from mgjit.passes.simplify import without as simplify_without
 
-    patch.setattr(pipeline, "delete_dead_statements", too_many)
+    patch.setattr(order, "delete_dead_statements", too_many)
 
 
 DEFECTS = [
