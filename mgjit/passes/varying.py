@@ -1,6 +1,7 @@
 """Index tables that are other ones in other members of a family, as functions of the number of a member.
 
-1. `Rows`: iterations of a loop whose count depends on the number go on as they began, but for the last ones.
+1. `Rows`: iterations of a loop whose count depends on the number go on as they began, but for the first one, perhaps,
+   and the last ones.
 2. `Pieces`: as many arithmetic progressions in each, whose first entries and places follow the number.
 3. `Sliding`: each entry follows the number by itself.
 
@@ -28,6 +29,7 @@ class Rows(NamedTuple):
         stretch: how many entries there is room for, for each iteration of the loops around.
         base, step: how many entries that has: `base + step * number`.
         known: the number for which the table is known.
+        first: how many entries at the start are unlike the others: none, or an iteration.
         period: after how many entries each is as much more than the one before.
         last: how many entries are counted from the end.
         slopes: by how much each known entry grows with the number.
@@ -39,6 +41,7 @@ class Rows(NamedTuple):
     base: int
     step: int
     known: int
+    first: int
     period: int
     last: int
     slopes: array[int]
@@ -54,7 +57,7 @@ class Rows(NamedTuple):
             values = [x if x == HOLE else x + slope * delta for x, slope in zip(here, slopes)]
             row = values[: max(0, min(regular, size - self.last))]
             while len(row) < size - self.last:
-                row.append(_next(row, self.period))
+                row.append(_next(row, self.first, self.period))
             row += values[max(regular, known - size) :]
             found += row
             found += [HOLE] * (self.stretch - len(row))
@@ -123,15 +126,19 @@ def ways(
         one, other: its contents for the numbers 0 and `unit`.
         given: the number in the Program, which is `least` less.
     """
-    rows = [
-        found
-        for is_sloped in (False, True)
+    sizes = [
+        _Sizes(row * loop.count, row, *size)
         for loop, row in entry.terms
         if (size := _size(loop, given, least)) is not None
-        and (found := _rows(entry.offset, one, other, unit, _Sizes(row * loop.count, row, *size), is_sloped))
-        is not None
     ]
-    yield from sorted(rows, key=lambda found: found.last)
+    rows = [
+        found
+        for first in (False, True)
+        for is_sloped in (False, True)
+        for size in sizes
+        if (found := _rows(entry.offset, one, other, unit, size, first * size.row, is_sloped)) is not None
+    ]
+    yield from sorted(rows, key=lambda found: found.first + found.last)
     pieces = _pieces(entry.offset, one, other, unit)
     if pieces is not None:
         yield pieces
@@ -221,11 +228,12 @@ def _size(loop: Loop, given: Given, least: int) -> tuple[int, int] | None:
 
 
 def _rows(
-    offset: int, one: Sequence[int], other: Sequence[int], unit: int, sizes: _Sizes, is_sloped: bool
+    offset: int, one: Sequence[int], other: Sequence[int], unit: int, sizes: _Sizes, first: int, is_sloped: bool
 ) -> Rows | None:
     """The rule for a loop that has some more entries in each member.
 
     Args:
+        first: how many entries at the start may be unlike the others.
         is_sloped: whether entries at the same place may differ.
     """
     base, step = sizes.row * sizes.base, sizes.row * sizes.step
@@ -233,10 +241,10 @@ def _rows(
     if step <= 0 or base <= 0:
         return None
     period = step if 2 * step <= base else sizes.row
-    last = 0
+    first, last = min(first, base), 0
     starts = range(0, len(one), sizes.room)
     for start in starts:
-        found = _last(one[start : start + base], other[start : start + known], unit, period, is_sloped)
+        found = _last(one[start : start + base], other[start : start + known], unit, first, period, is_sloped)
         if found is None:
             return None
         last = max(last, found)
@@ -245,16 +253,16 @@ def _rows(
         for start in starts:
             mine, theirs = one[start : start + base], other[start : start + known]
             slopes[start : start + known] = _slopes(mine, theirs, unit, period, last)
-    return Rows(offset, offset + len(one), sizes.room, base, step, unit, period, last, slopes)
+    return Rows(offset, offset + len(one), sizes.room, base, step, unit, first, period, last, slopes)
 
 
-def _last(one: Sequence[int], other: Sequence[int], unit: int, period: int, is_sloped: bool) -> int | None:
+def _last(one: Sequence[int], other: Sequence[int], unit: int, first: int, period: int, is_sloped: bool) -> int | None:
     """The fewest entries that have to be counted from the end; None if no number of them will do."""
     same = 0
     slopes: list[int | None] = []
     for x, y in zip(one, other):
         slope, rest = (None, 0) if HOLE in (x, y) else divmod(y - x, unit)
-        before = slopes[same - period] if same >= period else slope
+        before = slopes[same - period] if same >= first + period else slope
         slopes.append(before if slope is None else slope)
         if rest or (slope and not is_sloped) or (None not in (slope, before) and slope != before):
             break
@@ -263,7 +271,8 @@ def _last(one: Sequence[int], other: Sequence[int], unit: int, period: int, is_s
     for i in range(same, len(other)):
         if i >= len(other) - last:
             break
-        if i >= 2 * period and HOLE not in (_next(other, period, i), other[i]) and _next(other, period, i) != other[i]:
+        expected = _next(other, first, period, i)
+        if HOLE not in (expected, other[i]) and expected != other[i]:
             last = len(other) - i
     tails = zip(one[len(one) - last :], other[len(other) - last :])
     fits = all(HOLE in (x, y) or (x == y if not is_sloped else not (y - x) % unit) for x, y in tails)
@@ -283,10 +292,10 @@ def _slopes(one: Sequence[int], other: Sequence[int], unit: int, period: int, la
     return found
 
 
-def _next(entries: Sequence[int], period: int, place: int | None = None) -> int:
+def _next(entries: Sequence[int], first: int, period: int, place: int | None = None) -> int:
     """The entry at a place, by default at the end, as those one and two periods before it let expect."""
     place = len(entries) if place is None else place
-    if place < 2 * period:
+    if place < first + 2 * period:
         return HOLE
     x, y = entries[place - 2 * period], entries[place - period]
     return HOLE if HOLE in (x, y) else 2 * y - x

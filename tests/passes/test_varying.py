@@ -138,3 +138,15 @@ def test_13_rows_of_one_entry_go_on_after_other_ones() -> None:
     """The first row is unlike the others; known rows are few, but enough."""
     entry = TableEntry(0, ((rows(7, 3), 1),))
     assert continued(entry, [9, 1, 3, 5, HOLE, HOLE, HOLE], GIVEN, LEAST) == [9, 1, 3, 5, 7, 9, 11]
+
+
+def test_14_rows_after_the_first_one_are_counted_from_the_end() -> None:
+    """As where gradients flow back through time: the first row is the end of the graph, the others go down to 0."""
+
+    def counted(rows: int) -> list[int]:
+        behind = [10 * row + k for row in range(rows - 2, -1, -1) for k in range(2)]
+        return [1, 0, *behind, *[HOLE] * (14 - 2 * rows)]
+
+    for unit in (1, 2):
+        found = table(counted(4), counted(4 + unit), [(rows(7, 4), 2), (Loop(2, []), 1)], unit)
+        assert [found.at(number, counted(4 + unit)) for number in range(-2, 4)] == [*map(counted, range(2, 8))]
