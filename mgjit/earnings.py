@@ -46,8 +46,8 @@ _SHARE_OF_LOOKING, _SHORT, _MOST_UNLOOKED = 0.1, 2e-3, 16
 _GAIN = 2.0
 #: So many structures are kept account of.
 _MOST_ACCOUNTS = 10_000
-#: What better code costs, in traces.
-_BETTER_CODE = 2.0
+#: What better code costs, in traces; or, where it delays the program, in what the code that is there has cost.
+_BETTER_CODE, _BETTER_THAN_QUICK = 2.0, 8.0
 _IS_PYPY = sys.implementation.name == "pypy"
 #: So many seconds of plain calls come before the first trace of a step: about as long as PyPy takes for it.
 _BEFORE_FIRST = 5.0 if _IS_PYPY else 0.0
@@ -212,17 +212,23 @@ class Earnings:
         """Whether so many compiled calls have saved what all traces have cost."""
         return compiled * self.plain_seconds() > self._first + self._spent
 
-    def better_code_pays(self, calls: int, kernels: int, seconds: float, trace_seconds: float) -> bool:
+    def better_code_pays(
+        self, calls: int, kernels: int, seconds: float, trace_seconds: float, delay: float = 0.0
+    ) -> bool:
         """Whether better code for a kernel is expected to save what it costs.
 
-        Where it is not known how many calls are to come, that is taken for granted.
+        Where it is not known how many calls are to come, that is taken for granted, if another processor builds it;
+        otherwise as many are expected as there have been.
 
         Args:
             calls: how many have been compiled ones, by so many kernels.
             seconds: how long a call of the kernel takes. trace_seconds: how long its trace took.
+            delay: how much later the program got on because of the code that is there.
         """
+        if not self.all_calls:
+            return calls * seconds >= _BETTER_THAN_QUICK * delay
         to_come = max(self.all_calls - self._plain_calls - calls, calls) / kernels
-        return not self.all_calls or to_come * seconds >= _BETTER_CODE * trace_seconds
+        return to_come * seconds >= _BETTER_CODE * trace_seconds
 
     def note_call(self, key: Hashable) -> None:
         """Note a call of a step that has no kernel."""

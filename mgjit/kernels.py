@@ -407,18 +407,20 @@ class Kernels:
         prepared, best = pending.prepared, self._options.code
         del self._pending[prepared.plan.key]
         kernel = self.maker.bound(pending.code(self._qualname), prepared)
-        self.earnings.note_spent(prepared.plan.key, seconds_taken_by(pending.job.answer))
+        delay = seconds_taken_by(pending.job.answer)
+        self.earnings.note_spent(prepared.plan.key, delay)
         if isinstance(pending.job, Job):
             self.stats.swaps.append(f"{prepared.plan.outline()}: {pending.told()}")
         if pending.options.quick:
-            kernel.upgrade = Upgrade(prepared, pending.inputs, best)
+            kernel.upgrade = Upgrade(prepared, pending.inputs, best, delay)
             self._start_upgrade(kernel)
         return kernel
 
     def _start_upgrade(self, kernel: Kernel) -> None:
         """Let better code for a kernel be built, if it pays."""
         calls, seconds = self.stats.calls, kernel.seconds_a_call if kernel.timed_calls > 1 else 0.0
-        if self.earnings.better_code_pays(calls, len(self._kernels) or 1, seconds, kernel.upgrade.prepared.processor):
+        trace_seconds, delay = kernel.upgrade.prepared.processor, kernel.upgrade.delay
+        if self.earnings.better_code_pays(calls, len(self._kernels) or 1, seconds, trace_seconds, delay):
             self._upgrade_in_any_case(kernel)
 
     def _upgrade_in_any_case(self, kernel: Kernel) -> None:

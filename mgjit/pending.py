@@ -7,9 +7,9 @@ Python that it replaces:
 2. Code that exists already, in this process or in the disk cache, is used at once.  Otherwise it is built in the
    background (`background.py`), and the trace waits for it (`Pending`).  There are two tiers, where there is a compiler
    that does not optimise: code without a schedule, which takes a tenth of the time, and when that runs, better code,
-   which takes its place between two calls (`Upgrade`).  Where it is known how many calls are to come, better code is
-   built when it is expected to save what it costs.  Steps with much work, such as those over large tensors, begin
-   with scheduled code as well, of small loops and with less optimisation.
+   which takes its place between two calls (`Upgrade`).  Where it is known how many calls are to come, or there is a
+   single processor, better code is built when it is expected to save what it costs.  Steps with much work, such as
+   those over large tensors, begin with scheduled code as well, of small loops and with less optimisation.
 3. A kernel keeps the numbers of parameters in its own memory, which makes plain calls slower.  From the first one on,
    plain calls that take long enough detach the parameters (`Kernels.detached`).  Other traces that waited
    for their code then know the parameters by their place in that memory, and wait for other code (`is_outdated`).
@@ -179,13 +179,14 @@ class Upgrade:
     Args:
         prepared: what the kernel was made of.
         inputs, options: as for `build`.
+        delay: how much later the program got on because of the code that is there.
 
     Attributes:
         job: builds it; None until it is started.
     """
 
-    def __init__(self, prepared: Prepared, inputs: Sequence[InputRegion], options: Options) -> None:
-        self.prepared = prepared
+    def __init__(self, prepared: Prepared, inputs: Sequence[InputRegion], options: Options, delay: float) -> None:
+        self.prepared, self.delay = prepared, delay
         self.job: Job | None = None
         self._inputs, self._options = inputs, options
         self._left = _CALLS_BETWEEN_LOOKS

@@ -229,6 +229,8 @@ def test_04_better_code_is_built_where_it_pays() -> None:
     """Two traces' worth of time is saved by calls that are to come, which the kernels share; or nobody knows."""
     earnings = Earnings()
     assert earnings.better_code_pays(1, 1, 1e-6, 1.0)
+    assert not earnings.better_code_pays(700, 1, 1e-3, 1.0, 0.1)  # the program waits for it
+    assert earnings.better_code_pays(900, 1, 1e-3, 1.0, 0.1)
     earnings.all_calls = 2_000.0
     assert earnings.better_code_pays(4, 1, 2e-3, 1.0)
     assert not earnings.better_code_pays(4, 2, 2e-3, 1.0)

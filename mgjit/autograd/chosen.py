@@ -14,6 +14,7 @@ The same choice among the same candidates is the same object, as it is in Python
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from operator import is_
 from types import FunctionType
 from typing import Any
@@ -77,7 +78,7 @@ class Gatherer:
         first = candidates[0]
         kinds = set(map(type, candidates))
         if all(map(is_numeric, kinds)):
-            return first if len(set(map(id, candidates))) == 1 else index._take_number(candidates)
+            return first if all(map(is_, candidates, repeat(first))) else index._take_number(candidates)
         if all(_is_same(candidate, first) for candidate in candidates):
             return first
         if all(isinstance(x, (int, float)) for x in candidates):

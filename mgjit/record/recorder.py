@@ -68,6 +68,7 @@ class Recorder:
         #: The leaf of a constant; None if there has been none, and for zeros and nan, which have other keys.
         self.constant_before: Callable[[float], int | None] = self._constant_leaves.get
         self.layouts: list[TableLayout] = []
+        self._tables: dict[tuple[int, ...], bool] = {}
         self.new_parameters: list[Any] = []
         self.bound_storages: list[tuple[int, Any]] = []
         self._bound_bases: dict[int, int] = {}
@@ -363,6 +364,13 @@ class Recorder:
 
     def is_table(self, elements: Sequence[int]) -> bool:
         """Whether operands are leaves of one kind at equal distances, in order as well as in memory."""
+        key = tuple(elements)
+        if key not in self._tables:
+            self._tables[key] = self._lie_regularly(elements)
+        return self._tables[key]
+
+    def _lie_regularly(self, elements: Sequence[int]) -> bool:
+        """The same of operands that have not been asked about before; leaves stay where they are."""
         kind = leaf_kind(elements[0])
         if kind == TEMPORARY or leaf_kind(elements[-1]) != kind or not _is_regular(elements):
             return False
