@@ -100,12 +100,12 @@ class Recorder:
         #: What the size of whole numbers in tensors follows from (record/whole_numbers.py).
         self.whole_numbers: list[Written | Read] = []
         #: Called with each operand whose value is needed as an index, a key or a length; may start the trace again.
-        self.asked_for: Callable[..., None] = lambda operand, also_arguments=True: None
+        self.asked_for: Callable[..., None]
         #: Tells which arguments are the same object (call/sameness.py), where a trace is made of a call.
-        self.same: Any = None
+        self.same: Any
         #: Whether a leaf is an int that each call finds in the user's objects; and those of them that are indices, with
         #: their STATE index in place of that of an input (trace/kept_indices.py).
-        self.may_keep_index: Callable[[int], bool] = lambda operand: False
+        self.may_keep_index: Callable[[int], bool]
         self.kept_indices: list[IndexCheck] = []
         #: Operands of integer arithmetic, whose result would differ (in the sign of zero) if they were floats.
         self.used_as_integers: set[int] = set()
@@ -118,9 +118,17 @@ class Recorder:
         #: From which record on, which place in the program they come from, where that is noted (trace/sites.py).
         self.sites: list[tuple[int, int]] | None = None
         #: Makes a traced number of an operand.
-        self.number_of: Callable[[int], Any] = lambda operand: operand
+        self.number_of: Callable[[int], Any]
         #: Inside of how many conditions of which both sides are computed the step is.
         self.conditions = 0
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Let go of what is around the trace, which has ended: states and Values keep their last recorder."""
+        self.same = None
+        self.asked_for = lambda operand, also_arguments=True: None
+        self.may_keep_index = lambda operand: False
+        self.number_of = lambda operand: operand
 
     def note_power(self) -> None:
         """Remember the source line of the power that was just recorded, if it is the first with its exponent."""

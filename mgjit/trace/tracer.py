@@ -220,6 +220,7 @@ def trace_call(
         def leave() -> None:
             tracing_threads.pop(me, None)
             recorders.pop(me, None)
+            recorder.let_go()
 
         return with_cleanup(announced, leave)
 

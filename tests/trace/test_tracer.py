@@ -6,6 +6,8 @@ import gc
 import random
 import threading
 import warnings
+import weakref
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -120,3 +122,22 @@ def test_06_an_exception_with_numbers_of_the_step(background: bool) -> None:
             except Stop as error:
                 found.append(error.args)
     assert found == [("too low", 3.0, 1), 3.0, 4.5, 6.0, ("too low", 3.0, 5), ("too low", 3.0, 6), 10.5]
+
+
+def test_07_a_trace_keeps_nothing_that_the_step_does_not_use() -> None:
+    """Such as the graph of an earlier plain call, in a variable of the module: while it is traced, these are copied."""
+    total = [0.0]
+
+    def step(x: float) -> float:
+        total[0] += x
+        return total[0] * 2.0
+
+    variables: dict[str, Any] = {"__name__": "script", "graph": lambda: None}
+    moved = FunctionType(step.__code__, variables, closure=step.__closure__)
+    maker = mgjit.compile(moved, background=False)._kernels.maker  # type: ignore[attr-defined]
+    kept = weakref.ref(variables["graph"])
+    prepared = maker.prepared(maker.plan((1.0,)), "", True)
+    del variables["graph"]
+    gc.collect()
+    assert prepared.traced.trace.states
+    assert kept() is None
