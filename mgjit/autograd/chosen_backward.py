@@ -21,7 +21,8 @@ with a loss at each time), numbers that are added in their turn.  Where a condit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from operator import attrgetter
+from itertools import chain, compress, count, repeat
+from operator import attrgetter, not_, or_
 from typing import Any
 
 from ..errors import TraceError, user_location
@@ -43,12 +44,12 @@ def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> 
     """Set the gradients of what depends on choices, and return the flow of gradients from there on."""
     search = _searched(style, root)
     choosing = search.choosing()
-    others = [node for node in reversed(search.order) if id(node) not in choosing]
     if not choosing:
         root.grad = 0
-        return Flow.through(others, style, root)
+        return Flow.through(search.order, style, root)
+    others = [node for node in search.order if id(node) not in choosing]
     recorder.keeps_neutral = False  # what is recorded from now on is not differentiated
-    if search.alternates(choosing, others):
+    if search.alternates(choosing):
         given = Given()
         flow = Flow.along(search.record_in_turn(root, choosing, given), given)
     else:
@@ -61,6 +62,7 @@ def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> 
 def _searched(style: GraphStyle, root: Any) -> _Search:
     search = _Search(style)
     depth_first(root, search.operands_of, search.order.append, search.visited, gathered_kinds, search.enter)
+    search.operands = list(map(search.operands_of, search.order))
     return search
 
 
@@ -70,6 +72,7 @@ class _Search:
         #: The operands of a node; empty for a leaf.
         self.operands_of: Callable[[Any], Sequence[Any]] = attrgetter(style.operands)
         self.order: list[Any] = []
+        self.operands: list[Sequence[Any]] = []  # of each node in that order
         #: For each conditional node, the traced test whether it is the chosen one, which was visited before.
         self.not_if: dict[int, Any] = {}
         self.visited: set[int] = set()
@@ -106,15 +109,9 @@ class _Search:
 
     def choosing(self) -> set[int]:
         """The nodes that are chosen, may be chosen, or depend on such nodes."""
-        found: set[int] = set()
-        not_if, operands_of = self.not_if, self.operands_of
-        for node in self.order:
-            operands = operands_of(node)
-            if operands:
-                is_chosen = type(node) in gathered_kinds or id(node) in not_if
-                if is_chosen or not found.isdisjoint(map(id, operands)):
-                    found.add(id(node))
-            elif id(node) in not_if:
+        found = {*self.not_if, *map(id, self._chosen)}
+        for node, operands in zip(self.order, self.operands):
+            if not found.isdisjoint(map(id, operands)):
                 found.add(id(node))
         return found
 
@@ -139,27 +136,23 @@ class _Search:
         gradients.finish()
         return edges
 
-    def alternates(self, choosing: set[int], nodes: Sequence[Any]) -> bool:
-        """Whether some gradient receives contributions that depend on choices after others.
-
-        Args:
-            nodes: those from which the others come.
-        """
+    def alternates(self, choosing: set[int]) -> bool:
+        """Whether some gradient receives contributions that depend on choices after others."""
         first: dict[int, int] = {}  # by target, the number of the first node in `choosing` that contributes to it
-        for number, node in enumerate(self.order):
-            if id(node) in choosing:
-                for one in self._targets(self.operands_of(node)):
-                    first.setdefault(id(one), number)
-        others = [
-            (source, target)
-            for source in nodes
-            for target in self.operands_of(source)
-            if id(target) in first or type(target) in gathered_kinds
-        ]
-        number_of = {id(node): number for number, node in enumerate(self.order)} if others else {}
+        is_choosing = list(map(choosing.__contains__, map(id, self.order)))
+        for number in compress(count(), is_choosing):
+            for one in self._targets(self.operands[number]):
+                first.setdefault(id(one), number)
+        others = list(map(not_, is_choosing))
+        operands = list(compress(self.operands, others))
+        numbers = chain.from_iterable(map(repeat, compress(count(), others), map(len, operands)))
+        targets = list(chain.from_iterable(operands))
+        is_near = map(
+            or_, map(first.__contains__, map(id, targets)), map(gathered_kinds.__contains__, map(type, targets))
+        )
         return any(
-            number_of[id(source)] > first.get(id(one), len(number_of))
-            for source, target in others
+            number > first.get(id(one), number)
+            for number, target in compress(zip(numbers, targets), is_near)
             for one in self._targets([target])
         )
 

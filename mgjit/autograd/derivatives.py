@@ -18,7 +18,7 @@ _DEPTH = 4
 _BOTH = frozenset({ops.ADD, ops.SUBTRACT, ops.MULTIPLY})
 _FIRST = frozenset({ops.POWER, ops.EXP, ops.LOG, ops.TANH, ops.NEGATE})
 _COMMUTATIVE = frozenset({ops.ADD, ops.MULTIPLY})
-_SUM, _PRODUCT, _POWER = ops.ADD | ops.NUMBER, ops.MULTIPLY | ops.NUMBER, ops.POWER | ops.NUMBER
+SUM, PRODUCT, _POWER = ops.ADD | ops.NUMBER, ops.MULTIPLY | ops.NUMBER, ops.POWER | ops.NUMBER
 
 
 #: Where a gradient goes: the node, the operand that is its data, what the gradient is multiplied with or divided by,
@@ -79,16 +79,16 @@ class Derivatives:
     def of_usual_form(self, record: int, edges: Sequence[Edge]) -> Sequence[array[int]] | None:
         """As `columns`, at once for nearly all sums and products; None for others."""
         code = self._op[record] if record >= 0 else -1
-        if code != _SUM and code != _PRODUCT:
+        if code != SUM and code != PRODUCT:
             return None
         a, b, one = self._a[record], self._b[record], self._one
         _, operand, factor, divides, _ = edges[0]
         is_first = operand == a
-        if divides or factor != (one if code == _SUM else b if is_first else a):
+        if divides or factor != (one if code == SUM else b if is_first else a):
             return None
         if len(edges) == 2 and is_first:
             _, operand, factor, divides, _ = edges[1]
-            fits = operand == b and not divides and factor == (one if code == _SUM else a)
+            fits = operand == b and not divides and factor == (one if code == SUM else a)
             return self._both if fits else None
         if len(edges) > 1 or not (is_first or operand == b) or self._is_crossed(b if is_first else a):
             return None

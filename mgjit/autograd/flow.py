@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..interruption import with_cleanup
@@ -62,7 +61,7 @@ class Node:
         edges: where its gradient flows, as far as it may be read there.
         has_gradient: whether a gradient flows through it that may be read.
         value: the operand that stands for it in records through which gradients flow.
-        senders: the records that contribute to its gradient, in the order of the flow; None if there are none.
+        senders: the records that contribute to its gradient, the last contribution first.
         candidates: the parameters of which a traced index chooses one; empty for other nodes.
     """
 
@@ -80,7 +79,7 @@ class Node:
         self.got = self.gave = False
         self.known: Any = None
         self.edges: Sequence[Any] = ()
-        self.senders: list[int] | None = None
+        self.senders: list[int] = []
         self.candidates: Sequence[Node] = ()
 
 
@@ -100,6 +99,7 @@ class Flow:
         returned: the result of `backward()`.
         nodes: by identity of the object.
         given: the source of contributions that are numbers already; None if there are none.
+        style, things: in place of edges, objects, operands before what is computed from them, and how they keep these.
     """
 
     root: Any
@@ -109,6 +109,8 @@ class Flow:
     returned: Any = None
     nodes: dict[int, Node] = field(default_factory=dict)
     given: Given | None = None
+    style: GraphStyle | None = None
+    things: Sequence[Any] = ()
 
     @classmethod
     def along(cls, edges: Iterable[Edge], given: Given) -> Flow:
@@ -120,18 +122,9 @@ class Flow:
         return flow
 
     @classmethod
-    def through(cls, things: Iterable[Any], style: GraphStyle, root: Any = None) -> Flow:
-        """The flow of what objects contribute to the gradients of their operands, one after the other."""
-        flow = cls(root, seed=None if root is None else style.seed)
-        node, find, append = flow.node, flow.nodes.get, flow.edges.append
-        operands_of, derivatives_of = attrgetter(style.operands), attrgetter(style.derivatives)
-        for thing in things:
-            operands = operands_of(thing)
-            if operands:
-                source = find(id(thing)) or node(thing)
-                for target, factor in zip(operands, derivatives_of(thing)):
-                    append((source, find(id(target)) or node(target), factor, False))
-        return flow
+    def through(cls, things: Sequence[Any], style: GraphStyle, root: Any = None) -> Flow:
+        """The flow of what objects contribute to the gradients of their operands, the last object first."""
+        return cls(root, seed=None if root is None else style.seed, style=style, things=things)
 
     def node(self, thing: Any) -> Node:
         """The node of an object."""

@@ -106,16 +106,18 @@ def depth_first(
         visited: gets the identities of the nodes that have been met.
         asked: the classes of nodes for which `enter` tells whether they are to be visited.
     """
-    visited.add(id(root))
+    see = visited.add
+    see(id(root))
     if enter is not None and type(root) in asked:
         enter(root)
     pending = [(root, iter(operands_of(root)))]
     while pending:
         node, rest = pending[-1]
         for operand in rest:
-            if id(operand) not in visited:
-                visited.add(id(operand))
-                if enter is not None and type(operand) in asked and not enter(operand):
+            identity = id(operand)
+            if identity not in visited:
+                see(identity)
+                if type(operand) in asked and enter is not None and not enter(operand):
                     continue
                 operands = operands_of(operand)
                 if operands:

@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from itertools import chain
+from operator import gt
 
 from ..record import opcodes as ops
 from ..record.recorder import Recorder
@@ -34,7 +35,8 @@ class Arrangement:
     def __init__(self, recorder: Recorder, first_added: int) -> None:
         self._recorder, self._first_added = recorder, first_added
         self._start = recorder.last_change
-        self._followers: defaultdict[int, list[int]] = defaultdict(list)
+        self._firsts: list[int] = []
+        self._seconds: list[int] = []  # each must come after the first one at the same place
 
     def keep_order(self, records: Sequence[int]) -> None:
         """Require these records to come in this order.
@@ -42,18 +44,22 @@ class Arrangement:
         Raises:
             NoFlow: some of them can no longer be moved.
         """
+        if min(records) >= self._start:
+            self._firsts += records[:-1]
+            self._seconds += records[1:]
+            return
         for first, second in zip(records, records[1:]):
-            if first < self._start or second < self._start:
-                if first > second:
-                    raise NoFlow("it adds gradients in an order that memory which was changed in between rules out")
-            elif first != second:
-                self._followers[first].append(second)
+            if first >= self._start and second >= self._start:
+                self._firsts.append(first)
+                self._seconds.append(second)
+            elif first > second:
+                raise NoFlow("it adds gradients in an order that memory which was changed in between rules out")
 
     def apply(self, senders: Sequence[int] = ()) -> None:
         """Rearrange the records.
 
         Args:
-            senders: the records that make contributions, in the order of the contributions.
+            senders: the records that make contributions, the last one first.
 
         Raises:
             NoFlow: there is no such order.
@@ -65,7 +71,7 @@ class Arrangement:
         order = self._by_places() if self._first_added < count else records
         if not self._is_possible(order):
             visited = self._as_visited(senders)
-            order = visited if self._is_possible(visited) else self._sorted(order)
+            order = visited if self._keeps_order(self._positions(visited)) else self._sorted(order)
         if order != records:
             self._recorder.rearrange(self._start, order)
 
@@ -83,9 +89,14 @@ class Arrangement:
         first, count = max(self._first_added, start), len(recorder.op)
         places: list[int] = []  # of those that were added
         after: defaultdict[int, list[int]] = defaultdict(list)
-        for record in range(first, count):
-            operands = (recorder.a[record], recorder.b[record], recorder.third.get(record, ops.NO_OPERAND))
-            place = max([places[o - first] if o >= first else o for o in operands])
+        third = recorder.third.get
+        for record, a, b in zip(range(first, count), recorder.a[first:], recorder.b[first:]):
+            c = third(record, ops.NO_OPERAND)
+            place = max(
+                places[a - first] if a >= first else a,
+                places[b - first] if b >= first else b,
+                places[c - first] if c >= first else c,
+            )
             places.append(place if place >= 0 else start)
             after[places[-1]].append(record)
         order = [record for place in sorted(after) if place < start for record in after.pop(place)]
@@ -97,14 +108,19 @@ class Arrangement:
         return [*order, *range(done, first)]
 
     def _as_visited(self, senders: Sequence[int]) -> list[int]:
-        """The senders, last one first, each after what it needs; then all other records."""
+        """The senders, each after what it needs; then all other records."""
         start, recorder = self._start, self._recorder
         a, b, third = recorder.a, recorder.b, recorder.third
         is_placed = bytearray(b"\1") * start + bytearray(len(recorder.op) - start)
         order: list[int] = []
         place = order.append
-        for wanted in chain(reversed(senders), range(start, len(recorder.op))):
+        for wanted in chain(senders, range(start, len(recorder.op))):
             if is_placed[wanted]:
+                continue
+            x, y = a[wanted], b[wanted]
+            if (x < 0 or is_placed[x]) and (y < 0 or is_placed[y]) and wanted not in third:
+                is_placed[wanted] = 1
+                place(wanted)
                 continue
             pending = [wanted]
             while pending:
@@ -122,22 +138,27 @@ class Arrangement:
         return order
 
     def _is_possible(self, order: list[int]) -> bool:
-        recorder, start = self._recorder, self._start
-        position = [-1] * start + [0] * len(order)  # what cannot be moved comes first
+        """Whether the order by preferred places satisfies all constraints."""
+        recorder, start, first = self._recorder, self._start, self._first_added
+        position = self._positions(order)
+        if not self._keeps_order(position):
+            return False
+        # What was added comes after its operands, and what was there is in order; but it may need what was added.
+        columns = (enumerate(column[start:first], start) for column in (recorder.a, recorder.b))
+        added = ((record, operand) for record, operand in chain(*columns) if operand >= first)
+        thirds = recorder.third.items()
+        return all(o < start or r < start or position[o] < position[r] for r, o in chain(added, thirds))
+
+    def _positions(self, order: list[int]) -> list[int]:
+        """By record; what cannot be moved comes first."""
+        position = [-1] * self._start + [0] * len(order)
         for number, record in enumerate(order):
             position[record] = number
-        for first, others in self._followers.items():
-            place = position[first]
-            for second in others:
-                if place >= position[second]:
-                    return False
-        for column in (recorder.a, recorder.b):
-            for number, record in enumerate(order):
-                operand = column[record]
-                if operand >= start and position[operand] >= number:
-                    return False
-        thirds = recorder.third.items()
-        return all(o < start or r < start or position[o] < position[r] for r, o in thirds)
+        return position
+
+    def _keeps_order(self, position: list[int]) -> bool:
+        place = position.__getitem__
+        return not any(map(gt, map(place, self._firsts), map(place, self._seconds)))
 
     def _sorted(self, order: list[int]) -> list[int]:
         """The order, changed only as far as the constraints require."""
@@ -179,8 +200,8 @@ class Arrangement:
             if operand >= start:
                 followers[rank[operand - start]].append(mine)
                 waits_for[mine] += 1
-        for first, others in self._followers.items():
-            followers[rank[first - start]] += (rank[second - start] for second in others)
-            for second in others:
+        for first, second in zip(self._firsts, self._seconds):
+            if first != second:
+                followers[rank[first - start]].append(rank[second - start])
                 waits_for[rank[second - start]] += 1
         return followers, waits_for

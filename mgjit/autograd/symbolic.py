@@ -1,9 +1,10 @@
 """Symbolic `backward()` for the user's own classes: one BACKWARD record instead of thousands of others.
 
-1. Observe what the class's own `backward()` does, as a flow of gradients along edges (autograd/flow.py).
+1. Observe what the class's own `backward()` does, as a flow of gradients along edges (autograd/flow.py), and find out
+   about its nodes (autograd/meeting.py).
 2. Each node of the flow has the record that computed its data.  If the factors of its edges are the derivatives of that
-   operation (autograd/derivatives.py), the record is made one through which gradients flow.  Otherwise LINK records are
-   added, each with the number of the node, one of its operands, and the factor of that edge.
+   operation, the record is made one through which gradients flow; otherwise LINK records are added
+   (autograd/conversion.py).  Of a graph whose style is known, most nodes need no edges (autograd/styled.py).
 3. Data that a node shares with another one, or that is used without an edge (also by an earlier pass), is copied or
    linked, so that gradients flow where there is an edge, and nowhere else.
 4. Gradients of parameters that were assigned before are stored, and a BACKWARD record is appended.
@@ -17,25 +18,22 @@ recorded.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from ..record import opcodes as ops
-from ..record.leaks import is_traced_number
 from ..record.recorder import Recorder
 from ..record.values import TracedTypes
 from ..runtime.live import Field
-from .chosen import choice_of, is_gathered
-from .derivatives import Derivatives, Edge
+from .conversion import convert
+from .derivatives import Edge
 from .flow import Flow, Given, Node, NoFlow
-from .node_class import NodeClass, node_class
+from .meeting import Meeting
 from .order import Arrangement
+from .styled import StyledGraph
 
 #: Up to this many contributions to a gradient of zero may come in any order, because a + b equals b + a.
 _COMMUTATIVE = 2
-#: Factors of sums and differences.
-_ONES = (1.0, -1.0)
 
 
 class SymbolicBackward:
@@ -60,9 +58,8 @@ class SymbolicBackward:
         refuse: Callable[[str], Any],
     ) -> None:
         self._recorder, self._types = recorder, types
-        self._memory_of, self._lasting, self._refuse = memory_of, lasting, refuse
-        self._known: dict[type, tuple[NodeClass, Callable[[Any], Any], Callable[[Any], Any]]] = {}
-        self._look_ups: set[int] = set()
+        self._memory_of, self._refuse = memory_of, refuse
+        self._meeting = Meeting(recorder, types, memory_of, lasting)
         self.reached: set[int] = set()
         self._used: set[int] = set()  # operands of records through which gradients flow in earlier passes
 
@@ -76,39 +73,45 @@ class SymbolicBackward:
         Raises:
             NoFlow: it cannot be recorded as one.
         """
-        nodes, edges, root = self._nodes(flow)
+        graph = StyledGraph(flow, self._meeting, self._used) if flow.style is not None else None
+        edges: list[Edge] = []
+        if graph is not None:
+            nodes, root = graph.nodes, graph.root
+        else:
+            nodes, edges, root = self._meeting.nodes(flow)
         stores, seeds = self._initial_gradients(nodes, flow)
-        senders: list[int | None] = [None] * len(edges)
-        self._used |= convert(self._recorder, nodes, senders, self._used)
-        for edge, sender in zip(edges, senders):
-            if sender is not None:
-                target = edge[0]
-                if target.candidates:
-                    for one in target.candidates:
-                        one.senders = one.senders or []
-                        one.senders.append(sender)
-                elif target.senders is None:
-                    target.senders = [sender]
-                else:
-                    target.senders.append(sender)
+        senders = graph.convert() if graph is not None else self._converted(nodes, edges)
         arrangement = Arrangement(self._recorder, first_record)
         seeded = {id(node) for node, _ in seeds}
         zero_at_first = {leaf for leaf, operand in stores if self._recorder.is_zero(operand)}
         for node in nodes:
-            if node.senders is not None and len(node.senders) > 1 and node.known.is_ordered:
+            if len(node.senders) > 1 and node.known.is_ordered:
                 if node.is_parameter:
                     is_zero = self._recorder.gradient_leaf(node.value) in zero_at_first
                 else:
                     is_zero = id(node) not in seeded
                 if len(node.senders) > (_COMMUTATIVE if is_zero else 1):
-                    arrangement.keep_order(node.senders[::-1])
-        arrangement.apply([sender for sender in senders if sender is not None])
+                    arrangement.keep_order(node.senders)
+        arrangement.apply(senders)
         self._recorder.store_all(stores)
         given = None if flow.given is None else flow.node(flow.given).value
         start = root.value if root is not None else self._seeded(seeds, given)
         if start is not None and (root is None or root.has_gradient):
             self._recorder.backward(start)
         self._show_gradients(nodes, flow)
+
+    def _converted(self, nodes: Sequence[Node], edges: Sequence[Edge]) -> list[int]:
+        """Convert the records of observed nodes; returns the records that contribute, last contribution first."""
+        senders: list[int | None] = [None] * len(edges)
+        crossed = {node.operand for node in nodes if node.has_gradient}
+        a, b = self._recorder.a, self._recorder.b
+        linked, converted = convert(self._recorder, nodes, senders, self._used, crossed)
+        self._used |= linked.union(map(a.__getitem__, converted), map(b.__getitem__, converted))
+        for edge, sender in zip(reversed(edges), reversed(senders)):
+            if sender is not None:
+                for one in edge[0].candidates or (edge[0],):
+                    one.senders.append(sender)
+        return [sender for sender in reversed(senders) if sender is not None]
 
     def _seeded(self, seeds: list[tuple[Node, int]], total: int | None) -> int | None:
         """A root from which the pass gives each seeded node its gradient: the sum of the products, and of `total`."""
@@ -117,131 +120,6 @@ class SymbolicBackward:
             product = recorder.emit(ops.MULTIPLY, node.value, gradient)
             total = product if total is None else recorder.emit(ops.ADD, total, product)
         return total
-
-    # ---- 1: nodes ---------------------------------------------------------------------------------
-
-    def _nodes(self, flow: Flow) -> tuple[list[Node], list[Edge], Node | None]:
-        """All nodes, operands before what is computed from them; all edges in order; and the root."""
-        nodes: list[Node] = []
-        edges: list[Edge] = []
-        sources: list[Node] = []
-        meet = self._meet
-        root = None if flow.root is None else flow.node(flow.root)
-        if root is not None:
-            meet(root, nodes)
-        if flow.given is not None:
-            sources.append(self._given(flow.node(flow.given)))
-        types: Any = self._types
-        number, operand_of = types.number, types.number_operand
-        constants: dict[float, int] = {}  # the operands of factors: ones, mostly
-        before: Any = None
-        add: Callable[[Edge], None] = edges.append
-        for source, target, factor, divides in flow.edges:
-            node = target
-            if node.known is None:
-                if is_gathered(node.thing):
-                    node = self._looked_up(node.thing, source, flow, nodes)
-                else:
-                    meet(node, nodes)
-            if type(factor) is number:
-                operand = factor._leaf
-            elif type(factor) in (int, float) and factor in _ONES:
-                operand = constants.get(factor) or constants.setdefault(factor, operand_of(factor))
-            else:
-                operand = operand_of(factor)
-            edge = (node, node.operand, operand, divides, len(edges))
-            edges.append(edge)
-            if source is not before:
-                if source.known is None:
-                    meet(source, nodes)
-                if not source.edges:
-                    if source.thing is not flow.given:
-                        sources.append(source)
-                    source.edges = []
-                before, add = source, source.edges.append
-            add(edge)
-        for thing in flow.zeroed.values():
-            meet(flow.node(thing), nodes)
-        leaves = [node for node in nodes if not node.edges]
-        sources.reverse()
-        for node in sources:
-            if node.is_parameter:
-                raise NoFlow("it goes on through a graph from before the step")
-            for edge in node.edges:
-                if not edge[0].has_gradient:
-                    node.edges = [edge for edge in node.edges if edge[0].has_gradient]
-                    break
-            node.has_gradient = bool(node.edges)
-        return leaves + sources, edges, root
-
-    def _given(self, node: Node) -> Node:
-        """The node from which contributions come that are numbers: its own number is not used."""
-        recorder = self._recorder
-        node.known = Given
-        node.operand = recorder.emit(ops.COPY | ops.NUMBER, recorder.constant(0.0), ops.NO_OPERAND)
-        node.value, node.is_parameter, node.has_gradient = node.operand, False, True
-        return node
-
-    def _looked_up(self, thing: Any, user: Node, flow: Flow, nodes: list[Node]) -> Node:
-        """A parameter chosen by a traced index, as an operand of `user`: each operand has its own look-up."""
-        _, chosen_from, index = choice_of(thing)
-        candidates = [flow.node(part) for part in chosen_from]
-        for node in [*candidates, user]:
-            self._meet(node, nodes)
-        found = Node(thing)
-        found.known, found.candidates = candidates[0].known, candidates
-        if user.thing is flow.given and not any(candidate.is_parameter for candidate in candidates):
-            found.operand, found.has_gradient = candidates[0].operand, False  # constants that the step makes
-            return found
-        if not all(candidate.is_parameter for candidate in candidates):
-            raise NoFlow("a traced index chooses among what is no parameter")
-        places = [candidate.operand for candidate in candidates]
-        record = self._recorder.look_up_before(user.operand, places[0], index._leaf)
-        if user.thing is flow.given and self._recorder.is_table(places):
-            record = self._recorder.take(places, index._leaf, engine=False)
-        if record is None:
-            raise NoFlow("a traced index chooses among parameters that do not lie at equal distances")
-        if record in self._look_ups:
-            raise NoFlow("the data of a parameter that a traced index has chosen is read once and used twice")
-        self._look_ups.add(record)
-        found.operand = found.value = record
-        found.is_parameter, found.has_gradient = False, True
-        nodes.append(found)
-        return found
-
-    def _meet(self, node: Node, nodes: list[Node]) -> None:
-        """Find out about a node, and append it to the others, unless it is among them."""
-        if node.known is not None:
-            return
-        thing = node.thing
-        kind = type(thing)
-        known, read, _ = self._known.get(kind) or self._class(kind)
-        try:
-            data = read(thing)
-        except (AttributeError, KeyError):
-            raise NoFlow(f"a {kind.__name__} has no {known.data.name}") from None
-        operand: int
-        if type(data) is self._types.number:
-            operand = data._leaf  # type: ignore[attr-defined]
-        elif is_traced_number(data) or isinstance(data, (int, float)):
-            operand = self._types.number_operand(data)
-        else:
-            raise NoFlow(f"{known.data.name} of a {kind.__name__} is no number")
-        memory = self._memory_of(thing) if operand < 0 else None
-        is_parameter = memory is not None and memory[0] == operand
-        if not is_parameter and id(thing) in self._lasting:
-            raise NoFlow(f"{known.data.name} of a {kind.__name__} from outside of the step has been assigned")
-        node.known, node.operand, node.value = known, operand, operand
-        node.is_parameter = node.has_gradient = is_parameter
-        nodes.append(node)
-
-    def _class(self, kind: type) -> tuple[NodeClass, Callable[[Any], Any], Callable[[Any], Any]]:
-        """What is known about a class, and what reads the data and the gradient of its objects."""
-        known = node_class(kind)
-        if known is None:
-            raise NoFlow(f"{kind.__name__} is another class")
-        found = self._known[kind] = known, known.data.reader(kind), known.gradient.reader(kind)
-        return found
 
     # ---- 4: gradients before the pass ----------------------------------------------------------------
 
@@ -259,7 +137,7 @@ class SymbolicBackward:
             thing = node.thing
             if type(thing) is not kind:
                 kind = type(thing)
-                read = self._known[kind][2]
+                read = self._meeting.reading(kind)[2]
             gradient = 0 if zeroed and id(thing) in zeroed else read(thing)
             if gradient is None:
                 raise NoFlow("a gradient is None before")
@@ -324,64 +202,3 @@ class SymbolicBackward:
             gradients.append(gradient)
         for field, things, gradients in shown.values():
             field.write_all(things, gradients)
-
-
-# ---- 2, 3: records that gradients cross ----------------------------------------------------------------------
-
-
-def convert(
-    recorder: Recorder, nodes: Sequence[Node], senders: list[int | None], used: Container[int] = ()
-) -> set[int]:
-    """Convert the records of nodes so that gradients flow through them, and note which records contribute to what.
-
-    Args:
-        nodes: operands before what is computed from them.
-        senders: by number of the edge, the record that contributes it; None if it is not needed.
-        used: operands used by an earlier pass, which must not reach beyond them.
-
-    Returns:
-        The operands of the records through which gradients now flow.
-    """
-    derivatives = Derivatives(recorder, {node.operand for node in nodes if node.has_gradient})
-    usual, columns_of, take = derivatives.of_usual_form, derivatives.columns, derivatives.take
-    converted: set[int] = set()
-    look_ups: list[int] = []
-    given: list[tuple[Node, Sequence[array[int]] | None]] = []
-    for node in nodes:
-        if node.edges and node.has_gradient:
-            record, found = node.operand, None
-            if record not in converted and record not in used:
-                found = usual(record, node.edges) or columns_of(record, node.edges)
-                if found is not None:
-                    converted.add(record)
-            given.append((node, found))
-        elif node.candidates:
-            look_ups.append(node.operand)
-    for record in look_ups:
-        take(record)
-    linked = set()
-    op, is_power = recorder.op, ops.POWER | ops.NUMBER
-    for node, found in given:
-        record = node.operand
-        if found is not None:
-            for (target, _, _, _, number), column in zip(node.edges, found):
-                value = column[record] = target.value
-                senders[number] = value if target.candidates else record
-            if op[record] == is_power:
-                take(record)
-            else:
-                op[record] &= ~ops.NUMBER
-        else:
-            linked.add(record)
-            is_crossed = record in converted or (record >= 0 and recorder.op[record] < ops.NUMBER)
-            _link(recorder, node, is_crossed or ops.leaf_kind(record) == ops.PARAMETER, senders)
-    return linked.union(map(recorder.a.__getitem__, converted), map(recorder.b.__getitem__, converted))
-
-
-def _link(recorder: Recorder, node: Node, is_crossed: bool, senders: list[int | None]) -> None:
-    """Add LINK records; that of the first edge comes last, because the backward pass meets it first."""
-    if is_crossed:
-        node.value = recorder.emit(ops.COPY | ops.NUMBER, node.operand, ops.NO_OPERAND)
-    for target, _, factor, divides, number in reversed(node.edges):
-        node.value = recorder.link(node.value, target.value, factor, divides)
-        senders[number] = target.value if target.candidates else node.value

@@ -1,0 +1,152 @@
+"""The nodes of a graph of known style (autograd/graph_style.py), met and converted in one pass over its objects.
+
+Nearly all of them are sums and products of two nodes, with the usual derivatives.  These have no edges:
+
+1. Objects come after their operands, so it is known of these whether gradients flow through them.
+2. A sum or product of two through which they do, and whose derivatives are those of the operation, is usual.  Any other
+   object becomes a node with edges, which is converted as those of other flows are (autograd/conversion.py).
+3. Contributions are noted last one first: those of the first object, and of these the last operand's.  For those along
+   an edge, its number stands for the record that is made later.
+4. Usual records become ones through which gradients flow; an operand that got another record is exchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
+
+from ..record import opcodes as ops
+from .chosen import is_gathered
+from .conversion import convert
+from .derivatives import PRODUCT, SUM, Edge
+from .flow import Flow, Node, NoFlow, new
+from .graph_style import GraphStyle
+from .meeting import Meeting
+
+#: The types of numbers that are no traced ones.
+_PLAIN = (int, float)
+_USUAL = (PRODUCT, SUM)
+
+
+class StyledGraph:
+    """The nodes of a flow that is given by objects and their style.
+
+    Args:
+        used: operands used by earlier passes; those that this one uses are added.
+
+    Attributes:
+        nodes: operands before what is computed from them. root: the node whose gradient is 1.
+    """
+
+    def __init__(self, flow: Flow, meeting: Meeting, used: set[int]) -> None:
+        assert flow.style is not None
+        self._flow, self._meeting, self._used = flow, meeting, used
+        self._leaves: list[Node] = []
+        self._sources: list[Node] = []
+        self._usual: set[int] = set()  # records
+        self._exchanged: list[tuple[int, Node, Node]] = []  # usual records whose operands may get other records
+        self._with_edges: list[Node] = []
+        self._edges = 0
+        self._senders: list[int] = []
+        self._meet_all(flow.style)
+        self.root = None if flow.root is None else flow.node(flow.root)
+        if self.root is not None:
+            meeting.meet(self.root, self._leaves)
+        self.nodes = self._leaves + self._sources
+
+    def _meet_all(self, style: GraphStyle) -> None:
+        recorder, lasting, used, usual = self._meeting.recorder, self._meeting.lasting, self._used, self._usual
+        types: Any = self._meeting.types
+        number, operand_of = types.number, types.number_operand
+        op, a, b, nodes, find = recorder.op, recorder.a, recorder.b, self._flow.nodes, self._flow.nodes.get
+        operands_of, derivatives_of = attrgetter(style.operands), attrgetter(style.derivatives)
+        kind: Any = None
+        for thing in self._flow.things:
+            parts = operands_of(thing)
+            factors = derivatives_of(thing) if parts else ()
+            if not factors:
+                continue
+            if type(thing) is not kind:
+                kind = type(thing)
+                known, read, _ = self._meeting.reading(kind)
+            try:
+                data = read(thing)
+            except (AttributeError, KeyError):
+                data = None  # which meeting it refuses
+            if type(data) is number and data._leaf >= 0 and len(parts) == len(factors) == 2:
+                record = data._leaf
+                code, x, y = op[record], find(id(parts[0])), find(id(parts[1]))
+                if (
+                    code in _USUAL
+                    and x is not None
+                    and y is not None
+                    and x.has_gradient
+                    and y.has_gradient
+                    and x.operand == a[record]
+                    and y.operand == b[record]
+                ):
+                    first, second = factors
+                    if code == SUM:
+                        fits = type(first) in _PLAIN and type(second) in _PLAIN and first == 1 and second == 1
+                    else:
+                        fits = y.operand == (first._leaf if type(first) is number else operand_of(first))
+                        fits = fits and x.operand == (second._leaf if type(second) is number else operand_of(second))
+                    if fits and not (record in usual or record in used or id(thing) in lasting or id(thing) in nodes):
+                        node = nodes[id(thing)] = new(Node)
+                        node.thing, node.known, node.operand, node.value = thing, known, record, record
+                        node.is_parameter, node.has_gradient = False, True
+                        node.edges, node.candidates, node.senders = (), (), []
+                        usual.add(record)
+                        y.senders.append(record)
+                        x.senders.append(record)
+                        self._senders.append(record)
+                        self._sources.append(node)
+                        if x.edges or y.edges:
+                            self._exchanged.append((record, x, y))
+                        continue
+            self._meet_with_edges(self._flow.node(thing), parts, factors)
+
+    def _meet_with_edges(self, node: Node, parts: Sequence[Any], factors: Sequence[Any]) -> None:
+        flow, meeting = self._flow, self._meeting
+        edges: list[Edge] = []
+        meeting.meet(node, self._sources)
+        for part, factor in zip(parts, factors):
+            if is_gathered(part):
+                target = meeting.looked_up(part, node, flow, self._leaves)
+            else:
+                target = flow.node(part)
+                meeting.meet(target, self._leaves)
+            operand = meeting.types.number_operand(factor)
+            edges.append((target, target.operand, operand, False, self._edges))
+            self._edges += 1
+        if node.is_parameter:
+            raise NoFlow("it goes on through a graph from before the step")
+        node.edges = [edge for edge in edges if edge[0].has_gradient]
+        if node.edges:
+            node.has_gradient = True
+            self._with_edges.append(node)
+        for target, _, _, _, number in reversed(node.edges):
+            self._senders.append(~number)
+            for one in target.candidates or (target,):
+                one.senders.append(~number)
+
+    def convert(self) -> list[int]:
+        """Convert the records of all nodes; returns the records that contribute, last contribution first."""
+        recorder, op = self._meeting.recorder, self._meeting.recorder.op
+        for record in self._usual:
+            op[record] &= ~ops.NUMBER
+        made: list[int | None] = [None] * self._edges
+        crossed = {node.operand for node in self.nodes if node.has_gradient}
+        linked, converted = convert(recorder, self._leaves + self._with_edges, made, self._used, crossed, self._usual)
+        for record, x, y in self._exchanged:
+            recorder.a[record], recorder.b[record] = x.value, y.value
+        self._used |= linked.union(map(recorder.a.__getitem__, converted), map(recorder.b.__getitem__, converted))
+
+        def records(senders: list[int]) -> list[int]:
+            return [sender if sender >= 0 else made[~sender] for sender in senders]  # type: ignore[misc]
+
+        targets = {target for node in self._with_edges for target, *_ in node.edges}
+        for one in {one for target in targets for one in target.candidates or (target,)}:
+            one.senders = records(one.senders)
+        return records(self._senders)
