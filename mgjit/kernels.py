@@ -157,7 +157,7 @@ class Kernels:
 
     def _look_up_planned(self, arguments: Sequence[Any], shared: frozenset[str], reason: str, patient: bool) -> Kernel:
         plan = self.maker.plan(arguments, shared)
-        anonymous = plan.structure
+        anonymous = plan.structure if self._kernels or self._slot_structures else None
         if anonymous in self._slot_structures:
             plan = self.maker.plan(arguments, shared, self._is_slot)
         elif any(k.plan.structure == anonymous and key != plan.key for key, k in self._kernels.items()):

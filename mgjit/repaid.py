@@ -3,7 +3,7 @@
 Nobody knows how long a program is going to run.  But most run again, and then as long as the last time:
 
 1. When a process ends, each step whose compiled calls have saved more than all of its traces have cost notes the
-   structures that have a kernel.
+   structures that have a kernel, and that it has noted some.
 2. A later process traces such a structure at its first call, where others have to earn their traces (`earnings.py`).
 
 These are notes in the cache (cache/notes.py).
@@ -42,6 +42,7 @@ class Repaid:
         self._name = name
         self._function = digest_of(getattr(function, "__code__", None)) if options.code.cache else ""
         self._known: dict[Any, bool] = {}
+        self._has_notes: bool | None = None  # unknown so far
 
     def has(self, plan: ArgumentPlan) -> bool:
         """Whether a trace of arguments of this structure has been repaid."""
@@ -51,7 +52,9 @@ class Repaid:
         if known is None:
             if len(self._known) >= _MOST_KNOWN:  # each call has another structure
                 self._known.clear()
-            known = has_note(open_store(), self._parts(plan))
+            if self._has_notes is None:
+                self._has_notes = has_note(open_store(), self._parts())
+            known = self._has_notes and has_note(open_store(), self._parts(plan))
             self._known[plan.key] = known
         return known
 
@@ -59,11 +62,12 @@ class Repaid:
         """It has been in this process."""
         if self._function and not self.has(plan):
             self._known[plan.key] = True
-            put_note(open_store(), self._parts(plan), f"{self._name} (its trace was repaid)")
+            for parts in (self._parts(plan), self._parts()):
+                put_note(open_store(), parts, f"{self._name} (its trace was repaid)")
 
-    def _parts(self, plan: ArgumentPlan) -> dict[str, str]:
+    def _parts(self, plan: ArgumentPlan | None = None) -> dict[str, str]:
         return {
-            "repaid": plan.outline(),
+            "repaid": "" if plan is None else plan.outline(),
             "step": self._function,
             "python": this_python(),
             "mgjit": __version__,

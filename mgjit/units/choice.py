@@ -96,24 +96,17 @@ class _Watch:
     """Watches which functions are called (sys.setprofile): of what is not suitable, no more than one call."""
 
     def __init__(self) -> None:
-        self.found: dict[CodeType, _Calls | None] = {}  # None: not suitable
+        self.found: dict[int, tuple[CodeType, _Calls | None]] = {}  # by identity, which is quick; None: not suitable
         self._under_way: list[tuple[Any, float]] = []
 
-    def __call__(self, frame: Any, event: str, given: Any) -> None:
+    def see(self, frame: Any, event: str, given: Any) -> None:
+        """Take note of an event."""
         code = frame.f_code
-        if code not in self.found:
-            is_possible = code.co_argcount and not (code.co_kwonlyargcount or code.co_flags & _ELSEWHERE)
-            self.found[code] = _Calls() if is_possible else None
-        calls = self.found[code]
+        _, calls = self.found.get(id(code)) or self._first(code)
         if calls is None:
             return
         if event == "call":
-            own = frame.f_locals
-            is_recursive = any(other.f_code is code for other, _ in self._under_way)
-            if is_recursive or not all(is_plain(own.get(n, self)) for n in code.co_varnames[: code.co_argcount]):
-                self._drop(code)
-            else:
-                self._under_way.append((frame, thread_time()))
+            self._begin(frame, code)
         elif event == "return" and self._under_way and self._under_way[-1][0] is frame:
             calls.seconds += thread_time() - self._under_way.pop()[1]
             calls.number += 1
@@ -122,8 +115,21 @@ class _Watch:
             calls.kind = type(given)
             calls.results.append(given)
 
+    def _first(self, code: CodeType) -> tuple[CodeType, _Calls | None]:
+        is_possible = code.co_argcount and not (code.co_kwonlyargcount or code.co_flags & _ELSEWHERE)
+        known = self.found[id(code)] = code, _Calls() if is_possible else None
+        return known
+
+    def _begin(self, frame: Any, code: CodeType) -> None:
+        own = frame.f_locals
+        is_recursive = any(other.f_code is code for other, _ in self._under_way)
+        if is_recursive or not all(is_plain(own.get(n, self)) for n in code.co_varnames[: code.co_argcount]):
+            self._drop(code)
+        else:
+            self._under_way.append((frame, thread_time()))
+
     def _drop(self, code: CodeType) -> None:
-        self.found[code] = None
+        self.found[id(code)] = code, None
         self._under_way[:] = [one for one in self._under_way if one[0].f_code is not code]
 
 
@@ -138,17 +144,18 @@ def watched(step: Any, call: Callable[[], Any]) -> tuple[Any, Choice | None]:
     if sys.getprofile() is not None:
         return call(), None
     watch = _Watch()
+    see = watch.see
     started = thread_time()
-    sys.setprofile(watch)
+    sys.setprofile(see)
     try:
         result = call()
     finally:
-        if sys.getprofile() is watch:  # the step may have set another
+        if sys.getprofile() is see:  # the step may have set another
             sys.setprofile(None)
     seconds = thread_time() - started
     good = [
         (calls.seconds, number, code, calls.results[0], known)
-        for number, (code, calls) in enumerate(watch.found.items())
+        for number, (code, calls) in enumerate(watch.found.values())
         if calls is not None and calls.number > 1 and calls.seconds > _SHARE * seconds
         and (known := _styled(calls.kind)) is not None and all(is_inner(thing, known) for thing in calls.results)
     ]  # fmt: skip
