@@ -37,7 +37,7 @@ from .plain import PlainCalls
 from .record.leaks import PlainCall
 from .repaid import KERNELS
 from .runtime.buffers import storage_of
-from .runtime.detached import Detached, may_detach
+from .runtime.detached import Detached, attach_all, may_detach
 from .runtime.kernel import Kernel
 from .trace.knowledge import Again
 
@@ -112,6 +112,8 @@ class Kernels:
     def fitting(self, arguments: Sequence[Any], patient: bool = False) -> Kernel:
         """The kernel for these arguments, with them in its frame.
 
+        Parameters that are detached stay so until there may be one; but no argument may hold them.
+
         Args:
             arguments: of the call.
             patient: whether to wait for the code of the kernel, whatever the options say.
@@ -122,6 +124,7 @@ class Kernels:
         kernel = self.last
         reason = ""
         if kernel is not None and self._packs(kernel, arguments):
+            attach_all()
             reason = kernel.guard.difference()
             if not reason:
                 return kernel
@@ -137,7 +140,10 @@ class Kernels:
 
     def _fits(self, kernel: Kernel, arguments: Sequence[Any]) -> bool:
         """Whether a kernel fits these arguments; if so, they are in its frame."""
-        return self._packs(kernel, arguments) and not kernel.guard.difference()
+        if not self._packs(kernel, arguments):
+            return False
+        attach_all()
+        return not kernel.guard.difference()
 
     def _packs(self, kernel: Kernel, arguments: Any) -> bool:
         packed = kernel.plan.pack(arguments, kernel.frame)
@@ -169,6 +175,7 @@ class Kernels:
         self._collect(plan, arguments, patient)
         known = self._kernels.get(plan.key)
         if known is not None:
+            attach_all()
             _refuse_shared(plan, arguments, known.changed)
             reason = known.guard.difference()
             if not reason:
@@ -186,6 +193,7 @@ class Kernels:
             self._untraced = None if self.earnings.has_begun else arguments
             self.earnings.require(plan.key, self.stats.calls, may_found, is_ragged, is_sure)
             self._untraced = None
+        attach_all()
         for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
             self.maker.knowledge.variable.update(kernel.guard.changed_numbers())
         try:
@@ -351,6 +359,7 @@ class Kernels:
         pending = self._pending.get(plan.key)
         if pending is None:
             return
+        attach_all()
         if pending.is_outdated():
             pending = self._begun_anew(pending)
             if pending is None:

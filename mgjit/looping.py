@@ -25,6 +25,7 @@ from .parallel.writes import refuse_writes
 from .plain import as_part
 from .record.leaks import PlainCall
 from .runtime.buffers import Moved
+from .runtime.detached import attach_all
 from .runtime.kernel import Kernel
 from .runtime.loop import reporting, run_rows
 from .runtime.turns import run_in_turn
@@ -168,5 +169,6 @@ class Looping(Looking[P, R]):
             result = self._perform("step", bound.args, bound.kwargs)
         except PlainCall as plain:
             result = self._call_plain(plain, lambda: self._kernels.maker.undecorated(arguments))
+            attach_all()  # whose numbers the kernels of other rows want in their memory
         report(1)
         return result

@@ -11,8 +11,9 @@ Python that it replaces:
    single processor, better code is built when it is expected to save what it costs.  Steps with much work, such as
    those over large tensors, begin with scheduled code as well, of small loops and with less optimisation.
 3. A kernel keeps the numbers of parameters in its own memory, which makes plain calls slower.  From the first one on,
-   plain calls that take long enough detach the parameters (`Kernels.detached`).  Other traces that waited
-   for their code then know the parameters by their place in that memory, and wait for other code (`is_outdated`).
+   plain calls that take long enough detach the parameters (`Kernels.detached`), until a kernel is called.  Other traces
+   that waited for their code then know the parameters by their place in that memory, and wait for other code
+   (`is_outdated`).
 4. A trace that holds for one call only is not built.
 """
 

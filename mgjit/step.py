@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from . import settings
 from .background import go_on
+from .call.lengths import hold_objects
 from .call.plan import bind
 from .earnings import TooMany, Waiting, unlooked
 from .errors import ArgumentError, PhaseError, RetraceWarning, UnsupportedError, user_location, user_stacklevel
@@ -34,7 +35,7 @@ from .record.leaks import PlainCall
 from .record.progress import is_in_plain_call, is_tracing, tracing_threads
 from .repaid import KERNELS
 from .runtime.buffers import Moved
-from .runtime.detached import Detached, attach_all
+from .runtime.detached import Detached, are_detached, attach_all, may_detach
 from .runtime.fastcall import fast_call, is_short, is_worth_it
 from .runtime.kernel import Kernel
 from .runtime.turn import Turn
@@ -131,12 +132,13 @@ class CompiledStep(Looping[P, R]):
             return self._function(*args, **kwargs)
         if self._kernels.last is None and settings.disabled():
             return as_part(self._options.precision, lambda: self._plainly(args, kwargs), of_values=False)
-        attach_all()
         member = None if kwargs else self._kernels.member(args)
+        if member is not None or (are_detached() and hold_objects((*args, *kwargs.values()))):
+            attach_all()
         if member is not None and member is not self._chosen and member.fast_calls:
             # The fast path calls `_call` again if the arguments are not quite what it was made for.
             return self._choose_call(member)(*args)
-        return self._turn.run(self._perform_or_call, args, kwargs)
+        return self._turn.take(self._perform_or_call, args, kwargs)
 
     def _perform_or_call(self, args: Any, kwargs: Any) -> Any:
         """Run the kernel for these arguments, or else the function itself, in a turn."""
@@ -296,7 +298,11 @@ class CompiledStep(Looping[P, R]):
             if detached is None:
                 return work()
             self._forget_call()
-            return detached.meanwhile(work)
+            if self._units.unit is not None:
+                return detached.meanwhile(work)
+            if may_detach():
+                detached.until_attached()
+            return work()
         finally:
             seconds = thread_time() - started
             more = 0 if self._kernels.all() or self._units.unit is not None else unlooked(looking, seconds)

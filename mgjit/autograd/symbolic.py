@@ -18,6 +18,7 @@ recorded.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
@@ -201,4 +202,4 @@ class SymbolicBackward:
             things.append(thing)
             gradients.append(gradient)
         for field, things, gradients in shown.values():
-            field.write_all(things, gradients)
+            deque(field.write_all(things, gradients), maxlen=0)

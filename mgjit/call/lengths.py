@@ -87,6 +87,15 @@ def are_ragged(arguments: Iterable[Any]) -> bool:
     return any(len({len(row) for row in a if type(row) in _WITH_LENGTH}) > 1 for a in arguments if type(a) in _LISTS)
 
 
+def hold_objects(things: Iterable[Any]) -> bool:
+    """Whether arguments may hold objects, such as parameters, and not just numbers, texts and buffers."""
+    return any(
+        type(thing) not in _WITHOUT_OBJECTS and not (type(thing) in _LISTS and not hold_objects(thing))
+        for thing in things
+    )
+
+
 _LISTS = frozenset({list, tuple})
+_WITHOUT_OBJECTS = frozenset({int, float, bool, str, type(None), bytes, bytearray, array})
 #: Arguments of these types usually differ in length between calls.
 _WITH_LENGTH = frozenset({list, tuple, bytes, bytearray, array})

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: The threads that are inside a trace, with the precision of the trace; those inside a plain call have a negative sign.
-#: While it is not empty, calls take the general path.
+#: While it is not empty, calls take the general path: also with an entry for no thread, while objects are detached.
 tracing_threads: dict[int, Precision] = {}
+#: Stands for no thread.
+NO_THREAD = 0
 #: The recorders of their traces.
 recorders: dict[int, Recorder] = {}
 

@@ -6,24 +6,29 @@ memory gets what the objects then hold; None becomes 0.0, as in every compiled c
 
 1. Objects of one class whose numbers live in the same arrays are a group, which is handled by a few calls into C.
 2. A group is detached by writing the numbers into its objects, and then changing their class.  It is attached by
-   copying the numbers into memory, and then changing the class back.  Each may be repeated after an interruption.
-3. While objects are detached only to be quicker (`meanwhile`), other steps may be called: all general paths attach
-   them first (`attach_all`).
+   copying the numbers into memory, and then changing the class back.  Each is one call into C, between whose parts
+   neither a signal nor another thread comes; but where an attribute holds no number.  Each may be repeated.
+3. While objects are detached only to be quicker (`meanwhile`, `until_attached`), steps may be called: all general paths
+   attach them before they need the memory (`attach_all`).  After a plain call they stay detached: more may follow.
+   Until then no step makes quick calls (`NO_THREAD`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import operator
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, TypeVar
 
+from ..engine.precision import FLOAT64
 from ..engine.value import Value
 from ..garbage import without_garbage_collection
-from ..interruption import with_cleanup
+from ..interruption import new_lock, with_cleanup
+from ..record.progress import NO_THREAD, tracing_threads
 from .live import Field, Home, field_of, set_class
 
 T = TypeVar("T")
@@ -47,7 +52,7 @@ class _Group:
         self._homes: list[list[Home]] = [[] for _ in fields]
         self._places: list[list[int]] = [[] for _ in fields]
         self._storage: Any = None
-        self._has_numbers = self.is_detached = False
+        self.is_detached = False
 
     def add(self, thing: Any, homes: Iterable[Home]) -> None:
         """Add an object."""
@@ -75,32 +80,36 @@ class _Group:
 
     def detach(self) -> None:
         """Make them ordinary objects."""
-        self.is_detached = True
-        for field, memory, places in zip(self._fields, self._memories, self._places):
-            field.write_all(self.things, map(memory.__getitem__, places))
-        self._has_numbers = True
-        deque(map(set_class, self.things, repeat(self._original)), maxlen=0)
+        columns = zip(self._fields, self._memories, self._places)
+        written = [field.write_all(self.things, map(memory.__getitem__, places)) for field, memory, places in columns]
+        self._at_once(*written, self._note(True), map(set_class, self.things, repeat(self._original)))
 
     def attach(self) -> None:
         """Undo it, with the numbers that they hold now."""
         if not self.is_detached:
             return
-        if self._has_numbers:
-            for number in range(len(self._fields)):
-                self._copy_back(number)
-        deque(map(set_class, self.things, repeat(self._kind)), maxlen=0)
-        if not self._is_value:
-            for field, homes in zip(self._fields, self._homes):
-                field.write_all(self.things, homes)
-        self.is_detached = self._has_numbers = False
-
-    def _copy_back(self, number: int) -> None:
-        field, memory, places = self._fields[number], self._memories[number], self._places[number]
+        columns = list(zip(self._fields, self._memories, self._places))
+        copied = [map(operator.setitem, repeat(m), places, field.read_all(self.things)) for field, m, places in columns]
         try:
-            deque(map(operator.setitem, repeat(memory), places, field.read_all(self.things)), maxlen=0)
+            self._at_once(*copied, *self._moves_back())
         except (AttributeError, KeyError, TypeError):  # one is None, was deleted, is back already, or is no number
-            for place, thing in zip(places, self.things):
-                _copy_one(field, memory, place, thing)
+            for field, memory, places in columns:
+                for place, thing in zip(places, self.things):
+                    _copy_one(field, memory, place, thing)
+            self._at_once(*self._moves_back())
+
+    def _moves_back(self) -> list[Iterator[None]]:
+        """What makes the objects attached again, once their numbers are in the memory."""
+        homes = [] if self._is_value else zip(self._fields, self._homes)
+        back = [field.write_all(self.things, column) for field, column in homes]
+        return [map(set_class, self.things, repeat(self._kind)), *back, self._note(False)]
+
+    def _note(self, is_detached: bool) -> Iterator[None]:
+        return map(setattr, (self,), ("is_detached",), (is_detached,))
+
+    def _at_once(self, *changes: Iterator[None]) -> None:
+        """Make all changes in one call into C."""
+        deque(chain(*changes), maxlen=0)
 
 
 def _copy_one(field: Field, memory: Any, place: int, thing: Any) -> None:
@@ -149,9 +158,10 @@ class Detached:
         return with_cleanup(lambda: self.during(work), self.end)
 
     def until_attached(self) -> None:
-        """Make them ordinary objects until a step is called."""
+        """Make them ordinary objects until a step needs their memory."""
         if self not in _under_way:
             _under_way.append(self)
+        tracing_threads[NO_THREAD] = FLOAT64  # of no meaning here
         self._detach()
 
     def end(self) -> None:
@@ -159,6 +169,8 @@ class Detached:
         self._attach()
         if self in _under_way:
             _under_way.remove(self)
+        if not _under_way:
+            tracing_threads.pop(NO_THREAD, None)
 
     def _detach(self) -> None:
         if any(group.is_detached for group in self._groups or ()):
@@ -178,17 +190,26 @@ class Detached:
 helpers: list[threading.Thread] = []
 #: Those that are detached only to be quicker.
 _under_way: list[Detached] = []
+_attaching = new_lock()
+_HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def may_detach() -> bool:
-    """Whether no other threads run, which may call steps."""
-    return threading.active_count() - len(helpers) <= 1
+    """Whether no other threads run, which may call steps, and those that begin later leave what is under way in C."""
+    return _HAS_GIL and threading.active_count() - len(helpers) <= 1
+
+
+def are_detached() -> bool:
+    """Whether objects are ordinary ones until a step needs their memory."""
+    return NO_THREAD in tracing_threads
 
 
 def attach_all() -> None:
     """Attach what is detached only to be quicker."""
-    for detached in _under_way:
-        detached._attach()
+    if _under_way:
+        with _attaching:  # threads that have begun since it was detached
+            for detached in _under_way[:]:
+                detached.end()
 
 
 def _groups(things: Iterable[Any]) -> list[_Group]:

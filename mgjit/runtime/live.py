@@ -15,8 +15,7 @@ import copyreg
 import functools
 import operator
 import threading
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Callable
@@ -111,19 +110,17 @@ class Field:
             return operator.attrgetter(self.name)
         return self.read
 
-    def read_all(self, things: Sequence[Any]) -> list[Any]:
-        """`read` for many objects of one class."""
+    def read_all(self, things: Sequence[Any]) -> Iterator[Any]:
+        """`read` for many objects of one class, one after the other, by calls of C functions only."""
         if self.is_slot or not things:
-            return list(map(self.read, things))
-        return list(map(operator.getitem, map(self._entries(things[0]), things), repeat(self.name)))
+            return map(self.read, things)
+        return map(operator.getitem, map(self._entries(things[0]), things), repeat(self.name))
 
-    def write_all(self, things: Sequence[Any], contents: Iterable[Any]) -> None:
-        """`write` for many objects of one class."""
+    def write_all(self, things: Sequence[Any], contents: Iterable[Any]) -> Iterator[None]:
+        """`write` for many objects of one class, in the same way: for whoever runs through it."""
         if self.is_slot or not things:
-            deque(map(self.write, things, contents), maxlen=0)
-            return
-        entries = map(self._entries(things[0]), things)
-        deque(map(operator.setitem, entries, repeat(self.name), contents), maxlen=0)
+            return map(self.write, things, contents)
+        return map(operator.setitem, map(self._entries(things[0]), things), repeat(self.name), contents)
 
     def _entries(self, thing: Any) -> Callable[[Any], Any]:
         cls: Any = type(thing)

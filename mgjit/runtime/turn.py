@@ -38,8 +38,12 @@ class Turn:
         self.has_long_calls = False
 
     def run(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        """Return `work(*arguments, **named)`, run in a turn."""
+        """Return `work(*arguments, **named)`, run in a turn, with parameters attached."""
         attach_all()
+        return self.take(work, *arguments, **named)
+
+    def take(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
+        """As `run`, with parameters as they are."""
         is_inside = self.lock._is_owned()
 
         def closed() -> T:

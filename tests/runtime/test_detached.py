@@ -250,3 +250,69 @@ def test_09_detaching_twice_keeps_what_the_objects_hold() -> None:
     attach_all()
     assert all(map(is_attached, found))
     assert [thing.data for thing in found] == [k / 8 for k in range(len(found))]
+
+
+@pytest.fixture
+def alternating(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any, list[Any]]:
+    """A step with quick calls, another one whose calls are plain, and the parameters of both."""
+    alone(monkeypatch)
+    monkeypatch.setattr("mgjit.kernels.SECONDS_TO_DETACH", -1.0)  # however short a call is
+    monkeypatch.setattr("mgjit.earnings._FIRST_SECONDS", 1e6)
+    monkeypatch.setattr("mgjit.earnings._MOST_UNLOOKED", 0)
+    monkeypatch.setattr("mgjit.tensor.memory.Memory.exists", False)  # of other tests
+    step, found = things(Slotted)
+    for _ in range(30):
+        step(0.0)
+
+    @mgjit.compile(background=True)
+    def other(x: float, texts: Any = ()) -> Any:
+        found[0].data += x
+        return found[0].data
+
+    monkeypatch.setenv("MGJIT_BACKGROUND", "1")
+    return step, other, found
+
+
+def test_10_they_stay_ordinary_objects_until_a_step_needs_their_memory(
+    alternating: tuple[Any, Any, list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From one plain call to the next nothing is copied; quick calls then have the numbers of the objects."""
+    step, other, found = alternating
+    before = found[0].data
+    other(0.5)
+    assert not any(map(is_attached, found))
+    monkeypatch.setattr(Detached, "_attach", lambda self: pytest.fail("attached"))
+    other(0.25, ["of", ("two", None)])
+    monkeypatch.undo()
+    found[1].data, found[2].data = 3.0, -1.0
+    total = before + 0.75 + sum(p.data for p in found[1:])
+    assert step(2.0) == pytest.approx(2.0 * total)
+    assert all(map(is_attached, found))
+    assert (found[0].data, found[1].data, found[2].data) == (before + 0.75 - 0.2, 3.0 - 0.2, -1.0 - 0.2)
+    assert step(0.0) == 0.0
+    calls = step.stats.calls
+    assert step.__call__(1.0) == pytest.approx(sum(p.data for p in found) + COUNT * 0.1)
+    assert step.stats.calls == calls + 1
+
+
+def test_11_an_argument_may_hold_parameters(alternating: tuple[Any, Any, list[Any]]) -> None:
+    """Then they are attached before the call is looked at."""
+    _, other, found = alternating
+    other(0.5)
+    attached: list[bool] = []
+    real = other._kernels.maker.plan
+    other._kernels.maker.plan = lambda *given: (attached.append(is_attached(found[0])), real(*given))[1]
+    for texts in (["a", found[:1]], ["a"]):
+        other(0.25, texts)
+    assert attached == [True, False]
+
+
+def test_12_a_thread_that_begins_later_calls_the_step(alternating: tuple[Any, Any, list[Any]]) -> None:
+    step, other, found = alternating
+    other(0.5)
+    found[3].data = 8.0
+    thread = threading.Thread(target=step, args=(1.0,))
+    thread.start()
+    thread.join()
+    assert all(map(is_attached, found))
+    assert found[3].data == 8.0 - 0.1
