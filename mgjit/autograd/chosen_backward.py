@@ -141,8 +141,12 @@ class _Search:
         first: dict[int, int] = {}  # by target, the number of the first node in `choosing` that contributes to it
         is_choosing = list(map(choosing.__contains__, map(id, self.order)))
         for number in compress(count(), is_choosing):
-            for one in self._targets(self.operands[number]):
-                first.setdefault(id(one), number)
+            for operand in self.operands[number]:
+                if type(operand) not in gathered_kinds:
+                    first.setdefault(id(operand), number)
+                    continue
+                for one in choice_of(operand)[1]:
+                    first.setdefault(id(one), number)
         others = list(map(not_, is_choosing))
         operands = list(compress(self.operands, others))
         numbers = chain.from_iterable(map(repeat, compress(count(), others), map(len, operands)))

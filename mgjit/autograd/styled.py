@@ -7,7 +7,8 @@ Nearly all of them are sums and products of two nodes, with the usual derivative
    object becomes a node with edges, which is converted as those of other flows are (autograd/conversion.py).
 3. Contributions are noted last one first: those of the first object, and of these the last operand's.  For those along
    an edge, its number stands for the record that is made later.
-4. Usual records become ones through which gradients flow; an operand that got another record is exchanged.
+4. Usual records become ones through which gradients flow at once, so that no other node takes them; an operand that
+   gets another record is exchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from .meeting import Meeting
 
 #: The types of numbers that are no traced ones.
 _PLAIN = (int, float)
-_USUAL = (PRODUCT, SUM)
 
 
 class StyledGraph:
@@ -44,7 +44,7 @@ class StyledGraph:
         self._flow, self._meeting, self._used = flow, meeting, used
         self._leaves: list[Node] = []
         self._sources: list[Node] = []
-        self._usual: set[int] = set()  # records
+        self._usual: list[int] = []  # records
         self._exchanged: list[tuple[int, Node, Node]] = []  # usual records whose operands may get other records
         self._with_edges: list[Node] = []
         self._edges = 0
@@ -74,12 +74,12 @@ class StyledGraph:
                 data = read(thing)
             except (AttributeError, KeyError):
                 data = None  # which meeting it refuses
-            if type(data) is number and data._leaf >= 0 and len(parts) == len(factors) == 2:
-                record = data._leaf
-                code, x, y = op[record], find(id(parts[0])), find(id(parts[1]))
+            record = data._leaf if type(data) is number and len(parts) == len(factors) == 2 else -1
+            code = op[record] if record >= 0 else -1
+            if code == PRODUCT or code == SUM:  # noqa: SIM109 - quicker
+                x, y = find(id(parts[0])), find(id(parts[1]))
                 if (
-                    code in _USUAL
-                    and x is not None
+                    x is not None
                     and y is not None
                     and x.has_gradient
                     and y.has_gradient
@@ -92,12 +92,13 @@ class StyledGraph:
                     else:
                         fits = y.operand == (first._leaf if type(first) is number else operand_of(first))
                         fits = fits and x.operand == (second._leaf if type(second) is number else operand_of(second))
-                    if fits and not (record in usual or record in used or id(thing) in lasting or id(thing) in nodes):
+                    if fits and not (record in used or id(thing) in lasting or id(thing) in nodes):
                         node = nodes[id(thing)] = new(Node)
                         node.thing, node.known, node.operand, node.value = thing, known, record, record
                         node.is_parameter, node.has_gradient = False, True
                         node.edges, node.candidates, node.senders = (), (), []
-                        usual.add(record)
+                        op[record] = code - ops.NUMBER
+                        usual.append(record)
                         y.senders.append(record)
                         x.senders.append(record)
                         self._senders.append(record)
@@ -133,9 +134,7 @@ class StyledGraph:
 
     def convert(self) -> list[int]:
         """Convert the records of all nodes; returns the records that contribute, last contribution first."""
-        recorder, op = self._meeting.recorder, self._meeting.recorder.op
-        for record in self._usual:
-            op[record] &= ~ops.NUMBER
+        recorder = self._meeting.recorder
         made: list[int | None] = [None] * self._edges
         crossed = {node.operand for node in self.nodes if node.has_gradient}
         linked, converted = convert(recorder, self._leaves + self._with_edges, made, self._used, crossed, self._usual)

@@ -102,7 +102,11 @@ def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
 
     # ---- types --------------------------------------------------------------------------------------
 
+    usual_kinds: dict[type, int] = {float: _FLOAT, int: _INTEGER, Number: _FLOAT}
+
     def kind_of_class(cls: type) -> int | None:
+        if cls in usual_kinds:
+            return usual_kinds[cls]
         if hasattr(cls, "_kind"):
             return None
         if issubclass(cls, (bool, numbers.boolean)):

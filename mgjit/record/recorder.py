@@ -12,7 +12,7 @@ import math
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import repeat
+from itertools import compress, repeat
 from operator import attrgetter, sub
 from typing import Any
 
@@ -396,8 +396,8 @@ class Recorder:
 
     def looked_up(self) -> set[int]:
         """The leaves of look-up tables."""
-        codes = {code for code in set(self.op) if code & (NUMBER - 1) >= TAKE} if self.layouts else ()
-        tables = {(a, code) for a, code in zip(self.a, self.op) if code in codes} if codes else ()
+        codes = {code for code in set(self.op) if code & (NUMBER - 1) >= TAKE} if self.layouts else set()
+        tables = set(compress(zip(self.a, self.op), map(codes.__contains__, self.op))) if codes else ()
         return {element for first, code in tables for element in self.elements(first, code)}
 
     def elements(self, first: int, code: int) -> range:

@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from itertools import compress, repeat
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -335,7 +335,8 @@ class Finishing:
         op, a = self._recorder.op, self._recorder.a
         positions: dict[int, list[int]] = {operand: [] for operand in (BACKWARD, *self._recorder.read_late())}
         tables: dict[tuple[int, int], list[int]] = {}  # by first element and opcode: the elements that are read late
-        for position in [k for k, code in enumerate(op) if code in _WRITES or code >= PUT]:
+        writes = {code for code in set(op) if code in _WRITES or code >= PUT}
+        for position in compress(range(len(op)), map(writes.__contains__, op)):
             code, first = op[position], a[position]
             if code >= PUT:
                 if (first, code) not in tables:

@@ -53,14 +53,19 @@ def visible_types(recorder: Recorder, seen: Iterable[int], may_be_integer: Calla
             known[operand] = of_leaf(operand)
         elif op[operand] in _OF_BOTH:
             first, second = a[operand], b[operand]
-            if get(first) is False or get(second) is False:
-                known[operand] = False
-            elif second not in known:  # the shorter side of sums
-                pending.append(second)
-            elif first not in known:
-                pending.append(first)
+            for part in (second, first):  # the shorter side of sums comes first
+                if part < 0 and part not in known:
+                    known[part] = of_leaf(part)
+                if get(part) is False:
+                    known[operand] = False
+                    break
             else:
-                known[operand] = True
+                if second not in known:
+                    pending.append(second)
+                elif first not in known:
+                    pending.append(first)
+                else:
+                    known[operand] = True
         else:
             operands = parts(operand)
             unknown = [part for part in operands if part not in known]
