@@ -67,6 +67,7 @@ class Family:
         pattern: what the Programs of members have in common.
         dependent: the statements whose operands depend on the number, and backward passes.
         partial: the pattern of Programs in which only these have operands; None if that is no proof.
+        used: where the tables of these Programs are among those of whole ones, from .. to, in order.
         loaded: how many of the constants of the trace are elements of an array.
         tables: the index tables, with holes where no known member has looked.
         varying: those that are other ones in other members.
@@ -84,6 +85,7 @@ class Family:
     pattern: Pattern = field(default_factory=lambda: Pattern("", [], []))
     dependent: frozenset[int] = frozenset()
     partial: Pattern | None = None
+    used: list[tuple[int, int]] = field(default_factory=list)
     loaded: int = 0
     tables: list[int] = field(default_factory=list)
     varying: list[Varying] = field(default_factory=list)
@@ -121,14 +123,17 @@ class Family:
             raise Unlike("it is so short that some operations are missing")
         program, _ = boxed.lifted(member)
         found = Numbers.of(program, member.inputs)
-        expected = list(self.tables)
-        for table in self.varying:
-            expected[table.offset : table.end] = table.at(number, self.tables)
         own = self.pattern.own(found, number)
-        if any(one not in (other, HOLE) for one, other in zip(program.tables, expected)):
-            raise Unlike("its indices follow no rule, and are other ones")
+        _require(program.tables, self._tables_of(number))
         self.note(boxed, member)
         return own
+
+    def _tables_of(self, number: int) -> list[int]:
+        """The index tables of a member."""
+        found = list(self.tables)
+        for table in self.varying:
+            found[table.offset : table.end] = table.at(number, self.tables)
+        return found
 
     def _compared(self, boxed: Boxed, member: Member, number: int) -> list[float] | None:
         """The same by comparison with a known member; None if that does not tell."""
@@ -149,9 +154,11 @@ class Family:
         """The numbers of a Program in which only statements have operands that depend on the number."""
         statements_ = self.statement_numbers(boxed.number)
         program, _ = boxed.lifted(member, lambda place: statements_[place] in self.dependent)
+        found = Numbers.of(program, member.inputs)
         if program.tables:
-            raise Unlike("its indices are in tables")
-        return Numbers.of(program, member.inputs)
+            expected = self._tables_of(boxed.number)
+            _require(program.tables, [entry for start, end in self.used for entry in expected[start:end]])
+        return found
 
     def note(self, boxed: Boxed, member: Member) -> None:
         """Let others be compared with a member."""
@@ -263,6 +270,16 @@ class Boxed(NamedTuple):
     def folded(self, member: Member) -> Folded:
         """What the Program is lifted from."""
         return Folded(self.trace, member.inputs, self.reach, self.forest)
+
+
+def _require(tables: Sequence[int], expected: Sequence[int]) -> None:
+    """Return if the tables of a member are those that its number makes likely, wherever it looks.
+
+    Raises:
+        Unlike: they are not.
+    """
+    if len(tables) != len(expected) or any(one not in (other, HOLE) for one, other in zip(tables, expected)):
+        raise Unlike("its indices follow no rule, and are other ones")
 
 
 class Row(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import gcd
@@ -44,7 +44,7 @@ from .iterations import separate
 from .lengths import Count, Part, Shape, Unlike, counts_of, shapes_of, tree_of
 from .longest import Scale, longest_inputs
 from .memory import Memory
-from .numbers import Numbers, Pattern, loaded_constants, table_entries
+from .numbers import Numbers, Pattern, loaded_constants, table_entries, table_offsets
 from .substitute import Substitution, copy_nodes
 from .varying import HOLE, Rows, Varying, continued, ways, without_holes
 
@@ -219,24 +219,38 @@ def _unify(family: Family, members: Sequence[Member], unit: int) -> Shared:
         tables.append(program.tables)
     family.pattern = Pattern.of(found[0], found[1], unit)
     _write_numbers(family, program)
-    _write_tables(family, program, tables, unit)
+    regions = _write_tables(family, program, tables, unit)
     _make_room_in_memory(family, members, memory, unit)
-    _note_precedent(family, members, boxed, program)
+    _note_precedent(family, members, boxed, program, regions)
     _leave_out_impossible(family, program, unit)
     _note_longest(family, members, boxed, unit)
     return Shared(family, program, memory)
 
 
-def _note_precedent(family: Family, members: Sequence[Member], boxed: Sequence[Boxed], program: Program) -> None:
-    """Let later members be compared with the longer one, if few statements depend on the number."""
+def _note_precedent(
+    family: Family,
+    members: Sequence[Member],
+    boxed: Sequence[Boxed],
+    program: Program,
+    regions: Mapping[int, tuple[int, int]],
+) -> None:
+    """Let later members be compared with the longer one, if few statements depend on the number.
+
+    Args:
+        regions: see `_write_tables`.
+    """
     last = boxed[1]
     bounds = [node.bound for node in walk(program.forward) if isinstance(node, Loop) and node.bound is not None]
     if last.trace.nests or any(bound.table is not None for bound in bounds):
         return
     numbers = family.statement_numbers(last.number)
     pairs = zip(last.folded(members[1]).places(), statements(program.forward))
-    dependent = {numbers[place] for place, statement in pairs if _depends(family, program.given[0], statement)}
-    family.dependent = frozenset(dependent.union(k for k, op in enumerate(family.operations) if op == BACKWARD))
+    dependent = {
+        numbers[place]: statement for place, statement in pairs if _depends(family, program.given[0], statement)
+    }
+    family.dependent = frozenset({*dependent, *(k for k, op in enumerate(family.operations) if op == BACKWARD)})
+    backwards = [node for node in walk(program.forward) if isinstance(node, Backward)]
+    family.used = sorted(map(regions.__getitem__, table_offsets([*dependent.values(), *backwards])))
     try:
         one, other = (family.partly_lifted(*pair) for pair in zip(boxed, members))
         family.partial = Pattern.of(one, other, last.number)
@@ -312,8 +326,14 @@ def _is_well_formed(program: Program, number: int) -> bool:
     return True
 
 
-def _write_tables(family: Family, program: Program, tables: Sequence[Sequence[int]], unit: int) -> None:
-    """Let the Program of a family have the tables of all members: those that vary get one for each number."""
+def _write_tables(
+    family: Family, program: Program, tables: Sequence[Sequence[int]], unit: int
+) -> dict[int, tuple[int, int]]:
+    """Let the Program of a family have the tables of all members: those that vary get one for each number.
+
+    Returns:
+        For each table, by its place in that Program, where it is among those of one member, from .. to.
+    """
     (given,) = program.given
     one, family.tables = tables[0], list(tables[1])
     entries, pairs = table_entries(program)
@@ -347,6 +367,7 @@ def _write_tables(family: Family, program: Program, tables: Sequence[Sequence[in
         return TableEntry(offset, ((given, size), *entry.terms))
 
     Numbers(lambda base: (base, ()), Constant, table).rewrite(program)
+    return {moved.get(offset, (offset, 0))[0]: (offset, end) for offset, end in ends.items()}
 
 
 def _for_all(family: Family, entry: TableEntry, one: Sequence[int], given: Given, unit: int) -> list[int]:

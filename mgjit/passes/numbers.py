@@ -17,6 +17,7 @@ from ..ir.program import (
     Load,
     Loop,
     Mixed,
+    Node,
     Operand,
     Program,
     Reference,
@@ -192,6 +193,11 @@ def _largest_entry(entry: TableEntry, program: Program) -> int:
     """The largest number that is looked up in a table."""
     _, last = full_range(Index(entry.offset, entry.terms))
     return max(program.tables[entry.offset : last + 1], default=0)
+
+
+def table_offsets(nodes: Sequence[Node]) -> list[int]:
+    """The offsets of the tables that statements and backward passes use."""
+    return [entry.offset for entry in table_entries(Program(list(nodes)))[0]]
 
 
 def table_entries(program: Program) -> tuple[list[TableEntry], list[tuple[int, int]]]:

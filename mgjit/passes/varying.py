@@ -133,10 +133,10 @@ def ways(
     ]
     rows = [
         found
-        for first in (False, True)
+        for is_first_unlike in (False, True)
         for is_sloped in (False, True)
         for size in sizes
-        if (found := _rows(entry.offset, one, other, unit, size, first * size.row, is_sloped)) is not None
+        if (found := _rows(entry.offset, one, other, unit, size, is_first_unlike, is_sloped)) is not None
     ]
     yield from sorted(rows, key=lambda found: found.first + found.last)
     pieces = _pieces(entry.offset, one, other, unit)
@@ -228,12 +228,18 @@ def _size(loop: Loop, given: Given, least: int) -> tuple[int, int] | None:
 
 
 def _rows(
-    offset: int, one: Sequence[int], other: Sequence[int], unit: int, sizes: _Sizes, first: int, is_sloped: bool
+    offset: int,
+    one: Sequence[int],
+    other: Sequence[int],
+    unit: int,
+    sizes: _Sizes,
+    is_first_unlike: bool,
+    is_sloped: bool,
 ) -> Rows | None:
     """The rule for a loop that has some more entries in each member.
 
     Args:
-        first: how many entries at the start may be unlike the others.
+        is_first_unlike: whether the first iteration may be unlike the others.
         is_sloped: whether entries at the same place may differ.
     """
     base, step = sizes.row * sizes.base, sizes.row * sizes.step
@@ -241,7 +247,7 @@ def _rows(
     if step <= 0 or base <= 0:
         return None
     period = step if 2 * step <= base else sizes.row
-    first, last = min(first, base), 0
+    first, last = min(period, base) if is_first_unlike else 0, 0
     starts = range(0, len(one), sizes.room)
     for start in starts:
         found = _last(one[start : start + base], other[start : start + known], unit, first, period, is_sloped)

@@ -87,3 +87,34 @@ def test_06_arguments_begin_elsewhere() -> None:
     found, lowered = family(made[0], made[1])
     for one in made:
         check(one, found, lowered)
+
+
+def backwards(odd: int = 0) -> Any:
+    """The first row, then those from the last one on; one length is unlike the others."""
+
+    def step(xs: Any, y: Any) -> Any:
+        rows = [[x * 2.0, x * 3.0] for x in xs]
+        total = y
+        for k in range(len(rows)):
+            row = rows[1 if len(rows) == odd and k == 2 else -k]
+            for p in [row[0], row[1], rows[k][0]]:
+                total = total * 0.5 + p
+        return total
+
+    return step
+
+
+def test_07_index_tables_that_follow_the_number_are_compared_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, lowered = family(example(backwards(), 6), example(backwards(), 7))
+    assert found.varying
+    refuse_lifting_all(monkeypatch)
+    for length in (7, 5, 4, 3, 2):
+        check(example(backwards(), length), found, lowered)
+
+
+def test_08_one_other_entry_of_a_table_is_noticed() -> None:
+    step = backwards(odd=5)
+    found, lowered = family(example(step, 6), example(step, 7))
+    check(example(step, 4), found, lowered)
+    with pytest.raises(Unlike):
+        found.row(member(example(step, 5)))
