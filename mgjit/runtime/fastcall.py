@@ -130,7 +130,8 @@ def fast_call(
         return made
     if not short:  # between what this function puts into its block and its call, there may be quick calls
         enter, block = library.caller("mgjit_short_call", True), kernel.call_block(turn.gate, counter, own_output=True)
-    return quick_call(writer, of_guard, made, of_condition, namespace, enter, block, tracing, siblings) or made
+    times = guard.times, guard.pace.next
+    return quick_call(writer, of_guard, made, of_condition, namespace, enter, block, tracing, siblings, times) or made
 
 
 def is_worth_it(kernel: Kernel) -> bool:

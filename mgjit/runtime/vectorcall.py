@@ -21,6 +21,7 @@ import os
 import re
 import sysconfig
 import threading
+from array import array
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ from ..call.known import KnownNode, StaticNode, ValueNode
 from ..call.results import OutputResult
 from ..engine.precision import FLOAT64
 from ..toolchain import build, compilers
+from ..world.facts import are_same
 from . import ffi
 from .conditions import ConditionWriter
 from .vectorcall_source import SOURCE
@@ -48,6 +50,9 @@ _MOST_SIBLINGS = 32
 
 _IDENTITY = re.compile(r"(\w+) is (\w+)")
 _ENTRY = re.compile(r"(\w+)\['(\w+)'\] is (\w+)")
+_EQUALITY = re.compile(r"(\w+) == (\w+)")
+_ELEMENTS = re.compile(r"(\w+)\((\w+), (\w+)\)")
+_ELEMENT = re.compile(r"(\w+)\[\d+\] is \w+")
 _COUNTDOWN = re.compile(r"\(\((\w+) := \1 - 1\) >= 0 or (\w+)\(\)\)")
 
 
@@ -153,6 +158,7 @@ def quick_call(
     block: ffi.PointerBlock,
     tracing: Collection[int],
     siblings: list[Any],
+    times: tuple[array[float], array[float]],
 ) -> Callable[..., Any] | None:
     """A callable for a kernel; None where its calls are of another kind.
 
@@ -166,32 +172,36 @@ def quick_call(
         block: its pointers.
         tracing: must be empty.
         siblings: quick calls of the same step, which get what this one does not take.
+        times: of the guard and its pace, when there is something to look at.
     """
     kernel = writer.kernel
     arguments = _arguments(writer)
     if arguments is None or extension.make is None or type(tracing) is not dict:
         return None
     facts: list[Any] = []
-    left, look, rest = None, None, []
+    look, rest = None, []
     for condition in of_guard:
         countdown = _COUNTDOWN.fullmatch(condition)
         fact = _fact(condition, writer, namespace)
         if countdown is not None:
-            left, look = writer.cells[countdown[1]], writer.names[countdown[2]]
+            look = writer.names[countdown[2]]
         elif fact is not None:
             facts += fact
         else:
             rest.append(condition)
+    lists = {id(thing) for thing, kind in zip(facts[::3], facts[1::3]) if kind is True}
+    rest = [one for one in rest if not ((found := _ELEMENT.fullmatch(one)) and id(writer.names.get(found[1])) in lists)]
     asked = compiled("\n        and ".join(rest)) if rest else None
     make = kernel.result.make if isinstance(kernel.result, OutputResult) else None
     address = ctypes.cast(enter, ctypes.c_void_p).value
-    parts = general, tuple(facts), tracing, asked, left, look, make, (enter, block), siblings
+    parts = general, tuple(facts), tracing, asked, look, make, (enter, block, times), siblings
+    addresses = address, *(each.buffer_info()[0] for each in times)
     numbers = float(block.location()), len(kernel.plan.buffers), int(kernel.plan.precision is not FLOAT64)
-    return extension.make((*parts, address, *numbers, tuple(arguments)))
+    return extension.make((*parts, *addresses, *numbers, tuple(arguments)))
 
 
-def _fact(condition: str, writer: ConditionWriter, namespace: dict[str, Any]) -> tuple[Any, Any, Any] | None:
-    """A condition as (dict, key, content) or (cell, None, content), if it is one."""
+def _fact(condition: str, writer: ConditionWriter, namespace: dict[str, Any]) -> Sequence[Any] | None:
+    """A condition as one or more of (dict, key, content), (cell, None, content), (list, True, elements), if it is."""
     found = _IDENTITY.fullmatch(condition)
     if found is not None and found[2] in writer.names:
         meant = writer.names[found[2]]
@@ -202,6 +212,15 @@ def _fact(condition: str, writer: ConditionWriter, namespace: dict[str, Any]) ->
     found = _ENTRY.fullmatch(condition)
     if found is not None and found[3] in writer.names and type(writer.names.get(found[1])) is dict:
         return writer.names[found[1]], found[2], writer.names[found[3]]
+    found = _EQUALITY.fullmatch(condition) or _ELEMENTS.fullmatch(condition)
+    if found is None or not writer.names.keys() >= set(found.groups()):
+        return None
+    if found.re is _ELEMENTS and writer.names.get(found[1]) is not are_same:
+        return None
+    now, meant = map(writer.names.__getitem__, found.groups()[-2:])
+    pairs = [*zip(now, meant)] if type(now) is tuple and type(meant) is tuple else [(now, meant)]
+    if all(type(thing) is list for pair in pairs for thing in pair):
+        return [part for thing, noted in pairs for part in (thing, True, tuple(noted))]
     return None
 
 

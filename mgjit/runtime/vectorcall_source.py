@@ -1,10 +1,11 @@
 """The C source of quick calls (vectorcall.py): an object of CPython that is called without a frame of Python.
 
 It takes a call only if everything is exactly as when the step was traced: the arguments have the types and ranges in
-`arguments`, the entries of dicts and cells in `facts` are the same objects, `nothing` is empty, and what `rest()` asks
-holds.  Arguments that it does not take it offers to its `siblings`, the quick calls of the same step for other
-structures.  Whatever else happens is left to `general`, the generated Python function for the same calls, which starts
-anew.  So a condition may be too strict, never too lax, and all errors are those of that function.
+`arguments`, the entries of dicts, cells and lists in `facts` are the same objects, `nothing` is empty, and what
+`rest()` asks holds, and `look()` as well when it is time by the clock.  Arguments that it does not take it offers to
+its `siblings`, the quick calls of the same step for other structures.  Whatever else happens is left to `general`, the
+generated Python function for the same calls, which starts anew.  So a condition may be too strict, never too lax, and
+all errors are those of that function.
 
 Nothing is shared by objects of two steps, and no type by two objects: several interpreters in one process do not meet.
 """
@@ -13,9 +14,17 @@ SOURCE = r"""
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
+#include <time.h>
 
 #define MOST 32
 #define MOST_BUFFERS 4
+#ifdef __APPLE__ /* the clock of perf_counter() */
+#define CLOCK CLOCK_UPTIME_RAW
+#else
+#define CLOCK CLOCK_MONOTONIC
+#endif
+#define QUICK_SECONDS 10e-6 /* as in world/guard.py */
+#define COUNTED 15
 
 typedef struct { long kind; long long low, high; PyObject *thing; } Argument;
 
@@ -34,12 +43,15 @@ typedef struct {
     double block; /* the address of the pointer block, as entries expect it */
     Py_ssize_t count, fact_count;
     long pointers, is_single; /* how many buffers the entry takes, and whether numbers are floats for it */
-    PyObject *general, *facts, *nothing, *rest, *left, *look, *make, *kept, *siblings;
+    double *times, *pause; /* when to look, whether calls have gone without; when the pause is over */
+    double looked; /* when the clock was last looked at, so many calls were to be counted after, and so many are left */
+    long counted, left;
+    PyObject *general, *facts, *nothing, *rest, *look, *make, *kept, *siblings;
     PyTypeObject *subtype; /* `make`, if that is a class of floats that are made like any float */
     Argument arguments[MOST];
 } Call;
 
-#define EACH(DO) DO(general) DO(facts) DO(nothing) DO(rest) DO(left) DO(look) DO(make) DO(kept) DO(siblings)
+#define EACH(DO) DO(general) DO(facts) DO(nothing) DO(rest) DO(look) DO(make) DO(kept) DO(siblings)
 
 /* A number, rounded if the code has floats; one that is too large for that is not taken. */
 static int put(const Call *call, double number, Taken *taken)
@@ -150,11 +162,51 @@ static int asked(PyObject *function)
     return is_true;
 }
 
+/* Whether it is time to look at what is not compared at each call (Guard._seem_same). */
+static int is_due(Call *call)
+{
+    struct timespec clock;
+    double now;
+    int is_quick;
+    if (call->left > 0 && call->times[0] != 0.0) {
+        call->left--;
+        call->times[1] = 1.0;
+        return 0;
+    }
+    if (clock_gettime(CLOCK, &clock) != 0) return 1;
+    now = (double)clock.tv_sec + 1e-9 * (double)clock.tv_nsec;
+    is_quick = now - call->looked < QUICK_SECONDS * (double)(call->counted + 1);
+    call->looked = now;
+    call->counted = call->left = 0;
+    if (call->times[0] == 0.0 || (now >= call->times[0] && now >= *call->pause)) return 1;
+    call->times[1] = 1.0;
+    if (is_quick) call->counted = call->left = COUNTED;
+    return 0;
+}
+
+/* Whether a list has these elements: the same objects, or floats with the same bits. */
+static int has(PyObject *list, PyObject *elements)
+{
+    PyObject *const *now = ((PyListObject *)list)->ob_item, *const *meant = ((PyTupleObject *)elements)->ob_item;
+    if (PyList_GET_SIZE(list) != PyTuple_GET_SIZE(elements)) return 0;
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(list); k++)
+        if (now[k] != meant[k]) {
+            if (!PyFloat_CheckExact(now[k]) || !PyFloat_CheckExact(meant[k])) return 0;
+            double one = PyFloat_AS_DOUBLE(now[k]), other = PyFloat_AS_DOUBLE(meant[k]);
+            if (memcmp(&one, &other, sizeof one)) return 0;
+        }
+    return 1;
+}
+
 /* Whether the step may run as it was traced: 1, 0, or -1. */
 static int holds(Call *call)
 {
     PyObject *const *fact = ((PyTupleObject *)call->facts)->ob_item;
     for (Py_ssize_t k = 0; k < call->fact_count; k++, fact += 3) {
+        if (fact[1] == Py_True) {
+            if (!has(fact[0], fact[2])) return 0;
+            continue;
+        }
         PyObject *now = fact[1] == Py_None ? PyCell_GET(fact[0]) : PyDict_GetItemWithError(fact[0], fact[1]);
         if (now != fact[2]) {
             PyErr_Clear();
@@ -165,19 +217,9 @@ static int holds(Call *call)
         int is_true = asked(call->rest);
         if (is_true <= 0) return is_true;
     }
-    if (call->left != NULL) {
-        PyObject *content = PyCell_GET(call->left), *less;
-        long number = content == NULL ? -1 : PyLong_AsLong(content);
-        if ((number == -1 && PyErr_Occurred()) || (less = PyLong_FromLong(number - 1)) == NULL) {
-            PyErr_Clear();
-            return 0;
-        }
-        PyCell_Set(call->left, less);
-        Py_DECREF(less);
-        if (number <= 0) {
-            int is_true = asked(call->look);
-            if (is_true <= 0) return is_true;
-        }
+    if (call->look != NULL && is_due(call)) {
+        int is_true = asked(call->look);
+        if (is_true <= 0) return is_true;
     }
     return PyDict_Size(call->nothing) == 0;
 }
@@ -323,12 +365,13 @@ static PyObject *given_or_null(PyObject *thing)
 
 __attribute__((visibility("default"))) PyObject *mgjit_quick_call(PyObject *parts)
 {
-    PyObject *general, *facts, *nothing, *rest, *left, *look, *make, *kept, *siblings, *arguments;
-    unsigned long long enter;
+    PyObject *general, *facts, *nothing, *rest, *look, *make, *kept, *siblings, *arguments;
+    unsigned long long enter, times, pause;
     double block;
     long pointers, is_single;
-    if (!PyArg_ParseTuple(parts, "OOOOOOOOO!KdllO!", &general, &facts, &nothing, &rest, &left, &look, &make, &kept,
-                          &PyList_Type, &siblings, &enter, &block, &pointers, &is_single, &PyTuple_Type, &arguments))
+    if (!PyArg_ParseTuple(parts, "OOOOOOOO!KKKdllO!", &general, &facts, &nothing, &rest, &look, &make, &kept,
+                          &PyList_Type, &siblings, &enter, &times, &pause, &block, &pointers, &is_single,
+                          &PyTuple_Type, &arguments))
         return NULL;
     PyObject *type = PyType_FromSpec(&spec);
     if (type == NULL) return NULL;
@@ -337,6 +380,10 @@ __attribute__((visibility("default"))) PyObject *mgjit_quick_call(PyObject *part
     if (call == NULL) return NULL;
     call->vectorcall = called;
     call->enter = (void (*)(void))(size_t)enter;
+    call->times = (double *)(size_t)times;
+    call->pause = (double *)(size_t)pause;
+    call->looked = 0.0;
+    call->counted = call->left = 0;
     call->pointers = pointers;
     call->is_single = is_single;
     call->block = block;

@@ -212,7 +212,7 @@ class Facts:
             all(map(is_, [get(name, MISSING) for _, get, name, _ in self._gets], self._meant))
             and all(cell_content(cell) is meant for cell, meant, _ in self._cells)
             and all(map(Column.holds, self._columns))
-            and all(_are_same(numbers, elements) for numbers, elements, _ in self._numbers)
+            and all(are_same(numbers, elements) for numbers, elements, _ in self._numbers)
             and all(map(eq, self._rows, self._row_copies))
             and all(map(is_, map(type, self._objects), self._classes))
             and all(map(eq, map(list, [entry[0] for entry in self._keys]), self._key_copies))
@@ -262,8 +262,11 @@ class Facts:
             else:
                 found.append(f"[*{name_of(namespace)}] == {name_of(known)}")
         found += _same_elements([(numbers, elements) for numbers, elements, _ in self._numbers], name_of)
-        for (_, read, _), copied in zip(self._parts, self._part_copies):
-            found.append(f"{name_of(_same)}({name_of(read)}(), {name_of(copied)})")
+        for (container, read, _), copied in zip(self._parts, self._part_copies):
+            if type(container) is list:
+                found.append(f"{name_of(are_same)}({name_of(container)}, {name_of(copied)})")
+            else:
+                found.append(f"{name_of(_same)}({name_of(read)}(), {name_of(copied)})")
         found += [f"{name_of(ask)}() == {name_of(noted)}" for ask, noted, _ in self._answers]
         return found
 
@@ -313,7 +316,7 @@ class Facts:
             if any(type(old) is float and not is_equal(new, old) for new, old in zip(column.now(), column.noted)):
                 yield column.key
         for numbers, elements, _ in self._numbers:
-            if not _are_same(numbers, elements):
+            if not are_same(numbers, elements):
                 yield "list", id(numbers)
         for (container, read, _), copied in zip(self._parts, self._part_copies):
             if type(container) is list and all(type(part) in (int, float) for part in container):
@@ -426,15 +429,17 @@ def _same_elements(lists: list[tuple[Any, list[Any]]], name_of: Callable[[Any], 
             continue  # which is compared by identity where it lies
         whole = [index for index, number in enumerate(elements) if not number % 1 or number - number != 0]
         if PYPY or type(numbers) is not list or len(whole) > _MOST_WHOLE:
-            found.append(f"{name_of(_are_same)}({name_of(numbers)}, {name_of(elements)})")
+            found.append(f"{name_of(are_same)}({name_of(numbers)}, {name_of(elements)})")
         else:
             quick.append((numbers, elements))
             found += [f"{name_of(numbers)}[{index}] is {name_of(elements[index])}" for index in whole]
     if not quick:
         return found
     # All in one comparison; elements before those that may be missing.
-    return [f"{name_of([numbers for numbers, _ in quick])} == {name_of([elements for _, elements in quick])}", *found]
+    both = tuple(numbers for numbers, _ in quick), tuple(elements for _, elements in quick)
+    return [f"{name_of(both[0])} == {name_of(both[1])}", *found]
 
 
-def _are_same(numbers: Any, elements: list[Any]) -> bool:
+def are_same(numbers: Any, elements: list[Any]) -> bool:
+    """Whether a list or tuple has these very elements."""
     return len(numbers) == len(elements) and all(map(is_, numbers, elements))

@@ -21,6 +21,7 @@ import threading
 import warnings
 import zlib
 from abc import ABCMeta, get_cache_token
+from array import array
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
 from operator import itemgetter
@@ -60,6 +61,8 @@ _PAUSE = 50.0
 #: Where calls follow each other within so many seconds, so many need not look at the clock after one that has.
 _QUICK_SECONDS = 10e-6
 _COUNTED = 15
+#: Places in `Guard.times`.
+_NEXT, _SKIPPED = 0, 1
 
 
 class Pace:
@@ -67,12 +70,12 @@ class Pace:
 
     Attributes:
         guards: of all its kernels.
-        next: when the pause after the last comparison of any of them is over.
+        next: when the pause after the last comparison of any of them is over; one number.
     """
 
     def __init__(self) -> None:
         self.guards: WeakSet[Guard] = WeakSet()
-        self.next = 0.0
+        self.next = array("d", [0.0])
 
 
 class Guard:
@@ -83,6 +86,10 @@ class Guard:
         looked_after: (identity of the holder, name) of the places that are memory of the kernel, or copied; the name is
             None for all elements of a list.
         pace: of the step.
+
+    Attributes:
+        times: when the rest is next compared, 0.0 for at once, and whether there have been calls without it: 1.0 or
+            0.0.  Quick calls read and write here and in `pace.next` (runtime/vectorcall_source.py).
     """
 
     def __init__(
@@ -96,10 +103,11 @@ class Guard:
         self._looked_after = looked_after
         #: Whether the step cannot be used again as it was traced.
         self.expired = False
-        self._pace = Pace() if pace is None else pace
-        self._pace.guards.add(self)
-        #: When the rest is next compared, whether that is at once, and whether there have been calls without it.
-        self._next, self._at_once, self._skipped = 0.0, False, False
+        self.pace = Pace() if pace is None else pace
+        self.pace.guards.add(self)
+        self.times = array("d", [0.0, 0.0])
+        #: Whether the next comparison is not for the sake of the call.
+        self._at_once = False
         #: What the last comparison took; calls and seconds that the first ones may still take.
         self._seconds, self._first_calls, self._first_seconds = math.inf, _FIRST_CALLS, _FIRST_SECONDS
         self._looked, self._counted = 0.0, 0
@@ -263,7 +271,7 @@ class Guard:
             return "numbers that were None or ints before the first call are floats now"
         found = self._often.difference()
         if found:
-            self._warn_if_late(self._rarely.difference() if self._skipped else "")
+            self._warn_if_late(self._rarely.difference() if self.times[_SKIPPED] else "")
             return found
         for place, meant in self._places:
             now = _lying_at(place)
@@ -284,7 +292,7 @@ class Guard:
 
     def _warn_if_late(self, found: str) -> None:
         """Say so if a difference in what is not compared at each call may have been there before this call."""
-        if found and self._skipped:
+        if found and self.times[_SKIPPED]:
             warnings.warn(
                 f"{found}. Calls shortly before this one have not noticed, because to compare all that the step "
                 "captures takes longer than to run it: call step.clear() after such a change.",
@@ -299,28 +307,29 @@ class Guard:
     def holds(self) -> bool:
         """Whether everything is what it was, also what is otherwise compared from time to time."""
         self.look_at_everything()
-        self._skipped = False  # nothing is noticed late, because this is asked of other contents than calls had
+        self.times[_SKIPPED] = 0.0  # nothing is noticed late, because this is asked of other contents than calls had
         return not self.difference()
 
     def look_at_everything(self) -> None:
         """Let the next comparison include what is otherwise compared from time to time."""
         self._at_once = True
+        self.times[_NEXT] = 0.0
         self._left.cell_contents = 0
 
     def _seem_same(self) -> bool:
         """Whether there is no difference in what is not compared at each call, as far as it is time to look."""
         now = perf_counter()
         left = self._left
-        next_one = max(self._next, self._pace.next) if self._next else 0.0
-        if now < next_one and not self._at_once:
+        next_one = max(self.times[_NEXT], self.pace.next[0]) if self.times[_NEXT] else 0.0
+        if now < next_one:
             calls = self._counted - left.cell_contents or 1
             is_quick = now - self._looked < _QUICK_SECONDS * calls
             self._counted = left.cell_contents = _COUNTED if is_quick else 0
-            self._looked, self._skipped = now, True
+            self._looked, self.times[_SKIPPED] = now, 1.0
             return True
         self._counted = left.cell_contents = 0
         if any(thread > 0 for thread in list(tracing_threads)):  # code is exchanged at the moment
-            self._skipped = True
+            self.times[_SKIPPED] = 1.0
             return True
         if not self._rarely.hold():
             return False
@@ -337,8 +346,8 @@ class Guard:
             self._first_seconds -= self._seconds
         if self._first_calls <= 0 or self._first_seconds <= 0.0:
             pause = _PAUSE * self._seconds
-            self._pace.next, self._next = now + pause, now + pause * len(self._pace.guards)
-        self._at_once = self._skipped = False
+            self.pace.next[0], self.times[_NEXT] = now + pause, now + pause * len(self.pace.guards)
+        self._at_once, self.times[_SKIPPED] = False, 0.0
 
     def conditions(
         self,

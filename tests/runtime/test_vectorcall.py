@@ -8,6 +8,7 @@ import math
 import struct
 import sys
 import threading
+import time
 import weakref
 from array import array
 from typing import Any
@@ -116,6 +117,77 @@ def test_04_what_a_step_captures() -> None:
     assert step(1.0) == 8.0
     model.rows[1] = -2.0
     assert step(1.0) == 4.0
+
+
+def test_04_elements_of_captured_lists() -> None:
+    """They are compared in C, by identity; an equal float in place of another is no difference, but a zero of another
+    sign, and an int in place of a float, may be one."""
+    rows, signs = [[Value(2.0)], [Value(3.0)]], [0.0, 0.5, 1.0]
+
+    def step_of(x: Any) -> Any:
+        return rows[0][0].data * x + rows[1][0].data + signs[0] + signs[1] + signs[2]
+
+    step = compiled(step_of, 1.0)
+    quick = step.__call__
+
+    def frames(x: float) -> list[str]:
+        """The functions that run in Python during a call, whose result is right."""
+        names: list[str] = []
+        sys.setprofile(lambda frame, event, _: names.append(frame.f_code.co_name) if event == "call" else None)
+        try:
+            result = quick(x)
+        finally:
+            sys.setprofile(None)
+        assert result == step_of(x)
+        return names
+
+    for _ in range(2):
+        frames(2.0)  # the rest is compared as well
+    kernel = step._chosen
+    kernel.guard.times[0] = kernel.guard.pace.next[0] = time.perf_counter() + 1e6
+    assert frames(2.0) == []
+    signs[1] = float("0.5")
+    assert frames(3.0) == []
+    for k, other in ((0, -0.0), (2, 1), (0, 0.0), (1, 0.75)):
+        signs[k] = other
+        assert frames(2.0) != []
+    rows[1] = [Value(4.0)]
+    assert frames(2.0) != []
+    rows.reverse()
+    assert frames(2.0) != []
+
+
+def test_04_when_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes long to compare is compared when the pauses are over, or all is to be looked at, and only then."""
+    step = compiled(lambda x: x * SCALE, 2.0)
+    kernel = step._chosen
+    asked: list[float] = []
+
+    def look() -> bool:
+        asked.append(1.0)
+        return True
+
+    monkeypatch.setattr(kernel.guard, "_seem_same", look)
+    kernel.fast_calls.clear()
+    step._forget_call()
+    quick = step._choose_call(kernel)
+    assert type(quick).__name__ == "QuickCall"
+    times, pause = kernel.guard.times, kernel.guard.pace.next
+
+    def looks(next_time: float, end_of_pause: float, calls: int) -> int:
+        times[0], times[1], pause[0] = next_time, 0.0, end_of_pause
+        asked.clear()
+        assert [quick(1.5) for _ in range(calls)] == [3.0] * calls
+        return len(asked)
+
+    later = time.perf_counter() + 1e6
+    assert looks(0.0, later, 5) == 5
+    assert looks(later, 0.0, 1000) == 0
+    assert times[1] == 1.0
+    assert looks(1.0, later, 1000) == 0
+    assert 1000 // 16 <= looks(1.0, 1.0, 1000) <= 1000
+    assert looks(later, later, 2) == 0
+    assert looks(0.0, later, 1) == 1
 
 
 def test_05_results() -> None:
@@ -300,8 +372,10 @@ def test_08_exceptions_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     step._forget_call()
     step._choose_call(kernel)
     assert type(step.__call__).__name__ == "QuickCall"
-    kernel.guard._left.cell_contents = 2
+    kernel.guard.times[0] = time.perf_counter() + 1e6
     assert [step(), step()] == [32.0, 64.0]
+    assert kernel.guard.times[1] == 1.0
+    kernel.guard.look_at_everything()
     with pytest.raises(KeyboardInterrupt):
         step()
     assert w.data == 64.0

@@ -112,7 +112,7 @@ def test_04_what_another_change_hides_is_said_as_well(monkeypatch: pytest.Monkey
     parts, more = [Part() for _ in range(50)], {"a": 1.0}
     found = settled(around(parts, more))
     assert found.difference() == ""
-    found._next = 1.0  # there is a pause
+    found.times[0] = 1.0  # there is a pause
     parts.reverse()
     assert found.difference() == ""
     more["a"] = 2.0
@@ -171,7 +171,7 @@ def test_06_quick_calls_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         return len(looks) - before
 
     assert calls(100, 1.0) == 100
-    found._next = float("inf")
+    found.times[0] = float("inf")
     assert calls(100, 1.0) == 100
     assert calls(160, 1e-6) <= 12
     calls(16, 1.0)
