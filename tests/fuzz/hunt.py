@@ -7,10 +7,12 @@
     python tests/fuzz/hunt.py --lengths --ways tcc,swapped
     python tests/fuzz/hunt.py --looking --programs 200 --ways tcc,again
     python tests/fuzz/hunt.py --families --ways tcc,gcc,again
+    python tests/fuzz/hunt.py --descents --ways kept-idle,kept-idle-tcc,kept-loop-idle
 
 The second one is about programs with autograd classes of their own (foreign.py), the third about sequences, attention
 and matrices that are chosen at run time (sequences.py), the fourth about loops that grow (growing.py), the fifth and
-the sixth about steps that look at lengths (lengths.py), the last one about lengths that share kernels (families.py).
+the sixth about steps that look at lengths (lengths.py), the seventh about lengths that share kernels (families.py),
+the last one about gradient descent in which rows are left out (descents.py).
 Prints a line for each defect and writes the shortened program to DIRECTORY.  It is not collected by pytest.
 """
 
@@ -36,7 +38,7 @@ from tests.fuzz.families import family_program
 from tests.fuzz.foreign_steps import foreign_program
 from tests.fuzz.growing import growing_program
 from tests.fuzz.lengths import lengths_program, looking_program
-from tests.fuzz.programs import random_program
+from tests.fuzz.programs import descent_program, random_program
 from tests.fuzz.sequences import sequence_program
 
 
@@ -111,6 +113,7 @@ def main() -> int:
     parser.add_argument("--lengths", action="store_true")
     parser.add_argument("--looking", action="store_true")
     parser.add_argument("--families", action="store_true")
+    parser.add_argument("--descents", action="store_true")
     options = parser.parse_args()
     os.environ.setdefault("MGJIT_CHECK", "1")
     os.environ.setdefault("MGJIT_VERIFY", "never")  # which would hide what is hunted
@@ -122,10 +125,11 @@ def main() -> int:
         "lengths": lengths_program,
         "looking": looking_program,
         "families": family_program,
+        "descents": descent_program,
     }
     program_of = next((program for name, program in kinds.items() if getattr(options, name)), random_program)
     seen: Counter[str] = Counter()
-    discarded = finite = failed = 0
+    discarded = finite = failed = idle = 0
     started = time.perf_counter()
     for seed in range(options.seed, options.seed + options.programs):
         text = program_of(seed)
@@ -138,6 +142,7 @@ def main() -> int:
             discarded += 1
             continue
         finite += '"nan"' not in repr(expected).replace("'", '"')
+        loops = oracle.idle_loops["idle"]
         for way in options.ways.split(","):
             message = failure(text, way)
             if not message:
@@ -154,11 +159,14 @@ def main() -> int:
                 path.write_text(f"# {way}: {failure(short, way)}\n{short}\n")
                 print(f"    -> {path} ({short.count(chr(10))} lines)", flush=True)
             break
+        idle += oracle.idle_loops["idle"] > loops
         if failed >= options.failures:
             break
     seconds = time.perf_counter() - started
     run = seed + 1 - options.seed
     print(f"{run} programs, {discarded} discarded, {finite} without nan, {failed} failed, {seconds:.0f} s")
+    if oracle.idle_loops:
+        print(f"{idle} programs in which a zero leaves something out, {dict(oracle.idle_loops)}")
     if any(way.startswith("export") for way in options.ways.split(",")):
         print(", ".join(f"{count} calls {what}" for what, count in exported.counts.items()))
     for text, count in outcomes.most_common() + seen.most_common():

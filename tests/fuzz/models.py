@@ -42,7 +42,17 @@ class Dense:
 
 
 class ModelWriter(Writer):
-    """Writes one program of several steps over one model."""
+    """Writes one program of several steps over one model.
+
+    Attributes:
+        others: how many steps there may be besides the one that trains.
+        batches: how many samples an argument may be; 0 for one that is no batch.
+        host: what Python may do between calls.
+    """
+
+    others: tuple[int, ...] = (0, 0, 1, 1, 2)
+    batches: tuple[int, ...] = (0, 0, 2, 3, 9)
+    host: tuple[str, ...] = _HOST
 
     def __init__(self, choose: Callable[[int], int]) -> None:
         super().__init__(choose)
@@ -60,7 +70,7 @@ class ModelWriter(Writer):
     def model(self) -> list[str]:
         """The lines that make the parameters; fills the scope."""
         lines = []
-        widths = [self.size() for _ in range(self.between(2, 4))]
+        widths = self.widths()
         self.classes = widths[-1]
         if self.is_mlp:
             lines.append(f"    model = mgjit.nn.MLP({widths[0]}, {widths[1:]}, seed={self.choose(100)})")
@@ -90,6 +100,10 @@ class ModelWriter(Writer):
             lines.append(f"    {name} = mgjit.zeros({count})")
             self.states.append(Vector(name, count, "N"))
         return lines
+
+    def widths(self) -> list[int]:
+        """The numbers of inputs, of the units of each layer, and of outputs."""
+        return [self.size() for _ in range(self.between(2, 4))]
 
     def dense(self, number: int, inputs: int, outputs: int) -> Dense:
         return Dense(f"W{number}", f"B{number}", inputs, outputs, self.chance(35))
@@ -336,7 +350,7 @@ class ModelWriter(Writer):
 
     def program(self) -> str:
         head = self.model()
-        self.batch = self.pick([0, 0, 2, 3, 9])
+        self.batch = self.pick(self.batches)
         n, self.label_range = self.layers[0].inputs, self.classes
         with_values = self.chance(15) and not self.batch
         signature = f"lr, {'xs' if self.batch else 'x'}, y, label"
@@ -349,7 +363,7 @@ class ModelWriter(Writer):
         self.index_name = "label"
         before = scope.copy()
         steps = [self.training_step()]
-        for _ in range(self.pick([0, 0, 1, 1, 2])):
+        for _ in range(self.pick(self.others)):
             self.scope = before.copy()
             steps.append(self.other_step())
         lines = ["import mgjit", "from array import array", "", "", "def make():", *head]
@@ -363,7 +377,9 @@ class ModelWriter(Writer):
         calls = [self.call(n, with_values) for _ in range(MODEL_CALL_COUNT)]
         lines += ["CALLS = [", *(f"    {call}," for call in calls), "]"]
         lines.append(f"ORDER = {[self.choose(len(steps)) for _ in calls]}")
-        lines += ["HOST = [", *(f"    {self.pick(_HOST)}," for _ in calls), "]", ""]
+        if self.host:
+            lines += ["HOST = [", *(f"    {self.pick(self.host)}," for _ in calls), "]"]
+        lines.append("")
         return "\n".join(lines)
 
     @staticmethod

@@ -15,7 +15,7 @@ import struct
 import tempfile
 import warnings
 from array import array
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
@@ -25,10 +25,12 @@ import pytest
 
 import mgjit
 from mgjit.call.plan import plan_arguments
+from mgjit.codegen.idle import Idle, idle_nodes
 from mgjit.engine.precision import FLOAT32, FLOAT64, Precision, float32
 from mgjit.engine.state import zero_array
 from mgjit.errors import ColumnError, MismatchWarning
 from mgjit.ir.interpreter import Interpreter
+from mgjit.ir.program import Loop
 from mgjit.passes.cost import Processor
 from mgjit.passes.pipeline import Lowered, lower
 from mgjit.record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
@@ -39,7 +41,7 @@ from tests.fuzz.exported import exporting
 from tests.single import single_precision, with_singles
 
 #: Ways whose results belong to a part of a call, or are columns.
-_WITHOUT_RESULTS = ("phases", "loop")
+_WITHOUT_RESULTS = ("phases", "loop", "kept-loop")
 
 Snapshot = list[Any]
 Call = Callable[[Any, tuple[Any, ...]], Any]
@@ -294,8 +296,8 @@ def in_turn(text: str, **options: Any) -> list[Snapshot | None]:
     except ColumnError:  # rows of different kinds of numbers
         return nothing
     values, states = program.values + argument_values(program.calls[-1]), program.states
-    last = [None, bits([v.data for v in values]), bits([v.grad for v in values]), bits([list(s) for s in states])]
-    return [*nothing[1:], last]
+    gradients = bits([v.grad for v in values]) if options.get("grads", True) else None
+    return [*nothing[1:], [None, bits([v.data for v in values]), gradients, bits([list(s) for s in states])]]
 
 
 def rotated(text: str, **options: Any) -> list[Snapshot | None]:
@@ -304,6 +306,26 @@ def rotated(text: str, **options: Any) -> list[Snapshot | None]:
         patch.setattr("mgjit.passes.rotate.is_worth_it", lambda saved, scratch: saved > 0)
         patch.setattr("mgjit.passes.straighten.MOST_RECORDS", 0)  # a step without loops is not rotated
         return in_turn(text, **options)
+
+
+#: Loops that were emitted while `leaving_out` was in force, and those of them of which a zero leaves something out.
+idle_loops: Counter[str] = Counter()
+
+
+def leaving_out(run: Callable[..., Any], text: str, **options: Any) -> Any:
+    """`run(text, ...)` with code in which rows that change nothing are left out, however little that saves."""
+
+    def counted(loop: Loop) -> Idle | None:
+        found = idle_nodes(loop)
+        idle_loops["idle" if found is not None else "others"] += 1
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mgjit.codegen.function.idle_nodes", counted)
+        patch.setattr("mgjit.codegen.idle._LEAST", 2)
+        patch.setattr("mgjit.codegen.idle._FEWEST", 2)
+        patch.setattr("mgjit.passes.straighten.MOST_RECORDS", 0)  # a step without loops has no rows
+        return run(text, cache=False, grads=False, **options)
 
 
 def interpreted(
@@ -434,6 +456,12 @@ WAYS: dict[str, Callable[[str], Any]] = {
     "kept": lambda text: compiled(text, cache=False, grads=False),
     "kept-tcc": lambda text: compiled(text, compiler="tcc", cache=False, grads=False),
     "kept-lanes": partial(interpreted, processor=Processor(4, 16), grads=False),
+    "kept-idle": lambda text: leaving_out(compiled, text, compiler="gcc"),
+    "kept-idle-clang": lambda text: leaving_out(compiled, text, compiler="clang"),
+    "kept-idle-tcc": lambda text: leaving_out(compiled, text, compiler="tcc"),
+    "kept-idle32": lambda text: leaving_out(compiled, text, compiler="tcc", dtype="float32"),
+    "kept-loop-idle": lambda text: leaving_out(rotated, text, compiler="gcc"),
+    "kept-loop-idle-tcc": lambda text: leaving_out(rotated, text, compiler="tcc"),
     "kept32": lambda text: compiled(text, cache=False, grads=False, dtype="float32"),
     "phases": lambda text: phased(text, backend="python"),
     "phases-tcc": lambda text: phased(text, every=2, compiler="tcc", cache=False),
