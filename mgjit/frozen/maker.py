@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from inspect import Signature
@@ -41,7 +42,7 @@ from ..trace.knowledge import HeapPlan, Knowledge
 from ..trace.memory import Heap
 from ..trace.sites import Sites
 from ..trace.tracer import TracedCall
-from ..world.guard import Guard
+from ..world.guard import Guard, Pace
 from ..world.places import Place
 from ..world.survey import Survey
 from .block import Part, with_block
@@ -64,6 +65,8 @@ class FrozenGuard:
         self._structure, self._stale = structure, stale
         self._others: list[Callable[[], str]] = []
         self.expired = False
+        #: As of any guard; not used, because all that there is to look at is looked at in each call.
+        self.times, self.pace = array("d", [0.0, 0.0]), Pace()
 
     def watch(self, places: Iterable[tuple[Place, Any]]) -> None:
         """Let further traces depend on these as well, given with what lies there."""
