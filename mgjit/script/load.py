@@ -53,7 +53,8 @@ def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | No
     folder = os.path.dirname(os.path.realpath(path))
     if not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, folder)
-    sys.modules["__main__"] = module
+    # Python empties modules that are still there at its end, which closes files that are open: `sys` goes last.
+    sys.modules["__main__"] = sys._mgjit_script = module  # type: ignore[attr-defined]
     shadows = _shadows(folder)
     try:
         code = compile(source, path, "exec", dont_inherit=True)

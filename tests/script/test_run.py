@@ -163,3 +163,45 @@ def test_encodings_and_ends_of_lines(coding: str, tmp_path: Path) -> None:
     text = f"{coding}{TRAINS}    a = 'ä'\nprint(w, a, len(a))\n".replace("\n", "\r\n")
     (tmp_path / "written.py").write_bytes(text.encode("latin-1" if "latin" in coding else "utf-8"))
     both(tmp_path, tmp_path / "written.py")
+
+
+def test_a_file_that_is_left_open(tmp_path: Path) -> None:
+    """Python's end closes it, also where kernels keep the script's variables."""
+    script = tmp_path / "script.py"
+    script.write_text(_WRITING)
+    assert compiled_calls(explained(tmp_path, script)) > 0
+
+
+_WRITING = """
+file = open("losses.txt", "w")
+
+
+class Node:
+    def __init__(self, data, parts=(), factors=()):
+        self.data, self.grad, self.parts, self.factors = data, 0, parts, factors
+
+    def __add__(self, other):
+        return Node(self.data + other.data, (self, other), (1, 1))
+
+    def __mul__(self, other):
+        return Node(self.data * other.data, (self, other), (other.data, self.data))
+
+    def backward(self, gradient=1):
+        self.grad += gradient
+        for part, factor in zip(self.parts, self.factors):
+            part.backward(factor * gradient)
+
+
+weights = [Node(0.1 * k) for k in range(20)]
+for number in range(30):
+    loss = Node(0.0)
+    for k, weight in enumerate(weights):
+        loss = loss + weight * weight * Node(0.5 + 0.01 * k)
+    for weight in weights:
+        weight.grad = 0
+    loss.backward()
+    for weight in weights:
+        weight.data -= 0.1 * weight.grad
+    file.write(f"{loss.data}\\n")
+print(sum(weight.data for weight in weights))
+"""
