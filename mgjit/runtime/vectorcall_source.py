@@ -10,7 +10,11 @@ all errors are those of that function.
 Nothing is shared by objects of two steps, and no type by two objects: several interpreters in one process do not meet.
 """
 
-SOURCE = r"""
+from ..world.guard import COUNTED, QUICK_SECONDS
+
+SOURCE = (
+    f"#define QUICK_SECONDS {QUICK_SECONDS!r}\n#define COUNTED {COUNTED}\n"
+    + r"""
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
@@ -23,8 +27,6 @@ SOURCE = r"""
 #else
 #define CLOCK CLOCK_MONOTONIC
 #endif
-#define QUICK_SECONDS 10e-6 /* as in world/guard.py */
-#define COUNTED 15
 
 typedef struct { long kind; long long low, high; PyObject *thing; } Argument;
 
@@ -409,3 +411,4 @@ __attribute__((visibility("default"))) PyObject *mgjit_quick_call(PyObject *part
     return (PyObject *)call;
 }
 """
+)

@@ -59,8 +59,8 @@ _FIRST_CALLS, _FIRST_SECONDS = 1000, 0.02
 _MUCH, _FEW_CALLS = 300, 3
 _PAUSE = 50.0
 #: Where calls follow each other within so many seconds, so many need not look at the clock after one that has.
-_QUICK_SECONDS = 10e-6
-_COUNTED = 15
+QUICK_SECONDS = 10e-6
+COUNTED = 15
 #: Places in `Guard.times`.
 _NEXT, _SKIPPED = 0, 1
 
@@ -323,8 +323,8 @@ class Guard:
         next_one = max(self.times[_NEXT], self.pace.next[0]) if self.times[_NEXT] else 0.0
         if now < next_one:
             calls = self._counted - left.cell_contents or 1
-            is_quick = now - self._looked < _QUICK_SECONDS * calls
-            self._counted = left.cell_contents = _COUNTED if is_quick else 0
+            is_quick = now - self._looked < QUICK_SECONDS * calls
+            self._counted = left.cell_contents = COUNTED if is_quick else 0
             self._looked, self.times[_SKIPPED] = now, 1.0
             return True
         self._counted = left.cell_contents = 0
