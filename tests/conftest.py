@@ -7,6 +7,7 @@ import gc
 import math
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from mgjit.runtime import fastcall, vectorcall
+from mgjit.runtime.detached import helpers
 from mgjit.runtime.ffi import PYPY
 from mgjit.toolchain import build
 from mgjit.world import guard
@@ -180,3 +182,9 @@ def busy_machine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(guard, "_FIRST_SECONDS", math.inf)
         yield
+
+
+@pytest.fixture
+def only_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parameters may be ordinary objects during plain calls, whatever threads other tests have left."""
+    monkeypatch.setattr(threading, "active_count", lambda: 1 + len(helpers))

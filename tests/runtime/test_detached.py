@@ -192,15 +192,8 @@ def test_07_an_interruption_at_any_moment(kind: type, moment: int, monkeypatch: 
     assert [(p.data, p.grad) for p in found] == numbers
 
 
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever threads other tests have left."""
-    for place in ("runtime.detached", "kernels"):
-        monkeypatch.setattr(f"mgjit.{place}.may_detach", lambda: True)
-
-
-def test_08_a_step_whose_plain_calls_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_08_a_step_whose_plain_calls_are_long(only_thread: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Detaches the parameters of its own kernels, and those of others where these make no quick calls meanwhile."""
-    alone(monkeypatch)
     monkeypatch.setattr("mgjit.kernels.SECONDS_TO_DETACH", 0.0)
     step, found = things(Value)
     kernels = step._kernels
@@ -215,9 +208,10 @@ def test_08_a_step_whose_plain_calls_are_long(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_08_a_step_without_kernels_detaches_those_of_others(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_08_a_step_without_kernels_detaches_those_of_others(
+    kind: type, only_thread: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its plain calls are as quick as without the other step, which then sees their numbers."""
-    alone(monkeypatch)
     monkeypatch.setattr("mgjit.kernels.SECONDS_TO_DETACH", -1.0)  # however short a call is
     monkeypatch.setattr("mgjit.earnings._FIRST_SECONDS", 1e6)
     monkeypatch.setattr("mgjit.earnings._MOST_UNLOOKED", 0)
@@ -261,9 +255,8 @@ def weighted(found: list[Any], x: float) -> float:
 
 
 @pytest.fixture
-def alternating(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any, list[Any]]:
+def alternating(only_thread: None, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any, list[Any]]:
     """A step with quick calls, another one whose calls are plain, and the parameters of both."""
-    alone(monkeypatch)
     monkeypatch.setattr("mgjit.kernels.SECONDS_TO_DETACH", -1.0)  # however short a call is
     monkeypatch.setattr("mgjit.earnings._FIRST_SECONDS", 1e6)
     monkeypatch.setattr("mgjit.earnings._MOST_UNLOOKED", 0)

@@ -126,9 +126,10 @@ def test_parameters_that_change_before_backward_do_not_change_the_factors() -> N
     assert calls(step)[0] > 10
 
 
-def test_parameters_are_ordinary_objects_once_the_gradients_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parameters_are_ordinary_objects_once_the_gradients_are_there(
+    only_thread: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mgjit.units.steps.SECONDS_TO_DETACH", 0.0)
-    monkeypatch.setattr("mgjit.units.steps.may_detach", lambda: True)  # threads of other tests may still run
     released = steps.UnitStep.release
     kinds: list[type] = []
 
