@@ -76,7 +76,8 @@ class Kernels:
         self._separate: Kernels | None = None
         self.earnings = Earnings()
         self._pending: dict[Hashable, Pending] = {}
-        self._untraced: Sequence[Any] | None = None  # arguments, while no call has been worth a trace
+        self._met: Sequence[Any] | None = None  # arguments of the last call, while none has been worth a trace
+        self._untraced: Sequence[Any] | None = None  # of the last one that has returned
         self._detached: tuple[list[Kernel], Detached] | None = None
 
     def __len__(self) -> int:
@@ -190,9 +191,9 @@ class Kernels:
             is_building = any(not pending.job.has_ended() for pending in self._pending.values())
             may_found = is_building and not self.maker.kin.keys(self._options.code)
             is_ragged, is_sure = are_ragged(arguments), self.maker.expects_much_of(plan)
-            self._untraced = None if self.earnings.has_begun else arguments
+            self._met = None if self.earnings.has_begun else arguments
             self.earnings.require(plan.key, self.stats.calls, may_found, is_ragged, is_sure)
-            self._untraced = None
+            self._met = self._untraced = None
         attach_all()
         for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
             self.maker.knowledge.variable.update(kernel.guard.changed_numbers())
@@ -206,6 +207,10 @@ class Kernels:
             raise
         self._add(plan.key, kernel)
         return kernel
+
+    def note_returned(self) -> None:
+        """Note that a plain call with the arguments met last has raised nothing, so that it may be traced."""
+        self._untraced = self._met
 
     def note_repaid(self) -> None:
         """Note for later processes which traces have been worth it."""
@@ -468,7 +473,7 @@ class Kernels:
         """Wait until all code is there that is being built, or so many seconds; returns whether it is."""
         end = None if seconds is None else perf_counter() + seconds
         arguments, self._untraced = self._untraced, None
-        if arguments is not None and may_trace:  # no call has been worth a trace, but now the last one is
+        if arguments is not None and may_trace:  # no call has been worth a trace, but now one is
             self.earnings.begins_at_once = True
             with contextlib.suppress(PlainCall):
                 self.fitting(arguments)

@@ -288,10 +288,15 @@ class CompiledStep(Looping[P, R]):
         """A call in plain Python, of a structure that has no kernel yet, while others have."""
         detached, earnings = self._kernels.detached(self._units.unit is None), self._kernels.earnings
 
+        def performed() -> Any:
+            result = self._units.during(key, self._kernels, call)
+            self._kernels.note_returned()
+            return result
+
         def work() -> Any:
             if self._units.unit is not None:  # its calls are quick, and give what they return a graph
-                return as_returned(self._units.during(key, self._kernels, call))
-            return as_part(self._options.precision, lambda: self._units.during(key, self._kernels, call))
+                return as_returned(performed())
+            return as_part(self._options.precision, performed)
 
         started = thread_time()
         try:

@@ -262,6 +262,32 @@ def test_08_clear_gives_up_what_is_being_built() -> None:
     assert mine.step.stats.swaps == []
 
 
+def test_09_waiting_does_not_trace_a_call_that_has_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`wait` traces the last one that has returned: with the others' arguments, a trace raises something else."""
+
+    def require(self: Earnings, key: Any, *_: Any) -> None:
+        if not self.begins_at_once:  # until `wait` is called
+            raise earnings.Waiting(key)
+
+    monkeypatch.setattr(Earnings, "require", require)
+    w = [1.0]
+
+    @mgjit.compile
+    def step(x: Any) -> Any:
+        w[0] = w[0] * x
+        return w[0]
+
+    for expected in (2.0, 4.0, 8.0):
+        assert step(2.0) == expected
+        with pytest.raises(TypeError):
+            step("text")
+    assert step.stats.traces == 0
+    assert step.wait()
+    assert step.stats.traces == 1
+    assert step(4.0) == 32.0
+    assert step.stats.calls == 1
+
+
 class Node:
     """An autograd class of a user's, whose gradients are no floats until there is one."""
 
