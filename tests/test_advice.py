@@ -83,9 +83,23 @@ ADVICE = [
         "a computed index",
         "T = [1.0, 2.0, 3.0]\n@mgjit.compile\ndef step(i):\n    return T[i * i]\ncalls = [(0,), (1,)]",
         "TraceError",
-        r"the index of table\[i\], mgjit\.take and mgjit\.one_hot must be an int argument .* Compute the index outside",
+        r"the index of table\[i\], mgjit\.take and mgjit\.one_hot must be an int argument .* compute the index outside",
         "T = [1.0, 2.0, 3.0]\n@mgjit.compile\ndef inner(i):\n    return T[i]\ndef step(i):\n    return inner(i * i)\n"
         "calls = [(0,), (1,)]",
+    ),
+    Advice(
+        "a remainder that is not taken last",
+        "T = [1.0, 2.0, 3.0]\n@mgjit.compile\ndef step(i):\n    return T[i % 3 - 1]\ncalls = [(0,), (1,)]",
+        "TraceError",
+        r"Take the remainder last, as in \(i - 1\) % n",
+        "T = [1.0, 2.0, 3.0]\n@mgjit.compile\ndef step(i):\n    return T[(i - 1) % 3]\ncalls = [(0,), (1,)]",
+    ),
+    Advice(
+        "a negative index",
+        "T = [1.0, 2.0, 3.0]\n@mgjit.compile\ndef step(i):\n    return T[i]\ncalls = [(0,), (-1,)]",
+        "IndexRangeError",
+        r"Write a negative index, which Python counts from the end, as index % len\(table\)",
+        "T = [1.0, 2.0, 3.0]\n@mgjit.compile\ndef step(i):\n    return T[i % len(T)]\ncalls = [(0,), (-1,)]",
     ),
     Advice(
         "math.hypot",

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from types import FunctionType
 from typing import Any
 
 from ..draws.plan import undrawn
+from ..record.leaks import PlainCall
 from ..runtime.live import Field, field_of
+from ..source.impure import WRITES, without_effects
+from ..world.code import read
 from ..world.ownership import is_of_user
 from ..world.shapes import attributes
 from .graph_style import GraphStyle, style_of
@@ -44,7 +48,7 @@ def node_class(kind: type) -> NodeClass | None:
     """What is known about a class, or its nearest base class that has nodes; None if its objects are not nodes."""
     for base in kind.__mro__ if callable(getattr(kind, "backward", None)) else ():
         if base not in _known:
-            is_own = is_of_user(base) and "_mgjit_original" not in vars(base)
+            is_own = is_of_user(base) and "_mgjit_original" not in vars(base) and not _writes(base)
             _known[base] = _without_side_effects(base, _tried) if is_own else None
         known = _known[base]
         if known is not None:
@@ -57,12 +61,18 @@ def was_tried(kind: type) -> bool:
     return not callable(getattr(kind, "backward", None)) or kind in _known
 
 
+def _writes(kind: type) -> bool:
+    """Whether methods of a class may write to files, which could not be undone."""
+    codes = [method.__code__ for method in vars(kind).values() if isinstance(method, FunctionType)]
+    return any(not WRITES.isdisjoint(read(code).names) for code in codes)
+
+
 def _without_side_effects(kind: type, attempt: Callable[[Any], NodeClass | None]) -> NodeClass | None:
-    """The outcome of an attempt, or None if it raises.  Counters in the class are restored."""
+    """The outcome of an attempt, or None if it raises, prints or logs.  Counters in the class are restored."""
     before = {name: content for name, content in vars(kind).items() if isinstance(content, (int, float))}
     try:
-        return undrawn(kind, lambda: attempt(kind))
-    except Exception:
+        return without_effects(lambda: undrawn(kind, lambda: attempt(kind)))
+    except (Exception, PlainCall):
         return None
     finally:
         for name, content in before.items():

@@ -302,6 +302,9 @@ class Value:
     def __repr__(self) -> str:
         return f"Value(data={self._data}, grad={self._grad})"
 
+    def __format__(self, specification: str) -> str:
+        return format(self.data, specification) if specification else str(self)
+
     def __reduce__(self) -> Any:
         # A copy or a pickle is a leaf: neither the graph nor the place in a kernel's memory is copied.
         cls = type(self)

@@ -434,8 +434,8 @@ class Recorder:
             raise TraceError(
                 f"{user_location()}: the index of table[i], mgjit.take and mgjit.one_hot must be an int argument of "
                 "the step itself, a sum or product of such ints and constants, or a remainder by a constant, so that "
-                "its range can be checked before anything is written, and this one is computed in another way. Compute "
-                "the index outside, and pass it as an argument."
+                "its range can be checked before anything is written, and this one is computed in another way. Take "
+                "the remainder last, as in (i - 1) % n, or compute the index outside, and pass it as an argument."
             )
         if count > self.precision.largest_integer:
             raise TraceError(f"{user_location()}: float32 does not hold all indices of a table of {count} elements.")

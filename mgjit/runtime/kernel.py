@@ -425,8 +425,10 @@ def _out_of_range(check: IndexCheck, number: float, where: str = "") -> IndexRan
     what = "the index" if check.is_index else "the number that the index is computed from,"
     end = "" if check.is_index else ","
     allowed = f"in {check.start} .. {check.start + check.count - 1}" if check.count else "that is possible"
+    negative = " Write a negative index, which Python counts from the end, as index % len(table)."
     return IndexRangeError(
         f"{check.location}: {what} {number:g}{where}{end} is not an integer {allowed}. Nothing was computed or written."
+        f"{negative if check.count and number < check.start else ''}"
     )
 
 

@@ -12,8 +12,6 @@
 
 from __future__ import annotations
 
-import io
-import sys
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -35,6 +33,7 @@ from ..runtime.code import Code
 from ..runtime.detached import Detached, attach_all
 from ..runtime.kernel import Kernel
 from ..runtime.undo import UNDONE, Undone
+from ..source.impure import without_effects
 from ..stats import Stats
 from ..step import CompiledStep
 from .rewrite import StepSource, own_steps
@@ -80,7 +79,7 @@ class OutlinedMaker(Maker):
 
     def _trace(self, *arguments: Any) -> Any:
         trace: Callable[..., Any] = super()._trace
-        return silently(lambda: trace(*arguments))
+        return without_effects(lambda: trace(*arguments))
 
     def bound(self, code: Code, prepared: Prepared) -> Kernel:
         """A kernel that undoes calls."""
@@ -236,22 +235,3 @@ def hide_warnings() -> None:
     """Let mgjit warn of nothing: the program runs as if it were not there."""
     for kind in (BackendWarning, SideEffectWarning, RetraceWarning, MismatchWarning, DefectWarning):
         warnings.filterwarnings("ignore", category=kind)
-
-
-def silently(work: Callable[[], Any]) -> Any:
-    """`work()`, which must not write anything.
-
-    Raises:
-        PlainCall: it would have.
-    """
-    out, err = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = _Silence(), _Silence()
-    try:
-        return work()
-    finally:
-        sys.stdout, sys.stderr = out, err
-
-
-class _Silence(io.TextIOBase):
-    def write(self, text: str) -> int:
-        raise PlainCall("it prints or writes something")

@@ -2,20 +2,29 @@
 
 While a step is traced, functions that read the clock or files raise an error (source/rewriting.py puts the ones below
 in their place), and so do iterators from outside of the step, because each call would have to take the next element.
+What is printed, written to a file or logged appears, with a warning that compiled calls leave it out.
 """
 
 from __future__ import annotations
 
 import datetime
+import io
 import itertools
+import logging
+import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from threading import get_ident
+from typing import Any, TypeVar
 
 from ..errors import SideEffectWarning, TraceError, user_location, user_stacklevel
+from ..interruption import with_cleanup
+from ..record.leaks import PlainCall
 from ..record.progress import is_tracing
 from ..world.places import Place, Root
+
+T = TypeVar("T")
 
 _CLOCKS = (
     "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time", "localtime",
@@ -36,10 +45,95 @@ def _refusing(name: str, original: Callable[..., Any], advice: str) -> Callable[
 
 def printed(*arguments: Any, **options: Any) -> None:
     """`print(...)`, which does not happen in compiled calls."""
+    _only_now("prints", "printed")
     print(*arguments, **options)
+
+
+#: Methods that may be those of files.
+WRITES = frozenset({"write", "writelines"})
+
+
+def writing(method: Any) -> Any:
+    """A method that is called `write`: of a file, it does not happen in compiled calls."""
+    owner = getattr(method, "__self__", None)
+    is_stream = owner is not None and (owner is sys.stdout or owner is sys.stderr)
+    if is_stream or (isinstance(owner, io.IOBase) and not isinstance(owner, (io.StringIO, io.BytesIO))):
+        _only_now("writes to a file", "written")
+    return method
+
+
+def with_log_records(work: Callable[[], T]) -> T:
+    """`work()`, with a warning where it logs something, which does not happen in compiled calls."""
+    before = logging.getLogRecordFactory()
+
+    def made(name: str, *arguments: Any, **options: Any) -> logging.LogRecord:
+        if not name.startswith(__name__.partition(".")[0]):
+            _only_now("logs something", "logged")
+        return before(name, *arguments, **options)
+
+    def restore() -> None:
+        if logging.getLogRecordFactory() is made:
+            logging.setLogRecordFactory(before)
+
+    def logged() -> T:
+        logging.setLogRecordFactory(made)
+        return work()
+
+    return with_cleanup(logged, restore)
+
+
+#: Threads in which nothing may happen that only Python can do.
+_strict: set[int] = set()
+
+
+def without_effects(work: Callable[[], T]) -> T:
+    """`work()`, which must not print, log or write anything; other threads may.
+
+    Raises:
+        PlainCall: it would have.
+    """
+    me, out, err = get_ident(), sys.stdout, sys.stderr
+    if me in _strict:
+        return work()
+
+    def begin() -> T:
+        _strict.add(me)
+        sys.stdout, sys.stderr = _Silence(out), _Silence(err)
+        return with_log_records(work)
+
+    def end() -> None:
+        _strict.discard(me)
+        sys.stdout, sys.stderr = out, err
+
+    return with_cleanup(begin, end)
+
+
+class _Silence:
+    """Stands for a stream, for as long as one thread must not write.
+
+    Args:
+        stream: the one that other threads write to.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("write", "writelines", "buffer", "fileno"):
+            _refuse_effects("prints or writes something")
+        return getattr(self._stream, name)
+
+
+def _refuse_effects(does: str) -> None:
+    if get_ident() in _strict:
+        raise PlainCall(f"the step {does}")
+
+
+def _only_now(does: str, done: str) -> None:
+    _refuse_effects(does)
     if is_tracing():
         warnings.warn(
-            "the step prints. That happens when it is traced, and not in compiled calls: return what is to be printed.",
+            f"the step {does}. That happens when it is traced, and not in compiled calls: return what is to be {done}.",
             SideEffectWarning,
             stacklevel=user_stacklevel(),
         )

@@ -34,7 +34,7 @@ from ..engine import functions as engine
 from ..world.code import codes
 from .branches import RETURNED, ReturnsAssigned, as_loop, assigned_names, is_generator, may_return, with_returns_last
 from .handlers import goes_on, takes_all
-from .impure import names_in
+from .impure import WRITES, names_in
 from .names import renamed
 from .semantics import REPLACEMENTS
 from .text import FUNCTIONS, Text, around, text_of
@@ -111,6 +111,8 @@ def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
     found: dict[str, str] = {}
     for inner in codes(function.__code__):
         for name in inner.co_names:
+            if name in WRITES:
+                found[f"*.{name}"] = "writing"  # of whatever object
             meant = namespace.get(name, getattr(builtins, name, None))
             found.update(names_in(name, meant))
             if meant is contextlib:
@@ -318,6 +320,9 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> Any:
         replacement = self._meaning(node.func)
         self.generic_visit(node)
+        if not replacement and isinstance(node.func, ast.Attribute) and node.func.attr in WRITES:
+            node.func = self._call("writing", node, node.func)
+            return node
         if not replacement:
             return node
         if replacement == "type" and len(node.args) != 1:

@@ -446,7 +446,7 @@ def _helpers() -> dict[str, Any]:
         "max": _extreme("max", max), "min": _extreme("min", min),
         "float": to_float, "int": to_integer, "round": rounded, "type": type_of,
         "id": identity, "sorted": sorted_of, "any": _quantifier(any, True), "all": _quantifier(all, False),
-        "attempt": Attempt, "suppress": Suppressing,
+        "attempt": Attempt, "suppress": Suppressing, "writing": impure.writing,
     }  # fmt: skip
     for function in (
         choose, both, either, same, different, negation, truth, sides, compared, element, assign_element,

@@ -44,6 +44,7 @@ from ..record.recorder import Recorder
 from ..record.trace import Trace
 from ..record.values import TracedTypes, traced_types
 from ..runtime.buffers import Move
+from ..source.impure import with_log_records
 from ..source.installed import with_captured_functions
 from ..world.survey import Survey
 from .knowledge import Again, HeapPlan
@@ -196,7 +197,8 @@ def trace_call(
 
         classes = family(types.number, types.value, hook.recording.tensors.kind)
         before = references(classes)
-        found = with_cleanup(lambda: with_captured_functions(() if survey is None else survey.functions, run), restore)
+        functions = () if survey is None else survey.functions
+        found = with_cleanup(lambda: with_captured_functions(functions, lambda: with_log_records(run)), restore)
         limits.append(_limit(recorder, plan, heap))
         for node in plan.buffers:
             node.elements = None

@@ -30,7 +30,8 @@ from ..runtime.buffers import Moved
 from ..runtime.code import Code
 from ..runtime.detached import Detached, attach_all, may_detach
 from ..runtime.kernel import Kernel
-from ..script.step import NOTHING, silently
+from ..script.step import NOTHING
+from ..source.impure import without_effects
 from ..stats import Stats
 from ..step import CompiledStep
 from ..trace.knowledge import Again
@@ -65,7 +66,7 @@ class UnitMaker(Maker):
         return kernel
 
     def prepared(self, *arguments: Any) -> Prepared:
-        made: Prepared = silently(lambda: super(UnitMaker, self).prepared(*arguments))
+        made: Prepared = without_effects(lambda: super(UnitMaker, self).prepared(*arguments))
         reason = _impurity(made.traced, self.assigns_gradients)
         if reason:
             raise PlainCall(f"{self.qualname} {reason}")

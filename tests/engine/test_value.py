@@ -296,6 +296,13 @@ def test_repr_is_that_of_micrograd() -> None:
     assert repr(Value(2)) == "Value(data=2.0, grad=0.0)"
 
 
+def test_a_format_is_that_of_the_number() -> None:
+    """As of what a compiled step returns, so that the line which shows a loss also runs with MGJIT_DISABLE=1."""
+    assert f"{Value(0.12345):.3f} {Value(2.0)}" == "0.123 Value(data=2.0, grad=0.0)"
+    compiled: Any = mgjit.compile(lambda x: Value(0.5) * x, background=False)
+    assert {f"{compiled(0.25):8.4f}" for _ in range(3)} == {f"{Value(0.5) * 0.25:8.4f}"}
+
+
 @pytest.mark.parametrize("x", [math.nan, math.inf, -math.inf])
 def test_nan_and_infinity_flow_through(x: float) -> None:
     a = Value(x)

@@ -165,14 +165,24 @@ def test_encodings_and_ends_of_lines(coding: str, tmp_path: Path) -> None:
     both(tmp_path, tmp_path / "written.py")
 
 
+@pytest.mark.parametrize("effect", ["file.write('a pass\\n')", "print('a pass')", "logging.info('a pass')"])
+def test_what_is_written_in_the_middle_of_a_step(tmp_path: Path, effect: str) -> None:
+    """Nothing is written twice, and nothing is lost."""
+    script = tmp_path / "script.py"
+    script.write_text(_WRITING.replace("EFFECT", effect))
+    assert both(tmp_path, script).out
+
+
 def test_a_file_that_is_left_open(tmp_path: Path) -> None:
     """Python's end closes it, also where kernels keep the script's variables."""
     script = tmp_path / "script.py"
-    script.write_text(_WRITING)
+    script.write_text(_WRITING.replace("EFFECT", "pass"))
     assert compiled_calls(explained(tmp_path, script)) > 0
 
 
 _WRITING = """
+import logging, sys
+logging.basicConfig(stream=sys.stdout, level=logging.INFO)
 file = open("losses.txt", "w")
 
 
@@ -187,6 +197,7 @@ class Node:
         return Node(self.data * other.data, (self, other), (other.data, self.data))
 
     def backward(self, gradient=1):
+        EFFECT
         self.grad += gradient
         for part, factor in zip(self.parts, self.factors):
             part.backward(factor * gradient)

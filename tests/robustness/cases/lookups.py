@@ -18,7 +18,8 @@ LOOKUPS = [
     Case(
         "mgjit.compile(lambda i: mgjit.take([1.0, 2.0], i))(-1)",
         "IndexRangeError",
-        "user.py:1: the index -1 is not an integer in 0 .. 1. Nothing was computed or written.",
+        "user.py:1: the index -1 is not an integer in 0 .. 1. Nothing was computed or written. Write a negative "
+        "index, which Python counts from the end, as index % len(table).",
     ),
     Case(
         "mgjit.compile(lambda i: mgjit.take([1.0, 2.0], i))(0.5)",
@@ -62,14 +63,14 @@ LOOKUPS = [
         "TraceError",
         "user.py:1: the index of table[i], mgjit.take and mgjit.one_hot must be an int argument of the "
         "step itself, a sum or product of such ints and constants, or a remainder by a constant, so that its range "
-        "can be checked before anything is written, and this one is computed in another way. Compute the index "
-        "outside, and pass it as an argument.",
+        "can be checked before anything is written, and this one is computed in another way. Take the remainder "
+        "last, as in (i - 1) % n, or compute the index outside, and pass it as an argument.",
     ),
     Case(
         "mgjit.compile(lambda i: mgjit.take([1.0, 2.0], 2 * i - 6))(1)",
         "IndexRangeError",
         "user.py:1: the number that the index is computed from, 1, is not an integer in 3 .. 3. Nothing was computed "
-        "or written.",
+        "or written. Write a negative index, which Python counts from the end, as index % len(table).",
     ),
     Case(
         "mgjit.compile(lambda i: mgjit.take([w, 1.0], i))(0)",

@@ -508,6 +508,38 @@ with contextlib.redirect_stdout(io.StringIO()):
         "the step prints. That happens when it is traced, and not in compiled calls: ...",
     ),
     Trap(
+        "a log record",
+        """\
+import logging
+logger = logging.getLogger('situation')
+logger.setLevel('INFO')
+logger.propagate = False
+logger.addHandler(logging.NullHandler())
+
+@mgjit.compile
+def step(x):
+    logger.info('here')
+    return w * x
+check(step(1.0), step(2.0))
+""",
+        "SideEffectWarning",
+        "the step logs something. That happens when it is traced, and not in compiled calls: ...",
+    ),
+    Trap(
+        "a line is written to sys.stdout",
+        """\
+@mgjit.compile
+def step(x):
+    sys.stdout.write('here')
+    return w * x
+import sys, io, contextlib
+with contextlib.redirect_stdout(io.StringIO()):
+    check(step(1.0), step(2.0))
+""",
+        "SideEffectWarning",
+        "the step writes to a file. That happens when it is traced, and not in compiled calls: ...",
+    ),
+    Trap(
         "a constant is appended to a log",
         """\
 L = []
