@@ -30,7 +30,7 @@ from .recorder import Recorder
 from .trace import Block
 from .values import TracedTypes
 
-_leaf_of, _trace_of = attrgetter("_leaf"), attrgetter("_trace")
+_leaf_of, _trace_of, _backward_of = attrgetter("_leaf"), attrgetter("_trace"), attrgetter("_backward")
 _plain_numbers = frozenset({float, int, bool})
 #: What the loops of nn/scalar.py call, as it is before anybody replaces it.
 _NEURON_CALL, _MULTIPLY, _GRADIENT = nn.Neuron.__call__, Value.__mul__, Value.__dict__["grad"]
@@ -64,6 +64,9 @@ class Blocks:
         self._recorder, self._types = recorder, types
         self.parameters = frozenset({Value, BoundValue})
         self._known: dict[int, tuple[Any, _Rows]] = {}  # by the identity of a layer or a neuron
+        self._values: list[Any] = []  # all parameters of the layers
+        self._leaves = array("i")
+        self._gradients = array("i")  # the leaves of as many of their gradients as were asked for
         self._last_inputs = array("i")
         self._numbers = array("i")
         self._sum: Any = None
@@ -86,14 +89,15 @@ class Blocks:
 
     def zero_grad(self, parameters: Any) -> bool:
         """Whether the gradients of these parameters have been set to zero here."""
-        if type(parameters) is not list or not self.are_parameters(parameters):
+        if type(parameters) is not list or not parameters or Value.__dict__["grad"] is not _GRADIENT:
             return False
-        if Value.__dict__["grad"] is not _GRADIENT or not parameters:
-            return False
+        targets = self.leaves_before(parameters, of_gradients=True)
+        if targets is None:
+            if not self.are_parameters(parameters):
+                return False
+            targets = self._recorder.gradient_leaves(array("i", self._recorder.parameters(parameters)))
         recorder = self._recorder
         start, count = len(recorder.op), len(parameters)
-        step = recorder.gradient_leaf(0)
-        targets = array("i", [operand + step for operand in self.leaves(parameters)])
         recorder.op.extend(array("i", [ops.STORE]) * count)
         recorder.a.extend(targets)
         recorder.b.extend(array("i", [recorder.constant(0.0)]) * count)
@@ -151,7 +155,7 @@ class Blocks:
         """Whether these are parameters, or other Values made by `Value(...)`."""
         if not set(map(type, values)) <= self.parameters:
             return False
-        return self.are_registered(values) or all(
+        return not any(map(_backward_of, values)) or all(
             value._trace is self._recorder or value._backward is None for value in values
         )
 
@@ -181,15 +185,26 @@ class Blocks:
         rest: list[Any] = []
         for neuron in neurons[1:]:
             rest += (neuron.w[0], neuron.b, *neuron.w[1:])
-        self._recorder.parameters(rest)
-        weights = [array("i", map(_leaf_of, neuron.w)) for neuron in neurons]
-        biases = [neuron.b._leaf for neuron in neurons]
+        leaves = array("i", self._recorder.parameters(rest))
+        weights, biases = [array("i", map(_leaf_of, w))], [b._leaf]
+        for first in range(0, len(leaves), inputs + 1):
+            weights.append(leaves[first : first + 1] + leaves[first + 2 : first + inputs + 1])
+            biases.append(leaves[first + 1])
+        for row, bias in zip(weights, biases):
+            self._leaves += row
+            self._leaves.append(bias)
+        self._values += values
         return _Rows(inputs, values, weights, biases, nonlinear)
 
-    def leaves(self, values: Sequence[Any]) -> Iterable[int]:
-        """The leaves of parameters, which are registered in this order."""
-        self._recorder.parameters(values)
-        return map(_leaf_of, values)
+    def leaves_before(self, values: Sequence[Any], of_gradients: bool = False) -> array[int] | None:
+        """The leaves of the parameters of layers, or of their gradients; None if these are not in that order."""
+        if len(values) > len(self._values) or not all(map(is_, values, self._values)):
+            return None
+        if not of_gradients:
+            return self._leaves[: len(values)]
+        if len(self._gradients) < len(values):
+            self._gradients = self._recorder.gradient_leaves(self._leaves)
+        return self._gradients[: len(values)]
 
     def _operands(self, x: Sequence[Any]) -> array[int]:
         if self._types.computed.issuperset(map(type, x)):
@@ -207,8 +222,8 @@ class Blocks:
         start, count, width = len(recorder.op), len(rows.weights), 2 * len(x)
         period = width + rows.nonlinear
         codes = array("i", [ops.MULTIPLY, ops.ADD]) * len(x) + array("i", [ops.RELU] * rows.nonlinear)
-        left = self._consecutive(start - 2, period * count)  # the first operand of an addition: the one before
-        right = self._consecutive(start - 1, period * count)  # the second one: the product
+        left = self.consecutive(start - 2, period * count)  # the first operand of an addition: the one before
+        right = self.consecutive(start - 1, period * count)  # the second one: the product
         for at, weights, bias in zip(range(0, period * count, period), rows.weights, rows.biases):
             end = at + width
             left[at:end:2], left[at + 1] = weights, bias
@@ -221,7 +236,7 @@ class Blocks:
         self._note(Block(start, len(x), count, rows.nonlinear), x)
         return list(map(self._types.value_from, range(start + period - 1, start + period * count, period)))
 
-    def _consecutive(self, first: int, count: int) -> array[int]:
+    def consecutive(self, first: int, count: int) -> array[int]:
         """The numbers from `first` on; what is below 0 may be anything."""
         if first < 0:
             return array("i", range(first, first + count))

@@ -9,6 +9,7 @@ a store and used after it.  `late_read` notes that, and `finish` inserts a copy 
 from __future__ import annotations
 
 import math
+import sys
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -53,7 +54,9 @@ from .room import Room
 from .trace import BOUND_BASE, LATE, NEW_BASE, Block, Finishing, IndexCheck, NestRecord, TensorRegion, Trace
 from .whole_numbers import Read, Written
 
-_backward_of, _sequence_of = attrgetter("_backward"), attrgetter("_sequence")
+_backward_of, _leaf_of, _sequence_of = attrgetter("_backward"), attrgetter("_leaf"), attrgetter("_sequence")
+#: By the highest byte of the leaf of a parameter, that of its gradient.
+_TOP_BYTE_OF_GRADIENT = bytes((byte - (1 << KIND_SHIFT - 24)) % 256 for byte in range(256))
 
 
 class Recorder:
@@ -174,23 +177,29 @@ class Recorder:
         value._trace = self
         return operand
 
-    def parameters(self, values: Sequence[Value]) -> None:
-        """Register many of them, in this order, at the speed of C where they are new; some may be registered."""
+    def parameters(self, values: Sequence[Value]) -> list[int]:
+        """Register many of them, in this order, at the speed of C where they are new; returns their leaves."""
         new = [value for value in values if value._trace is not self]
-        is_usual = set(map(type, new)) == {Value} and len(set(map(id, new))) == len(new)
-        if not is_usual or any(map(_backward_of, new)):
+        leaves = self._leaves_of_new(new)
+        if leaves is None:
             for value in new:
                 if value._trace is not self:
                     self.parameter(value)
-            return
+        else:
+            deque(map(Value.__dict__["_leaf"].__set__, new, leaves), maxlen=0)
+            deque(map(Value.__dict__["_trace"].__set__, new, repeat(self)), maxlen=0)
+            self.new_parameters += new[1:]
+        return leaves if leaves is not None and len(new) == len(values) else list(map(_leaf_of, values))
+
+    def _leaves_of_new(self, new: Sequence[Value]) -> list[int] | None:
+        """The leaves of parameters, of which the first one is registered; None if they are not as usual."""
+        if set(map(type, new)) != {Value} or any(map(_backward_of, new)):
+            return None
         self.parameter(new[0])
         first = leaf(PARAMETER, NEW_BASE - self._first_sequence)  # leaf codes count downwards
         leaves = [first - sequence for sequence in map(_sequence_of, new)]
-        if not leaf(PARAMETER, BOUND_BASE) < min(leaves) <= max(leaves) <= leaf(PARAMETER, 0):
-            leaves = list(map(self.parameter, new))  # which raises the error
-        deque(map(Value.__dict__["_leaf"].__set__, new, leaves), maxlen=0)
-        deque(map(Value.__dict__["_trace"].__set__, new, repeat(self)), maxlen=0)
-        self.new_parameters += new[1:]
+        is_usual = leaf(PARAMETER, BOUND_BASE) < min(leaves) <= max(leaves) <= leaf(PARAMETER, 0)
+        return leaves if is_usual and len(set(leaves)) == len(leaves) else None
 
     def value_slots(self, values: Sequence[Value], storage: Any) -> None:
         """Register argument Values as parameters in `storage`, which each call fills with their numbers."""
@@ -240,6 +249,14 @@ class Recorder:
         if is_wide(data_leaf):
             return leaf(leaf_kind(data_leaf) + 1, leaf_index(data_leaf))
         return data_leaf - (1 << KIND_SHIFT)
+
+    @staticmethod
+    def gradient_leaves(leaves: array[int]) -> array[int]:
+        """The same of many parameters at once: only the highest byte changes."""
+        found = bytearray(leaves.tobytes())
+        highest = 3 if sys.byteorder == "little" else 0
+        found[highest::4] = found[highest::4].translate(_TOP_BYTE_OF_GRADIENT)
+        return array("i", bytes(found))
 
     # ---- records ------------------------------------------------------------------------------
 

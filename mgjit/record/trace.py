@@ -244,9 +244,9 @@ class Finishing:
             c = array("i", [NO_OPERAND]) * len(a)
             for position, operand in self._third.items():
                 c[position] = operand
-        if recorder.new_parameters:
-            a, b, c = self._without_holes(a, b, c)
         parameters = sorted(zip(_indices(recorder.new_parameters), recorder.new_parameters), key=itemgetter(0))
+        if parameters and parameters[-1][0] - parameters[0][0] >= len(parameters) + _TOLERATED_HOLES:
+            parameters, a, b, c = _without_holes(parameters, a, b, c)
         return Trace(
             op, a, b, c, recorder.constants, recorder.layouts, parameters, recorder.bound_storages, recorder.states,
             len(recorder.local_values), recorder.outputs, self._adjoint_reads, recorder.checks, recorder.precision,
@@ -311,25 +311,6 @@ class Finishing:
         high = max(start + len(order) for start, order in arrangements)
         return sources[low:high], low, high
 
-    def _without_holes(
-        self, a: array[int], b: array[int], c: array[int] | None
-    ) -> tuple[array[int], array[int], array[int] | None]:
-        """Renumber the new parameters densely if Values that are not parameters were created in between."""
-        parameters = self._recorder.new_parameters
-        indices = _indices(parameters)
-        if max(indices) - min(indices) < len(indices) + _TOLERATED_HOLES:
-            return a, b, c
-        moved = {}
-        for rank, (index, value) in enumerate(sorted(zip(indices, parameters), key=itemgetter(0))):
-            for kind in (PARAMETER, GRADIENT):
-                moved[leaf(kind, index)] = leaf(kind, NEW_BASE + rank)
-            value._leaf = leaf(PARAMETER, NEW_BASE + rank)
-
-        def renumbered(column: array[int]) -> array[int]:
-            return array("i", [moved.get(operand, operand) for operand in column])
-
-        return renumbered(a), renumbered(b), c if c is None else renumbered(c)
-
     def _next_writes(self) -> list[int]:
         """For each late read, the first record after it that changes what is read."""
         op, a = self._recorder.op, self._recorder.a
@@ -356,4 +337,22 @@ class Finishing:
 
 
 def _indices(parameters: Iterable[Any]) -> list[int]:
-    return [~operand & INDEX_MASK for operand in map(_leaf_of, parameters)]
+    first = leaf(PARAMETER, 0)
+    return [first - operand for operand in map(_leaf_of, parameters)]
+
+
+def _without_holes(
+    parameters: list[tuple[int, Any]], a: array[int], b: array[int], c: array[int] | None
+) -> tuple[list[tuple[int, Any]], array[int], array[int], array[int] | None]:
+    """Number the parameters densely, where Values that are none were created in between."""
+    moved = {}
+    for rank, (index, value) in enumerate(parameters):
+        for kind in (PARAMETER, GRADIENT):
+            moved[leaf(kind, index)] = leaf(kind, NEW_BASE + rank)
+        value._leaf = leaf(PARAMETER, NEW_BASE + rank)
+
+    def renumbered(column: array[int]) -> array[int]:
+        return array("i", map(moved.get, column, column))
+
+    found = [(NEW_BASE + rank, value) for rank, (_, value) in enumerate(parameters)]
+    return found, renumbered(a), renumbered(b), c if c is None else renumbered(c)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from operator import attrgetter
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
@@ -204,7 +204,9 @@ class _Loop:
     def _check_objects(self) -> None:
         """No object may be there twice, where one is changed."""
         rows = [row for row, role in zip(self._all, self._use.roles) if role == "object"]
-        if len({id(thing) for row in rows for thing in row}) != sum(map(len, rows)):
+        leaves = self._blocks.leaves_before(rows[0]) if len(rows) == 1 else None
+        found: set[int] = set(map(id, chain.from_iterable(rows))) if leaves is None else set(leaves)
+        if len(found) != sum(map(len, rows)):
             raise Unusual
 
     def _check_lists(self) -> None:
@@ -240,9 +242,10 @@ class _Loop:
         return self._types.number_at(self._column(map(_leaf_of, numbers)), False)
 
     def _attribute(self, things: Sequence[Any], name: str, is_read: bool, is_written: bool) -> _Memory | _Kept:
-        kinds = set(map(type, things))
+        leaves = self._blocks.leaves_before(things, name == "grad")
+        kinds = set(map(type, things)) if leaves is None else set()
         if kinds <= self._blocks.parameters:
-            return self._of_parameters(things, name)
+            return self._of_parameters(things, name, leaves)
         if len(kinds) > 1 or not has_plain(kinds.pop(), name):
             raise Unusual
         try:
@@ -251,17 +254,16 @@ class _Loop:
             raise Unusual from None
         return self._keep(numbers, is_read, lambda new: deque(map(setattr, things, repeat(name), new), maxlen=0))
 
-    def _of_parameters(self, things: Sequence[Any], name: str) -> _Memory:
+    def _of_parameters(self, things: Sequence[Any], name: str, leaves: array[int] | None) -> _Memory:
         if name not in _VALUE_FIELDS or Value.__dict__[name] is not _VALUE_FIELDS[name]:
             raise Unusual
-        if not self._blocks.are_registered(things):
-            if self._use.roles.count("object") > 1 or not self._blocks.are_parameters(things):
-                raise Unusual  # they would be registered in another order
-            self._recorder.parameters(things)
-        leaves = map(_leaf_of, things)
-        if name == "grad":
-            step = self._recorder.gradient_leaf(0)
-            return self._memory([leaf + step for leaf in leaves])
+        if leaves is None:
+            if not self._blocks.are_registered(things):
+                if self._use.roles.count("object") > 1 or not self._blocks.are_parameters(things):
+                    raise Unusual  # they would be registered in another order
+                self._recorder.parameters(things)
+            leaves = array("i", map(_leaf_of, things))
+            leaves = self._recorder.gradient_leaves(leaves) if name == "grad" else leaves
         return self._memory(leaves)
 
     def _element(self, number: int, is_read: bool, is_written: bool) -> _Memory | _Kept:
@@ -309,13 +311,13 @@ class _Loop:
             return [content] * self._count
         return [self._types.number_at(operand, False) for operand in self._operands(content._leaf, before)]
 
-    def _operands(self, operand: int, before: _Marks) -> Iterable[int]:
+    def _operands(self, operand: int, before: _Marks) -> array[int]:
         """What an operand of the body is for each of the objects."""
         if _LAST <= operand <= _FIRST:
             return self._columns[ops.leaf_index(operand)]
         if operand < before.records:
-            return repeat(operand, self._count)
-        return range(operand, operand + before.period * self._count, before.period)
+            return array("i", [operand]) * self._count
+        return self._blocks.consecutive(operand, before.period * self._count)[:: before.period]
 
     def _repeat(self, before: _Marks) -> None:
         """Append the records of all objects but the first one, and give all of them their operands."""
@@ -333,7 +335,7 @@ class _Loop:
             template = column[start:]
             every = array("i", bytes(4 * period * count))
             for k, operand in enumerate(template):
-                every[k::period] = array("i", self._operands(operand, before))
+                every[k::period] = self._operands(operand, before)
             del column[start:]
             column.extend(every)
         for k in [k for k in range(start, start + period) if k in recorder.third]:

@@ -328,3 +328,24 @@ def test_gradients_of_a_generator_of_parameters(by_loops: Callable[..., Trace]) 
 
     model = Model()
     assert_same(lambda: (lambda x: (model.zero_grad(), model.rows[1](model.rows[0]([x, x]))), (1.0,)), by_loops)
+
+
+@pytest.mark.parametrize(
+    "chosen", [lambda all: all, lambda all: all[:-3], lambda all: all[::-1], lambda all: all + all[:2]]
+)
+def test_gradients_of_some_parameters_of_layers_in_any_order(
+    chosen: Callable[[list[Any]], list[Any]], by_loops: Callable[..., Trace]
+) -> None:
+    model = nn.MLP(3, [4, 2])
+    parameters = chosen(model.parameters())
+
+    def step(x: float) -> Any:
+        loss = sum(model([x, x, x]), mgjit.Value(0.0))
+        for p in parameters:
+            p.grad = 0.0
+        loss.backward()
+        for p in parameters:
+            p.data -= 0.1 * p.grad
+        return loss
+
+    assert_same(lambda: (step, (1.0,)), by_loops)

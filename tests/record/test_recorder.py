@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 
 import pytest
 
@@ -46,6 +47,10 @@ def test_04_gradient_leaves() -> None:
     """A parameter's or a local Value's gradient has the same index in another memory."""
     for kind, gradient in ((ops.PARAMETER, ops.GRADIENT), (ops.LOCAL, ops.LOCAL_GRADIENT)):
         assert Recorder.gradient_leaf(ops.leaf(kind, 7)) == ops.leaf(gradient, 7)
+    leaves = array(
+        "i", [ops.leaf(ops.PARAMETER, index) for index in (0, 1, 255, 1 << 24, (1 << 24) + 5, ops.INDEX_MASK)]
+    )
+    assert list(Recorder.gradient_leaves(leaves)) == list(map(Recorder.gradient_leaf, leaves))
 
 
 def test_05_states_lie_side_by_side() -> None:
