@@ -73,16 +73,16 @@ def reach(trace: Trace) -> Reach:
         first, last = bisect_left(backwards, lowest), bisect_left(backwards, len(visited))
         edges = [lowest, *backwards[first:last], len(visited)]
         for following, (low, high) in enumerate(zip(edges, edges[1:]), first):
-            before, part = marks[low:high], visited[low:high]
-            is_first = not before.tobytes().strip(b"\0")
-            found = {0} if is_first and 1 in part else set(compress(before, part))
-            new = {mark: with_pass(mark, number - following) for mark in found}
+            part = visited[low:high]
+            if number == following and 1 in part and (new_mark := with_pass(0, 0)) < 256:  # no pass was here before
+                lowest_bytes = bytearray(4 * (high - low))
+                lowest_bytes[_LOWEST_BYTE::4] = part.translate(bytes((0, new_mark)).ljust(256))
+                memoryview(marks)[low:high] = memoryview(lowest_bytes).cast("i")
+                continue
+            before = marks[low:high]
+            new = {mark: with_pass(mark, number - following) for mark in set(compress(before, part))}
             if len(new) == 1 and 0 not in part:
                 marks[low:high] = array("i", new.values()) * (high - low)
-            elif is_first and new and new[0] < 256:
-                lowest_bytes = bytearray(4 * (high - low))
-                lowest_bytes[_LOWEST_BYTE::4] = part.translate(bytes((0, new[0])).ljust(256))
-                marks[low:high] = array("i", bytes(lowest_bytes))
             else:
                 for at in compress(range(high - low), part):
                     marks[low + at] = new[before[at]]

@@ -17,6 +17,8 @@ from .known_loops import KnownSteps
 #: Whether an operand is a leaf, by its top byte (two's complement, 32 bits).
 _IS_LEAF = bytes(byte >= 128 for byte in range(256))
 _TOP_BYTE = 3 if sys.byteorder == "little" else 0
+#: Of so many numbers, a progression is made quicker than cut out of a list of all positions.
+_FEW = 64
 
 
 class Wiring:
@@ -29,8 +31,7 @@ class Wiring:
 
     def __init__(self, columns: Sequence[array[int]], known_steps: KnownSteps) -> None:
         self._columns, self._known_steps = columns, known_steps
-        self._leaves = [are_leaves(column) for column in columns]
-        self._positions = consecutive(len(columns[0]))
+        self._positions = array("i")  # as many as have been needed
 
     def alike(self, start: int, period: int, count: int) -> int:
         """How many iterations (of `count`) from the record `start` on are wired alike."""
@@ -78,18 +79,15 @@ class Wiring:
 
     def _outside(self, number: int, position: int, period: int, count: int, start: int) -> int:
         """How many iterations (of `count`) have their operand before `start`."""
-        if 0 not in self._leaves[number][position : position + count * period : period]:
-            return count
         entries = self._columns[number][position : position + count * period : period]
-        if max(entries) < start:
+        if 0 not in are_leaves(entries) or max(entries) < start:
             return count
         return next(t for t, operand in enumerate(entries) if operand >= start)
 
     def _progressing(self, column: array[int], position: int, period: int, count: int) -> int:
         """How many iterations have their operand `period` behind that of the iteration before, from the second on."""
         entries = column[position + period : position + count * period : period]
-        first = entries[0]
-        expected = self._positions[first : first + (count - 1) * period : period]
+        expected = self._progression(entries[0], period, count - 1)
         if entries == expected:
             return count
         low, high = 1, count - 1  # entries[:low] agree, entries[:high] do not
@@ -100,6 +98,15 @@ class Wiring:
             else:
                 high = middle
         return low + 1
+
+    def _progression(self, first: int, period: int, count: int) -> array[int]:
+        """`first`, `first + period`, ..."""
+        end = first + count * period
+        if count < _FEW:
+            return array("i", range(first, end, period))
+        if end > len(self._positions):
+            self._positions = consecutive(min(2 * end, len(self._columns[0])))
+        return self._positions[first:end:period]
 
 
 def are_leaves(column: array[int]) -> bytes:
