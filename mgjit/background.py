@@ -13,7 +13,6 @@ import atexit
 import contextlib
 import math
 import os
-import pickle
 import re
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from .builder import Builder
 from .cache.key import structure_hash
 from .families import Alone, Kin
+from .handover import Parts, parts_of
 from .interruption import new_lock, recover_after_fork
 from .options import Options
 from .record.trace import InputRegion, Trace
@@ -105,7 +105,7 @@ class Job:
         structure: of the trace; later its memory may be that of a kernel.
     """
 
-    def __init__(self, request: bytes, is_quick: bool = False, structure: str = "") -> None:
+    def __init__(self, request: Parts, is_quick: bool = False, structure: str = "") -> None:
         self._request, self.is_quick, self.structure = request, is_quick, structure
         self.answer: Answer | None = None
         self.builder: Builder | None = None
@@ -183,7 +183,7 @@ class Job:
             self._end(Answer(failure=f"the process that was to build it ended with exit code {code}"))
 
     def _end(self, answer: Answer) -> None:
-        self.answer, self._request = answer, b""
+        self.answer, self._request = answer, ()
         if self in _jobs:
             _jobs.remove(self)
 
@@ -228,8 +228,7 @@ def start(
         kin = replace(kin, alone=[Alone(_bare(one.bound()), one.inputs) for one in kin.others(trace)])
     try:
         request = Request(_bare(trace), inputs, options, name, dict(os.environ), os.getcwd(), kin)
-        pickled = pickle.dumps(request, protocol=pickle.HIGHEST_PROTOCOL)
-        job = Job(pickled, options.quick, structure_hash(trace, inputs))
+        job = Job(parts_of(request), options.quick, structure_hash(trace, inputs))
     except OSError:  # the current directory does not exist any more
         return None
     with _lock:

@@ -25,6 +25,7 @@ import tempfile
 from typing import Any
 
 from . import settings
+from .handover import Parts, write
 from .interruption import recover_after_fork
 
 #: What the lifeline says: a request is complete; the program ends, and what is being built is to be finished.
@@ -92,15 +93,12 @@ class Builder:
     def _is_intact(self) -> bool:
         return bool(self._ours) and all(map(self._is_ours, self._ours))
 
-    def begin(self, request: bytes) -> None:
+    def begin(self, request: Parts) -> None:
         """Hand a request over."""
         self.is_fresh = False
         if not self._is_intact():
             return  # which `wait` will find out
-        os.lseek(self._request, 0, os.SEEK_SET)
-        os.ftruncate(self._request, 0)
-        with open(self._request, "wb", closefd=False) as file:
-            file.write(request)
+        write(request, self._request)
         with contextlib.suppress(OSError):  # it has ended, which `wait` will find out
             os.write(self._lifeline, GO)
 

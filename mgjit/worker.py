@@ -29,6 +29,7 @@ from .build import build, entries_in_memory
 from .builder import DONE, FINISH, GO
 from .choices import import_generator
 from .errors import MgjitError
+from .handover import read
 from .record.leaks import PlainCall
 
 #: How much less urgent than the program it is to build better code; what is built quickly the program waits for.
@@ -55,11 +56,9 @@ def main(lifeline: int, done: int) -> None:
     with contextlib.suppress(MgjitError):  # which each request will meet again
         import_generator()
     while _has_request():
-        os.lseek(0, 0, os.SEEK_SET)
-        with open(0, "rb", closefd=False) as file:
-            before = sum(os.times()[:4])
-            answer = _answered(pickle.load(file))  # noqa: S301 - of the process that has started this one
-            answer = replace(answer, processor=sum(os.times()[:4]) - before)
+        before = sum(os.times()[:4])
+        answer = _answered(read(0))
+        answer = replace(answer, processor=sum(os.times()[:4]) - before)
         os.lseek(1, 0, os.SEEK_SET)
         os.ftruncate(1, 0)
         with open(1, "wb", closefd=False) as file:
