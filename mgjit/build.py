@@ -312,13 +312,13 @@ def emitted(
         )  # fmt: skip
 
     def best(simply: bool) -> Lowered:
-        made = _straight(lambda: lowered(None, False), options.grads) if may_be_straight and not simply else None
+        made = _straight(lambda: lowered(None, False), options.grads, goal) if may_be_straight and not simply else None
         return made or lowered(goal, simply)
 
     return _simplest_if_necessary(best, lambda program, layout: emit_c(program, layout, options.mode, functions, clock))
 
 
-def _straight(lowering: Callable[[], Lowered], grads: bool) -> Lowered | None:
+def _straight(lowering: Callable[[], Lowered], grads: bool, goal: Processor | None) -> Lowered | None:
     """A short Program without loops; None if it is none, or cannot be made so."""
     from .ir.verify import verify
     from .passes.straighten import is_short, straighten
@@ -327,7 +327,7 @@ def _straight(lowering: Callable[[], Lowered], grads: bool) -> Lowered | None:
     if not is_short(lowered.program):
         return None
     try:
-        straighten(lowered.program, grads)
+        straighten(lowered.program, grads, 1 if goal is None else goal.lanes)
         verify(lowered.program)
     except Exception as error:
         if not is_defect(error):

@@ -65,6 +65,9 @@ def emit_c(
         emitter = FunctionEmitter(program, layout, blocks, vectors)
         emitter.nodes(program.rotation.nodes)
         parts.append(emitter.function("between_rows", next_row=", void *const *next"))
+    if program.row is not None:
+        emitters = [FunctionEmitter(program, layout, blocks, vectors)]
+        emitters[0].nodes(program.row.nodes)
     unsigned = [UNSIGNED] if any(slot.format in ("L", "Q") for slot in layout.slots) else []
     parts = [
         *prologue(program.precision),

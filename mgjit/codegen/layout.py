@@ -106,7 +106,8 @@ def lay_out(program: Program, memory: Memory) -> Layout:
     constants = len(layout.slots)
     layout.slots += [Slot("constant", 0, number), Slot("table", 0, "i"), Slot("scratch", 0, number)]
     layout.slots += [Slot("given", 0, "i")] if program.given else []
-    for _, nodes in program.phases:
+    rows = [] if program.row is None else program.row.nodes
+    for nodes in (*(nodes for _, nodes in program.phases), rows):
         for statement in statements(nodes):
             for used in (*arrays_written(statement), *arrays_read(statement)):
                 if used.space == "constant":

@@ -5,7 +5,8 @@ In that of a step without loops, short arrays stay in registers from row to row:
 1. Arrays of which all elements are known by their number, and which do not move from row to row, become local arrays.
    Compilers keep their elements in registers as far as there are any.
 2. What the step may read before it writes it is copied in before the first row, and what is visible after the last.
-3. The statements of the step stand inside of the loop.  Other arrays are pointers, taken from the block in each row.
+3. The statements of the step stand inside of the loop, or those that were packed for it (passes/superwords.py), which
+   may give local arrays another order.  Other arrays are pointers, taken from the block in each row.
 
 In that of a step with a rotation (passes/rotate.py), the end of a row and the beginning of the next one are one
 function of the pointer blocks of both, which are used in turn.  Rows of odd numbers have the second scratch memory.  A
@@ -17,14 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..ir.program import Array, Program, arrays_read, arrays_written, reads, statements, writes
+from ..ir.program import Program, arrays_written, statements
+from ..passes.superwords import local_arrays
 from .entries import exported
 
 if TYPE_CHECKING:
     from .layout import Layout
-
-#: Longer arrays stay where they are: copying them would take longer than a few short rows.
-_MOST_ELEMENTS = 128
 
 _LOOP = """\
 {head}
@@ -90,18 +89,6 @@ def rotated_loop(layout: Layout, phases: Sequence[str]) -> str:
     )
 
 
-def local_arrays(program: Program) -> list[Array]:
-    """The arrays that can be local to the loop, in the order of their first use."""
-    found: dict[Array, bool] = {}
-    for _, nodes in program.phases:
-        for statement in statements(nodes):
-            for array, index in (*reads(statement), *writes(statement)):
-                is_known = index is not None and index.table is None and index.dynamic is None
-                found[array] = found.get(array, True) and is_known
-    stays = ("parameter", "gradient", "state", "scratch")
-    return [array for array, known in found.items() if known and array.space in stays and array.size <= _MOST_ELEMENTS]
-
-
 def row_loop(
     program: Program, layout: Layout, bodies: Sequence[Sequence[str]], pointers: Sequence[tuple[str, str]]
 ) -> str:
@@ -111,21 +98,21 @@ def row_loop(
         bodies: the lines of each phase.
         pointers: declaration and initial value of a pointer to each array.
     """
-    local = local_arrays(program)
+    nodes = [node for _, phase in program.phases for node in phase] if program.row is None else program.row.nodes
+    places = {} if program.row is None else program.row.places
+    local = local_arrays(nodes)
     names = {array.name for array in local}
-    read = {array for _, nodes in program.phases for s in statements(nodes) for array in arrays_read(s)}
-    written = {array for _, nodes in program.phases for s in statements(nodes) for array in arrays_written(s)}
+    written = {array for s in statements(nodes) for array in arrays_written(s)}
     before, after = [], []
     for array in local:
         before.append(f"    real {array.name}[{array.size}] = {{0}};")
         if array.space == "scratch":
             continue
         place = f"((real *)m[{layout.slot_of[array]}])"
-        elements = range(array.size)
-        if array in read or array in written:
-            before += [f"    {array.name}[{k}] = {place}[{k}];" for k in elements]
+        elements = [*enumerate(places.get(array, range(array.size)))]
+        before += [f"    {array.name}[{k}] = {place}[{element}];" for element, k in elements]
         if array in written:
-            after += [f"    {place}[{k}] = {array.name}[{k}];" for k in elements]
+            after += [f"    {place}[{element}] = {array.name}[{k}];" for element, k in elements]
     step = [
         f"        {declaration} = {source};"
         for declaration, source in pointers

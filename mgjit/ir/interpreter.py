@@ -23,6 +23,7 @@ from .program import (
     Program,
     Reference,
     Register,
+    Row,
     Statement,
     TableEntry,
     Target,
@@ -51,8 +52,11 @@ class Interpreter:
             self.execute(nodes)
 
     def run_rows(self, rows: Sequence[Mapping[Array, MutableSequence[Any]]]) -> None:
-        """A step for each row, with the contents of its arguments and results; rotated if the Program is."""
+        """A step for each row, with the contents of its arguments and results; as the Program has it."""
         rotation = self.program.rotation
+        if self.program.row is not None:
+            self._run_reordered(self.program.row, rows)
+            return
         if rotation is None:
             for row in rows:
                 self.memory.update(row)
@@ -69,6 +73,18 @@ class Interpreter:
             self.memory.update(row)
         self.execute(self.program.backward)
         self.execute(self.program.update)
+
+    def _run_reordered(self, step: Row, rows: Sequence[Mapping[Array, MutableSequence[Any]]]) -> None:
+        """A step for each row, while the elements of some arrays have another order."""
+        for array, places in step.places.items():
+            content = self.content(array)
+            content[:] = [content[places.index(k)] for k in range(array.size)]
+        for row in rows:
+            self.memory.update(row)
+            self.execute(step.nodes)
+        for array, places in step.places.items():
+            content = self.content(array)
+            content[:] = [content[place] for place in places]
 
     def execute(self, nodes: Sequence[Node]) -> None:
         """A sequence of nodes."""

@@ -45,6 +45,9 @@ def print_program(program: Program, note: Callable[[Statement], str] | None = No
     if program.rotation is not None:
         printer.lines.append("between two rows of a loop:")
         printer.nodes(program.rotation.nodes, 1)
+    if program.row is not None:
+        printer.lines.append("a row of a loop:")
+        printer.nodes(program.row.nodes, 1)
     for array in printer.arrays:
         if array.padded_rows:
             rows = ", ".join(f"{count} x {used} of {pitch}" for _, used, pitch, count in array.padded_rows)

@@ -296,6 +296,18 @@ class Rotation(NamedTuple):
     following: dict[Array, Array]
 
 
+class Row(NamedTuple):
+    """One step of a loop over rows, in which some arrays are local (passes/superwords.py).
+
+    Attributes:
+        nodes: all that a step does.
+        places: of local arrays whose elements have another order, where each element lies.
+    """
+
+    nodes: list[Node]
+    places: dict[Array, tuple[int, ...]]
+
+
 @dataclass
 class Program:
     """Phases of nodes and the memory they work on.
@@ -310,6 +322,7 @@ class Program:
         given: the numbers that are known when the step runs.
         is_straight: whether it has no loops, so that no place is computed but from run-time indices.
         rotation: of a loop over rows, where it is faster than one step after the other.
+        row: a step of a loop over rows, where it is faster than that of a call.
     """
 
     forward: list[Node]
@@ -322,6 +335,7 @@ class Program:
     given: tuple[Given, ...] = ()
     is_straight: bool = False
     rotation: Rotation | None = None
+    row: Row | None = None
 
     @property
     def phases(self) -> tuple[tuple[str, list[Node]], ...]:

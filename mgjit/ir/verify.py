@@ -43,6 +43,8 @@ def verify(program: Program) -> None:
         checker.nodes(nodes, program.given, set())
     if program.rotation is not None:
         checker.nodes(program.rotation.nodes, program.given, set())
+    if program.row is not None:
+        checker.nodes(program.row.nodes, program.given, set())
 
 
 class _Checker:

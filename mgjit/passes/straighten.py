@@ -10,6 +10,7 @@ such as numbers of four sums as one vector.  It is best without loops and vector
    longest chain.
 
 The loop over the rows of `.loop` can then keep short arrays in registers from one step to the next (codegen/rows.py).
+There, what was the same statement in several iterations can become one for a vector (superwords.py).
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from .registers import use_registers
 from .rewrite import rewrite_operands
 from .simplify import delete_dead_statements, forget_gradients
 from .substitute import Substitution, copy_nodes
+from .superwords import pack_statements
 from .zeros import drop_zeros
 
 #: Steps of more operations have enough to do for vectors, and take their time to compile.
@@ -64,14 +66,16 @@ def _operations(nodes: Sequence[Node]) -> int:
     )
 
 
-def straighten(program: Program, grads: bool) -> None:
+def straighten(program: Program, grads: bool, lanes: int = 1) -> None:
     """Make each phase one stretch of statements, in place.
 
     Args:
         grads: whether gradients can be read after a step.
+        lanes: numbers in a vector.
     """
+    alike: list[tuple[Statement, ...]] = []
     for _, phase in program.phases:
-        phase[:] = _unrolled(phase, program)
+        phase[:] = _unrolled(phase, program, alike)
         for statement in statements(phase):
             if statement.update and isinstance(statement.target, Reference):
                 statement.operands = (Load(statement.target), *statement.operands)
@@ -83,17 +87,22 @@ def straighten(program: Program, grads: bool) -> None:
     delete_dead_statements(program)
     drop_zeros(program)
     program.is_straight = True
+    pack_statements(program, alike, lanes)
 
 
-def _unrolled(nodes: Sequence[Node], program: Program) -> list[Node]:
-    done: list[Node] = []
+def _unrolled(nodes: Sequence[Node], program: Program, alike: list[tuple[Statement, ...]]) -> list[Statement]:
+    """The statements of all iterations; to `alike` are added, of each loop, those that were the same statement."""
+    done: list[Statement] = []
     for node in nodes:
         if isinstance(node, Loop):
-            count = _count(node, program)
-            for iteration in reversed(range(count)) if node.reverse else range(count):
-                done += _unrolled(copy_nodes(node.body, Substitution(node, None, 1, iteration)), program)
+            place = len(alike)
+            copies = (copy_nodes(node.body, Substitution(node, None, 1, k)) for k in range(_count(node, program)))
+            iterations = [_unrolled(copy, program, alike) for copy in copies]
+            if len({*map(len, iterations)}) == 1:
+                alike[place:place] = zip(*iterations)  # outer loops are before inner ones
+            done += [s for iteration in (reversed(iterations) if node.reverse else iterations) for s in iteration]
         elif isinstance(node, Block):
-            done += _unrolled(node.body, program)
+            done += _unrolled(node.body, program, alike)
         elif isinstance(node, Statement):
             _resolve(node, program)
             done.append(node)

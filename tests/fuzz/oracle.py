@@ -308,6 +308,15 @@ def rotated(text: str, **options: Any) -> list[Snapshot | None]:
         return in_turn(text, **options)
 
 
+def packed(text: str, **options: Any) -> list[Snapshot | None]:
+    """The same, in loops without loops inside, whose statements are lanes of vectors wherever they can be."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mgjit.passes.straighten.MOST_RECORDS", 1000)
+        patch.setattr("mgjit.passes.straighten.MOST_STATEMENTS", 1000)
+        patch.setattr("mgjit.passes.superwords._MOST", 1000.0)
+        return in_turn(text, **options)
+
+
 #: Loops that were emitted while `leaving_out` was in force, and those of them of which a zero leaves something out.
 idle_loops: Counter[str] = Counter()
 
@@ -440,6 +449,8 @@ WAYS: dict[str, Callable[[str], Any]] = {
     "loop-in-turn": lambda text: in_turn(text, compiler="tcc", cache=False),
     "loop-gcc": lambda text: in_turn(text, compiler="gcc", cache=False),
     "loop-rotated": lambda text: rotated(text, compiler="gcc", cache=False),
+    "loop-packed": lambda text: packed(text, compiler="gcc", cache=False),
+    "loop-packed-clang": lambda text: packed(text, compiler="clang", cache=False),
     "loop-rotated-tcc": lambda text: rotated(text, compiler="tcc", cache=False),
     "loop-python": lambda text: looped(text, backend="python"),
     "loop32": lambda text: looped(text, compiler="tcc", cache=False, dtype="float32"),
