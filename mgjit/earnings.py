@@ -15,9 +15,10 @@ Nobody knows how long a program is going to run.  A step shall never be much slo
    compiled calls have shown that kernels work, it is traced as soon as a trace is expected to save twice that, perhaps
    at its first call, and never where it would save less than it costs; one after the other until they share code.  How
    often a structure will come is told by how often it has come; where many have come once only, that tells less (Good,
-   Biometrika 40, 1953).  All that is spent on others is at most a twentieth of the time of plain calls, plus what
-   compiled calls have saved: traces, comparisons with plain Python, and what other processes do, where
-   there is but one processor.
+   Biometrika 40, 1953).  All that is spent is a debt: traces, the first one as well, comparisons with plain Python, and
+   what other processes do, where there is but one processor.  What compiled calls have saved so far repays it.  What is
+   left of it is at most a tenth of what all calls would have taken as plain Python (`share`), so that the program is
+   never much further behind than that.
 3. A kernel keeps the numbers of parameters in its own memory, which makes plain calls slower.  So a step gets its first
    kernel only when those that are there make a fair share of its calls; until then they wait (`are_worth_it`).
    A small share is fair where detaching the parameters takes a small part of a plain call.
@@ -39,7 +40,7 @@ _FAIR_SHARE = 0.25
 #: Seconds that it takes to detach a parameter, and attach it again, generously.
 SECONDS_TO_DETACH = 2e-6
 #: The part of the time of plain calls that may be spent on further structures, besides what compiled calls have saved.
-_SHARE_OF_PLAIN = 0.05
+_SHARE_OF_PLAIN = 0.1
 #: The part of the time of plain calls that it may take to look for the first kernel; for short calls, and so many.
 _SHARE_OF_LOOKING, _SHORT, _MOST_UNLOOKED = 0.1, 2e-3, 16
 #: What a trace has to save, in traces, where it is known how many calls are to come.
@@ -129,7 +130,8 @@ class Earnings:
         budget: seconds that traces of further structures may take in any case, where it is known how long a program
             is going to run.
         all_calls: how many calls there are going to be, in that case.
-        share: the part of the time of plain calls that traces of further structures may take.
+        share: the part of what all calls would take as plain Python that may have been spent and not been saved, before
+            a further structure is traced.
         patience: how long plain calls of a structure have to take before it is traced, in traces.
         horizon: if that is less than 1: so many calls are expected to come in any case, and as many as there have been;
             the patience grows up to 1 with these.
@@ -143,10 +145,11 @@ class Earnings:
         self.share, self.patience, self.horizon = _SHARE_OF_PLAIN, 1.0, 1.0
         self.is_choosing = False
         self._accounts: dict[Hashable, _Account] = {}
+        self._traced: list[_Account] = []
         self._calls = 0  # of all accounts
         self._trace_seconds = 0.0  # of the last trace
         self._ratio = 0.0  # what a structure has cost, in plain calls of it
-        self._spent = self._first = 0.0  # on anything but the first trace, and on that
+        self._spent = 0.0
         self._plain_calls, self._plain_seconds = 0, 0.0
         self._singles = 0  # how many structures have come once only
 
@@ -158,11 +161,10 @@ class Earnings:
     def note_trace(self, key: Hashable, seconds: float) -> None:
         """Note that a structure has been traced."""
         account = self._account(key)
-        if self.has_begun:
-            self._spent += seconds
-        else:
-            self._first = seconds
+        self._spent += seconds
         self._singles -= account.is_single()
+        if not account.traces:
+            self._traced.append(account)
         account.traces, account.seconds, account.plain, account.plain_calls = account.traces + 1, seconds, 0.0, 0
         self._trace_seconds = seconds
         self._compare(account)
@@ -210,7 +212,16 @@ class Earnings:
 
     def are_repaid(self, compiled: int) -> bool:
         """Whether so many compiled calls have saved what all traces have cost."""
-        return compiled * self.plain_seconds() > self._first + self._spent
+        return self._saved(compiled) > self._spent
+
+    def _saved(self, compiled: int) -> float:
+        """What so many compiled calls would have taken in plain Python.
+
+        They had the structures that were traced, which may be the short ones, as often as before they were.
+        """
+        usual = self.plain_seconds()
+        seconds = sum((account.each or usual) * (account.all_calls or 1) for account in self._traced)
+        return compiled * seconds / max(1, sum(account.all_calls or 1 for account in self._traced))
 
     def better_code_pays(
         self, calls: int, kernels: int, seconds: float, trace_seconds: float, delay: float = 0.0
@@ -270,6 +281,8 @@ class Earnings:
         if not (self.has_begun or is_sure or self._may_pay(account)):
             raise Waiting(key)
         seconds = self._expected(account)
+        if not account.traces and self._spent + seconds > self._allowed(compiled):
+            raise Waiting(key)
         gain = self._gain(account, compiled)
         if gain >= _GAIN * seconds and not is_building:
             return
@@ -277,10 +290,13 @@ class Earnings:
         has_waited = account.plain >= patience * seconds * max(1, account.traces) or (is_sure and not account.traces)
         if gain < seconds or not has_waited:
             raise Waiting(key)
-        saved = compiled * self.plain_seconds()
-        allowed = max(self.budget, self.share * self._plain_seconds) + saved
-        if not account.traces and self._spent + seconds > allowed:
-            raise Waiting(key)
+
+    def _allowed(self, compiled: int) -> float:
+        """What may have been spent by now, before a trace that does not have to be."""
+        if not self.has_begun:
+            return math.inf
+        saved = self._saved(compiled)
+        return max(self.budget, self.share * (self._plain_seconds + saved)) + saved
 
     def _expected(self, account: _Account) -> float:
         """What it is going to cost to trace a structure."""

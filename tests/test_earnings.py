@@ -19,19 +19,20 @@ def earned(earnings: Earnings, key: str, compiled: int = 0) -> bool:
 
 
 def test_01_the_first_structure_is_traced_at_once() -> None:
-    """Others when they have taken as long as a trace."""
+    """Others when they have taken as long as a trace, and compiled calls have saved what was spent."""
     earnings = Earnings()
     assert earned(earnings, "first")
     earnings.note_trace("first", 1.0)
     assert not earned(earnings, "second")
+    earnings.note_plain("first", 0.5)
     earnings.note_plain("second", 0.75)
-    assert not earned(earnings, "second")
-    earnings.note_plain("second", 0.25)
-    assert not earned(earnings, "second", compiled=1)
-    assert earned(earnings, "second", compiled=2)  # which have saved half a second each
-    assert not earned(earnings, "first", compiled=2)
-    earnings.note_spent("first", 0.25)
-    assert not earned(earnings, "second", compiled=2)
+    assert not earned(earnings, "second", compiled=10)
+    earnings.note_plain("second", 0.75)
+    assert not earned(earnings, "second", compiled=3)
+    assert earned(earnings, "second", compiled=6)  # which have saved half a second each
+    assert not earned(earnings, "first", compiled=6)
+    earnings.note_spent("first", 1.0)
+    assert not earned(earnings, "second", compiled=6)
 
 
 def test_01_a_batch_of_several_lengths_is_traced_when_it_comes_again() -> None:
@@ -110,7 +111,7 @@ def test_02_a_structure_is_traced_at_its_first_call_where_most_come_again() -> N
     """Not where each call has another one."""
     usual, ragged = Earnings(), Earnings()
     for earnings, kinds in ((usual, 3), (ragged, 30)):
-        earnings.all_calls = 1_000
+        earnings.budget, earnings.all_calls = 10.0, 1_000
         earnings.note_trace("first", 1.0)
         for number in range(30):
             earnings.note_plain(f"length {number % kinds}", 0.25)
@@ -118,21 +119,33 @@ def test_02_a_structure_is_traced_at_its_first_call_where_most_come_again() -> N
     assert not earned(ragged, "length 30", compiled=1)
 
 
-def test_03_traces_that_have_not_paid_off_take_a_twentieth() -> None:
-    """Of the time of plain calls, whatever each structure has earned."""
+def test_02_what_was_not_saved_is_a_tenth_at_most() -> None:
+    """Of the time of plain calls, whatever each structure has earned; also where it will come often."""
+    for calls in (0, 10_000):
+        earnings = Earnings()
+        earnings.all_calls = calls
+        earnings.note_trace("first", 1.0)
+        traced: list[str] = []
+        for number in range(64):
+            key = f"length {number % 8}"
+            earnings.note_plain(key, 1.0)
+            if key not in traced and earned(earnings, key):
+                earnings.note_trace(key, 1.0)
+                traced.append(key)
+        assert len(traced) == 5
+
+
+def test_02_what_is_saved_is_told_by_the_structures_that_were_traced() -> None:
+    """They may be the short ones."""
     earnings = Earnings()
-    earnings.note_trace("first", 1.0)
-    traced: list[str] = []
-    for number in range(64):
-        key = f"length {number % 4}"
-        earnings.note_plain(key, 1.0)
-        if key not in traced and earned(earnings, key):
-            earnings.note_trace(key, 1.0)
-            traced.append(key)
-    assert len(traced) == 3
+    earnings.note_trace("short", 1.0)
+    earnings.note_plain("short", 0.25)
+    earnings.note_plain("long", 4.0)
+    assert earnings.are_repaid(5)
+    assert not earnings.are_repaid(4)
 
 
-def test_03_a_structure_whose_calls_take_longer_has_to_earn_a_longer_trace() -> None:
+def test_02_a_structure_whose_calls_take_longer_has_to_earn_a_longer_trace() -> None:
     """As the last trace to a call of its structure."""
     earnings = Earnings()
     earnings.note_trace("short", 1.0)
@@ -182,7 +195,7 @@ def test_03_calls_that_are_short_or_never_alike_have_to_wait_longer(monkeypatch:
 def test_03_structures_that_are_known_to_pay_are_traced_at_once_within_the_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first one, and others as soon as their traces are a twentieth of the time of plain calls."""
+    """The first one, and others as soon as all traces are a tenth of the time of plain calls."""
     monkeypatch.setattr(module, "_FIRST_SECONDS", 0.1)
     earnings = Earnings()
     earnings.require("first", 0, is_sure=True)
