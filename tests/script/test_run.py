@@ -165,6 +165,25 @@ def test_encodings_and_ends_of_lines(coding: str, tmp_path: Path) -> None:
     both(tmp_path, tmp_path / "written.py")
 
 
+_WATCHING = """
+import atexit
+
+
+class Watch:
+    def __del__(self):
+        print("gone", count(weights))
+
+
+def count(things):
+    return len(things)
+
+
+atexit.register(lambda: print("the end", count(weights)))
+watch, cycle = Watch(), Watch()
+cycle.itself = cycle
+"""
+
+
 @pytest.mark.parametrize("effect", ["file.write('a pass\\n')", "print('a pass')", "logging.info('a pass')"])
 def test_what_is_written_in_the_middle_of_a_step(tmp_path: Path, effect: str) -> None:
     """Nothing is written twice, and nothing is lost."""
@@ -173,11 +192,18 @@ def test_what_is_written_in_the_middle_of_a_step(tmp_path: Path, effect: str) ->
     assert both(tmp_path, script).out
 
 
-def test_a_file_that_is_left_open(tmp_path: Path) -> None:
-    """Python's end closes it, also where kernels keep the script's variables."""
+@pytest.mark.parametrize("ending", ["", _WATCHING])
+def test_a_file_that_is_left_open(tmp_path: Path, ending: str) -> None:
+    """Python's end closes it, also where kernels keep the script's variables; what `__del__` calls is still there."""
     script = tmp_path / "script.py"
-    script.write_text(_WRITING.replace("EFFECT", "pass"))
+    script.write_text(_WRITING.replace("EFFECT", "pass") + ending)
     assert compiled_calls(explained(tmp_path, script)) > 0
+
+
+def test_del_at_the_end_of_a_script_that_runs_as_it_stands(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("weights = [1.0]\n" + _WATCHING)
+    both(tmp_path, script)
 
 
 _WRITING = """
