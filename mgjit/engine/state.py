@@ -128,4 +128,4 @@ def zeros(n: int) -> State:
 
 def zero_array(n: int, precision: Precision = FLOAT64) -> array[float]:
     """A zeroed array of `n` elements."""
-    return array(precision.format, bytes(precision.size * n))
+    return array(precision.format, (0.0,)) * n  # written once, not copied from bytes
