@@ -23,6 +23,7 @@ import hashlib
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import NamedTuple
 
 from ..ir.program import Program
@@ -73,7 +74,7 @@ class Family:
         varying: those that are other ones in other members.
         records: the number of a member by the number of its records, once they are counted.
         box: of all places of padded traces, once it is known.
-        precedent: the longest member that this process knows, and its number.
+        precedent: the longest member that this process knows, with what others have told, and its number.
     """
 
     tree: tuple[Part, ...]
@@ -118,15 +119,23 @@ class Family:
     def prove(self, boxed: Boxed, member: Member) -> list[float]:
         """The constants that a member has for itself; it is lifted, and others will be compared with it."""
         number = boxed.number
-        statements_ = self.statement_numbers(number)
-        if len(set().union(*(statements_[start:end] for start, end in boxed.stretches))) < len(self.operations):
-            raise Unlike("it is so short that some operations are missing")
+        self.require_all(boxed)
         program, _ = boxed.lifted(member)
         found = Numbers.of(program, member.inputs)
         own = self.pattern.own(found, number)
         _require(program.tables, self._tables_of(number))
         self.note(boxed, member)
         return own
+
+    def require_all(self, boxed: Boxed) -> None:
+        """Return if a member executes all statements.
+
+        Raises:
+            Unlike: it does not.
+        """
+        statements_ = self.statement_numbers(boxed.number)
+        if len(set().union(*(statements_[start:end] for start, end in boxed.stretches))) < len(self.operations):
+            raise Unlike("it is so short that some operations are missing")
 
     def _tables_of(self, number: int) -> list[int]:
         """The index tables of a member."""
@@ -162,11 +171,16 @@ class Family:
 
     def note(self, boxed: Boxed, member: Member) -> None:
         """Let others be compared with a member."""
-        if self.partial is not None and (self.precedent is None or self.precedent[0] < boxed.number):
-            left_out = [
-                place for place, number in enumerate(self.statement_numbers(boxed.number)) if number in self.dependent
-            ]
-            self.precedent = boxed.number, Precedent(boxed.trace, boxed.reach, member.inputs, left_out, self.loaded)
+        if self.partial is None:
+            return
+        left_out = [
+            place for place, number in enumerate(self.statement_numbers(boxed.number)) if number in self.dependent
+        ]
+        known = boxed.number, Precedent(boxed.trace, boxed.reach, member.inputs, left_out, self.loaded)
+        earlier = self.precedent or known
+        self.precedent, less = max(known, earlier, key=itemgetter(0)), min(known, earlier, key=itemgetter(0))
+        if less is not self.precedent:
+            self.precedent[1].learn(less[1])
 
     def longest(self) -> int:
         """The number of records of the longest member that there is room for."""

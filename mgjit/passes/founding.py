@@ -13,12 +13,14 @@ from ..ir.program import (
     Array,
     Backward,
     Bound,
+    Choice,
     Constant,
     Given,
     Index,
     Load,
     Loop,
     Mixed,
+    Node,
     Operand,
     Program,
     Reference,
@@ -37,11 +39,11 @@ from ..ir.program import (
 from ..ir.verify import verify
 from ..record.opcodes import BACKWARD, INPUT, LOCAL, LOCAL_GRADIENT, OUTPUT
 from .family import Boxed, Family, Member, outline
-from .forest import Fold, Item, LiftError, all_counts, sampled
+from .forest import LiftError, all_counts
+from .grammar import Repeated, Rule, parsed
 from .growing import Rolled
 from .holes import size_of
-from .iterations import separate
-from .lengths import Count, Part, Shape, Unlike, counts_of, shapes_of, tree_of
+from .lengths import Part, Shape, Unlike, counts_of, shapes_of, tree_of
 from .longest import Scale, longest_inputs
 from .memory import Memory
 from .numbers import Numbers, Pattern, loaded_constants, table_entries, table_offsets
@@ -85,9 +87,8 @@ def found_family(one: Member, other: Member, roll: Callable[[Member], Rolled]) -
         raise Unlike("they work on different memory")
     if set(one.trace.op) != set(other.trace.op):
         raise Unlike("they have other operations")
-    rolled = [roll(member) for member in members]
     family = Family((), [], [], memory=outline(one))
-    family.tree = _unified(family, rolled[0], rolled[1], rolled[0].forest, rolled[1].forest, ())
+    family.tree = _tree(family, members, roll)
     unit = gcd(*(shape.length.given for shape in shapes_of(family.tree)))
     if not unit:
         raise Unlike("no loop is longer in one of them than in the other")
@@ -96,42 +97,38 @@ def found_family(one: Member, other: Member, roll: Callable[[Member], Rolled]) -
     return _unify(family, members, unit)
 
 
-def _unified(
-    family: Family, one: Rolled, other: Rolled, mine: Sequence[Item], theirs: Sequence[Item], around: tuple[bool, ...]
-) -> tuple[Part, ...]:
-    """The items of both forests as one; `around` has an entry for each growing loop around them."""
-    if len(mine) != len(theirs):
-        raise Unlike("they have other loops")
+def _tree(family: Family, members: Sequence[Member], roll: Callable[[Member], Rolled]) -> tuple[Part, ...]:
+    """The loops of both: those of the longer one, or of the shorter one, in which something may be left over."""
+    traces = [(member.trace, member.reach) for member in members]
+    rolled = roll(members[1])
+    try:
+        return _taken(family, rolled, parsed(rolled, traces[1], traces[0]), 1)
+    except Unlike:
+        family.operations, family.marks = [], []
+        rolled = roll(members[0])
+        return _taken(family, rolled, parsed(rolled, traces[0], traces[1]), 0)
+
+
+def _taken(family: Family, rolled: Rolled, rules: Sequence[Rule], number: int) -> tuple[Part, ...]:
+    """Parsed loops as those of the family.
+
+    Args:
+        number: 1 if the known trace is the longer one, 0 if it is the shorter one.
+    """
     found: list[Part] = []
-    for a, b in zip(mine, theirs):
-        if isinstance(a, int) and isinstance(b, int):
-            if one.trace.op[a] != other.trace.op[b]:
-                raise Unlike("they have other operations")
-            family.operations.append(one.trace.op[a])
-            reach = one.reach
-            family.marks.append(frozenset() if reach.marks is None else reach.meanings[reach.marks[a]])
-            found.append(len(family.operations) - 1)
-        elif isinstance(a, Fold) and isinstance(b, Fold):
-            grows = a.grows or b.grows
-            length = _count(a, b, len(around))
-            inner = (*around, True) if grows else around
-            found.append(Shape(length, _unified(family, one, other, a.body, b.body, inner), grows))
+    for rule in rules:
+        if isinstance(rule, Repeated):
+            if rule.other is None:
+                raise Unlike("one of them is so short that some of their loops are missing")
+            short, long = (rule.other, rule.known) if number else (rule.known, rule.other)
+            length = short._replace(given=long.base - short.base)
+            found.append(Shape(length, _taken(family, rolled, rule.body, number), rule.grows))
         else:
-            raise Unlike("they have other loops")
+            reach = rolled.reach
+            family.operations.append(rolled.trace.op[rule])
+            family.marks.append(frozenset() if reach.marks is None else reach.meanings[reach.marks[rule]])
+            found.append(len(family.operations) - 1)
     return tuple(found)
-
-
-def _count(a: Fold, b: Fold, depth: int) -> Count:
-    """The count of a loop as an affine function of which member it is, and of so many growing loops around."""
-    samples: dict[tuple[int, ...], int] = {}
-    for number, fold in enumerate((a, b)):
-        for point, count in sampled(fold.count if fold.counts is None else fold.counts, depth):
-            samples[(number, *point)] = count
-    steps, rest = separate(list(samples), list(samples.values()))
-    if None in steps:
-        raise Unlike("the lengths of their loops follow no progression")
-    given, *inner = (step or 0 for step in steps)
-    return Count(next(iter(rest.values())), given, tuple(inner))
 
 
 def _divided(parts: Sequence[Part], unit: int) -> tuple[Part, ...]:
@@ -213,6 +210,7 @@ def _unify(family: Family, members: Sequence[Member], unit: int) -> Shared:
     found, tables, boxed = [], [], []
     for member, number in zip(members, (0, unit)):
         boxed.append(family.boxed(member, number))
+        family.require_all(boxed[-1])
         program, memory = boxed[-1].lifted(member)
         family.loaded = loaded_constants(program)
         found.append(Numbers.of(program, member.inputs))
@@ -256,7 +254,8 @@ def _note_precedent(
         family.partial = Pattern.of(one, other, last.number)
     except (Unlike, LiftError):
         return
-    family.note(last, members[1])
+    for pair in zip(boxed, members):
+        family.note(*pair)
 
 
 def _note_longest(family: Family, members: Sequence[Member], boxed: Sequence[Boxed], unit: int) -> None:
@@ -318,12 +317,45 @@ def _last(good: int, end: int, is_good: Callable[[int], bool]) -> int:
 
 def _is_well_formed(program: Program, number: int) -> bool:
     """Whether there is such an element wherever the Program looks, when this number is given."""
+
+    def check(nodes: list[Node]) -> None:
+        verify(Program(nodes, constants=program.constants, tables=program.tables, precision=program.precision))
+
     nodes = copy_nodes(program.forward, Substitution(program.given[0], None, 1, number))
     try:
-        verify(Program(nodes, constants=program.constants, tables=program.tables, precision=program.precision))
+        check(nodes)
+        check(_at_edges(_with_choices(nodes)))
     except VerificationError:
         return False
     return True
+
+
+def _at_edges(nodes: Sequence[Node]) -> list[Node]:
+    """The first and last iterations, in which choices are what is taken there."""
+    found: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Loop):
+            for k in () if node.bound is not None else sorted({0, 1, node.count - 1} & {*range(node.count)}):
+                found += _at_edges(copy_nodes(node.body, Substitution(node, None, 1, k)))
+        elif isinstance(node, Statement):
+            found.append(node)
+    return found
+
+
+def _with_choices(nodes: Sequence[Node]) -> list[Node]:
+    """Only statements that choose among elements of memory, and the loops around them, which lose all others."""
+    for node in nodes:
+        if isinstance(node, Loop):
+            node.body = _with_choices(node.body)
+    return [node for node in nodes if (node.body if isinstance(node, Loop) else _chooses(node))]
+
+
+def _chooses(node: Node) -> bool:
+    return isinstance(node, Statement) and any(
+        isinstance(operand, Choice)
+        and any(isinstance(part, Load) and part.reference.array.space != "scratch" for part in leaf_operands(operand))
+        for operand in node.operands
+    )
 
 
 def _write_tables(

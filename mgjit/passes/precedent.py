@@ -7,6 +7,7 @@
    So the operands of the new trace get the names that the known one has for the same things.
 3. All records are compared, as slices of columns, but for those of statements that depend on the number.  If one
    differs, that says nothing: perhaps the known member does not execute it.
+4. Some loops have fewer iterations in longer members.  So what other known members execute is noted beside it.
 
 The known member may be one that nobody has traced, but that two others suggest (passes/longest.py) and that was proved.
 """
@@ -44,6 +45,19 @@ class Precedent:
         self._constants = list(map(bits_of, trace.constants))
         self._backwards, self._adjoint_reads, self._inputs = reach.backwards, trace.adjoint_reads, inputs
 
+    def learn(self, other: Precedent) -> None:
+        """Let the records that only another known member executes be known."""
+        if other._adjoint_reads != self._adjoint_reads[: len(other._adjoint_reads)]:
+            return
+        names = dict(self._names(other._constants, other._inputs))
+        for place, (own, more) in enumerate(zip(self._columns[0], other._columns[0])):
+            if own == NO_OPERAND != more:
+                found = [names.get(column[place], column[place]) for column in other._columns]
+                if _UNKNOWN not in found:
+                    for column, operand in zip(self._columns, found):
+                        column[place] = operand
+        self._leaves = [{x for x in column if x < NO_OPERAND} for column in self._columns]
+
     def fits(
         self, trace: Trace, reach: Reach, inputs: Sequence[InputRegion], stretches: Sequence[tuple[int, int]]
     ) -> bool:
@@ -57,7 +71,7 @@ class Precedent:
         reads = trace.adjoint_reads
         if trace.nests or reach.backwards != self._backwards or reads != self._adjoint_reads[: len(reads)]:
             return False  # operations on tensors are not in the columns
-        names = dict(self._names(trace, inputs))
+        names = dict(self._names(list(map(bits_of, trace.constants)), inputs))
         for column, known, leaves in zip(_columns(trace), self._columns, self._leaves):
             own, expected = _executed(self._without(column), stretches), _executed(known, stretches)
             is_same = own == expected and leaves.isdisjoint(names)
@@ -65,10 +79,10 @@ class Precedent:
                 return False
         return True
 
-    def _names(self, trace: Trace, inputs: Sequence[InputRegion]) -> Iterator[tuple[int, int]]:
-        """What this member calls operands that have another name in a trace."""
+    def _names(self, constants: Sequence[str], inputs: Sequence[InputRegion]) -> Iterator[tuple[int, int]]:
+        """What this member calls operands that have another name in a trace with such constants and arguments."""
         known = {x: leaf(CONSTANT, index) for index, x in enumerate(self._constants) if index >= self._loaded}
-        for index, x in enumerate(map(bits_of, trace.constants)):
+        for index, x in enumerate(constants):
             if self._constants[index : index + 1] != [x]:
                 yield leaf(CONSTANT, index), known.get(x, _UNKNOWN)
         for mine, theirs in zip(inputs, self._inputs):

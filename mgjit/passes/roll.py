@@ -411,7 +411,7 @@ def _record_shapes(
         The characters of the records before each of the known loops, then of those of a neuron, in turn; at last those
         of the records at the end.
     """
-    table = _Shapes()
+    table = Shapes()
 
     def shapes(low: int, high: int) -> str:
         kinds = [operand_kinds(column[low:high]) for column in (trace.a, trace.b)]
@@ -441,7 +441,7 @@ def memories_of_tables(trace: Trace, low: int, high: int) -> list[int]:
     ]
 
 
-class _Shapes(dict[tuple[int, ...], str]):
+class Shapes(dict[tuple[int, ...], str]):
     """The character of each (operation, kinds of a and b, mark[, kind of c][, form of a nest][, memory of a table])."""
 
     def __init__(self) -> None:

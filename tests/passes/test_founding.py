@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+import mgjit
 from mgjit.ir.printer import print_program
 from mgjit.ir.verify import verify
 from mgjit.passes.family import Member
@@ -16,6 +18,7 @@ from mgjit.passes.growing import Rolled, roll_growing
 from mgjit.passes.lengths import Unlike, records_in, shapes_of
 from mgjit.passes.shared import member_of
 from tests.lowering import Example, numbers
+from tests.workload import values
 
 
 def rolled(member: Member) -> Rolled:
@@ -112,3 +115,19 @@ def test_07_other_memory() -> None:
     other.trace.layouts.append(made.trace.layouts[0] if made.trace.layouts else None)  # type: ignore[arg-type]
     with pytest.raises(Unlike, match="memory"):
         found_family(one, other, rolled)
+
+
+def test_08_members_that_would_read_behind_an_array_in_a_choice() -> None:
+    """The first term of each sum is one of ten parameters, of which a longer member would need more."""
+    weights = values(random.Random(4), 10)
+
+    def step(xs: Any, y: Any) -> Any:
+        total = sum(weights) * y
+        for i in range(len(xs)):
+            r = weights[i]
+            for j in range(4):
+                r = mgjit.tanh(r + xs[j])
+            total = r - total
+        return total
+
+    assert founded(step, (6, 9)).family.most == 4  # ten of them

@@ -10,6 +10,7 @@ import pytest
 from mgjit.passes.lengths import Unlike
 from tests.lowering import Example, numbers
 from tests.passes.test_family import STEPS, check, example, family, member, refuse_lifting_all
+from tests.passes.test_grammar import remainder
 
 
 @pytest.mark.parametrize("name", ["prefix sums", "recurrent", "attention"])
@@ -118,3 +119,10 @@ def test_08_one_other_entry_of_a_table_is_noticed() -> None:
     check(example(step, 4), found, lowered)
     with pytest.raises(Unlike):
         found.row(member(example(step, 5)))
+
+
+def test_09_what_only_shorter_members_execute_is_told_by_one_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, lowered = family(example(remainder, 4), example(remainder, 8))
+    refuse_lifting_all(monkeypatch)
+    for length in (8, 6, 5, 4):
+        check(example(remainder, length), found, lowered)
