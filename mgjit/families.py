@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: How many families are tried.
 _MOST_FAMILIES = 3
-#: After so many traces that are no family with an earlier one, none is looked for any more.
+#: After so many traces that are no family with an earlier one, none is looked for until a longer one comes.
 _MOST_FAILURES = 3
 #: How many traces that have code of their own a later one is compared with.
 _MOST_ALONE = 3
@@ -70,7 +70,7 @@ class Kin:
 
     Attributes:
         alone: traces with code of their own: the longest one and the last ones, of different lengths.
-        failures: how many of them have been compared with earlier ones, in vain.
+        failures: how many have been compared with others in vain, since the longest one.
         families: the keys of the code that members share, with the options of the code, as texts.
     """
 
@@ -89,19 +89,22 @@ class Kin:
         """
         family = tuple(facts.get(FAMILY, ()))
         if not family:
-            self.failures += facts.get(FAILED, 0)
-            if self.failures >= _MOST_FAILURES:
-                self.alone = []
-            elif FEWEST_RECORDS <= len(trace) <= _MOST_RECORDS and not (trace.new_parameters and trace.bound_storages):
-                known = [*self.others(trace), kept(trace, inputs, storage)]
+            is_longest = all(len(trace) > len(one.trace) for one in self.alone)
+            self.failures = 0 if is_longest else self.failures + facts.get(FAILED, 0)
+            if FEWEST_RECORDS <= len(trace) <= _MOST_RECORDS and not (trace.new_parameters and trace.bound_storages):
+                known = [*(one for one in self.alone if len(one.trace) != len(trace)), kept(trace, inputs, storage)]
                 longest = max(range(len(known)), key=lambda k: len(known[k].trace))
-                self.alone = [known[k] for k in sorted({longest, *range(len(known))[1 - _MOST_ALONE :]})]
+                others = range(len(known))[1 - _MOST_ALONE :] if self.failures < _MOST_FAILURES else ()
+                self.alone = [known[k] for k in sorted({longest, *others})]
         elif family not in self.families:
             self.families = [*self.families, family][-_MOST_FAMILIES:]
 
     def others(self, trace: Trace) -> list[Alone]:
         """The traces that are kept, of other lengths: one that is as long is perhaps the same, with other code."""
-        return [one for one in self.alone if len(one.trace) != len(trace)]
+        hopeless = self.failures >= _MOST_FAILURES  # but for longer ones, which may show loops that others do not
+        return [
+            one for one in self.alone if len(one.trace) < len(trace) or (len(one.trace) > len(trace) and not hopeless)
+        ]
 
     def keys(self, options: Options) -> list[str]:
         """The families of such code, the latest first."""

@@ -91,6 +91,13 @@ def test_03_what_is_too_short_gets_code_of_its_own_and_is_told_why(monkeypatch: 
     assert any(re.fullmatch(r"\(xs: 1 number in a list, y: number\): it shares no code .*", one) for one in said)
 
 
+def test_03b_after_short_ones_that_are_no_family_longer_ones_found_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few iterations show no loop; how many of them have failed says nothing about a trace that does."""
+    monkeypatch.setattr("mgjit.families._MOST_FAILURES", 1)
+    _, shares = run([2, 1, 7, 9, 8], monkeypatch)
+    assert shares == [False, False, True, True, True]
+
+
 def test_04_without_a_cache_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run([6, 8, 7], monkeypatch, cache=False)[1] == [False, True, True]
 
