@@ -116,14 +116,21 @@ class Family:
         constants.extend(own)
         return Row(number - self.least, constants)
 
-    def prove(self, boxed: Boxed, member: Member) -> list[float]:
-        """The constants that a member has for itself; it is lifted, and others will be compared with it."""
+    def prove(self, boxed: Boxed, member: Member, is_guess: bool = False) -> list[float]:
+        """The constants that a member has for itself; it is lifted, and others will be compared with it.
+
+        Args:
+            is_guess: whether it is only there for others, who need not be told where tables look that vary.
+        """
         number = boxed.number
         self.require_all(boxed)
         program, _ = boxed.lifted(member)
         found = Numbers.of(program, member.inputs)
         own = self.pattern.own(found, number)
-        _require(program.tables, self._tables_of(number))
+        expected = self._tables_of(number)
+        for table in self.varying if is_guess else ():
+            expected[table.offset : table.end] = program.tables[table.offset : table.end]
+        _require(program.tables, expected)
         self.note(boxed, member)
         return own
 
@@ -225,7 +232,7 @@ class Family:
     def imagined(self, one: Boxed, other: Boxed, scale: Scale) -> Boxed | None:
         """The trace of another member, as two suggest it; None if they do not."""
         whole = self._whole(scale.number)
-        found = longest_trace(one, other, scale, whole, self.statement_numbers(scale.number))
+        found = longest_trace(one, other, scale, self.tree, whole, self.statement_numbers(scale.number))
         return None if found is None else Boxed(scale.number, found, other.reach, as_forest(whole), stretches(whole))
 
     def _whole(self, number: int) -> Grown:

@@ -268,7 +268,7 @@ def _note_longest(family: Family, members: Sequence[Member], boxed: Sequence[Box
         return
     member = replace(members[1], inputs=longest_inputs(members[0].inputs, members[1].inputs, scale))
     with suppress(Unlike, LiftError, LookupError):  # it is a guess
-        family.prove(found, member)
+        family.prove(found, member, is_guess=True)
 
 
 def _depends(family: Family, given: Given, statement: Statement) -> bool:

@@ -2,7 +2,8 @@
 
 1. An operand at a place that both execute changes with the number as it does from one of them to the other.
 2. A loop of more iterations goes on: each operand changes from the iteration before as it did there.  Where that one
-   was shorter, the loops inside go on in the same way.
+   was shorter, the loops inside go on in the same way.  A loop that has some iterations more in each member is compared
+   with itself so many iterations before.
 
 Nothing relies on the guess: it is proved like any other trace.  When it is a member, all others need only be compared
 with it (passes/precedent.py), also those that are longer than the two.
@@ -16,10 +17,11 @@ from dataclasses import replace
 from itertools import compress, count
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..record.opcodes import CONSTANT, leaf, leaf_kind
+from ..record.opcodes import CONSTANT, NO_OPERAND, leaf, leaf_kind
 from ..record.trace import InputRegion, Trace
 from .forest import count_at
 from .holes import Grown, size_of, stretches
+from .lengths import Count, Part, Shape
 from .numbers import bits_of
 
 if TYPE_CHECKING:
@@ -41,12 +43,15 @@ class Scale(NamedTuple):
 Executed = Sequence[tuple[int, int]]
 
 
-def longest_trace(one: Boxed, other: Boxed, scale: Scale, whole: Grown, numbers: Sequence[int]) -> Trace | None:
+def longest_trace(
+    one: Boxed, other: Boxed, scale: Scale, parts: Sequence[Part], whole: Grown, numbers: Sequence[int]
+) -> Trace | None:
     """The padded trace of another member; None if the two do not suggest one.
 
     Args:
         one, other: the numbers 0 and `unit`.
-        whole: the loops of the other member, in one that is executed once.
+        parts: the loops of all members.
+        whole: those of the other member, in one that is executed once.
         numbers: the statement at each place.
     """
     mine, theirs = one.trace, other.trace
@@ -66,7 +71,7 @@ def longest_trace(one: Boxed, other: Boxed, scale: Scale, whole: Grown, numbers:
             changing.update(map(numbers.__getitem__, changed))
         if changing:
             guess.forget(_places(len(theirs), one.stretches), map(changing.__contains__, numbers))
-        guess.fill(whole, 0, ())
+        guess.fill(Shape(Count(1, 0, ()), (*parts,), False), whole, 0, ())
     except OverflowError:
         return None
     if 1 in guess.missing:
@@ -106,7 +111,7 @@ def _scaled(one: array[int], other: array[int], executed: Executed, scale: Scale
         if one[start:end] != other[start:end]:
             for place in range(start, end):
                 x, y = one[place], other[place]
-                if x != y and leaf_kind(x) == leaf_kind(y) != CONSTANT:
+                if x != y and y != NO_OPERAND and leaf_kind(x) == leaf_kind(y) != CONSTANT:
                     found[place] = scale.at(x, y)
                     changed.append(place)
     return found, changed
@@ -137,35 +142,38 @@ class _Guess:
             if self._known[place] and not told[place]:
                 self._known[place], self.missing[place] = 0, self._executed[place]
 
-    def fill(self, loop: Grown, start: int, point: tuple[int, ...]) -> None:
+    def fill(self, shape: Shape, loop: Grown, start: int, point: tuple[int, ...]) -> None:
         """Fill in what is missing in a loop.
 
         Args:
+            shape: of the loop in all members.
             start: its first place.
             point: the iterations of the growing loops around.
         """
+        more = max(abs(shape.length.given), 1)
         for k in range(loop.count if loop.counts is None else count_at(loop.counts, point)):
             place = start + k * loop.size
             inner = (*point, k) if loop.grows else point
             if self._known.find(1, place, place + loop.size) >= 0:
-                self._fill_iteration(loop, place, inner)
+                self._fill_iteration(shape, loop, place, inner)
             if k >= 3:  # the first iteration is often unlike the others
-                self._go_on(place, loop.size)
-            self._fill_iteration(loop, place, inner)
+                self._go_on(place, loop.size, more if k > 2 * more else 1)
+            self._fill_iteration(shape, loop, place, inner)
 
-    def _fill_iteration(self, loop: Grown, place: int, point: tuple[int, ...]) -> None:
+    def _fill_iteration(self, shape: Shape, loop: Grown, place: int, point: tuple[int, ...]) -> None:
         """Fill in what is missing in an iteration, by the loops in it."""
         if self.missing.find(1, place, place + loop.size) >= 0:
-            for part in loop.body:
-                if not isinstance(part, int):
-                    self.fill(part, place, point)
+            for part, inner in zip(loop.body, shape.body):
+                if not isinstance(part, int) and not isinstance(inner, int):
+                    self.fill(inner, part, place, point)
                 place += size_of(part)
 
-    def _go_on(self, first: int, size: int) -> None:
-        """Fill in what is missing in an iteration from the two before, where both are known."""
+    def _go_on(self, first: int, size: int, period: int) -> None:
+        """Fill in what is missing in an iteration from those one and two periods before, where both are known."""
         if self.missing.find(1, first, first + size) < 0:
             return
-        before, last, here = (slice(start, start + size) for start in (first - 2 * size, first - size, first))
+        starts = (first - 2 * period * size, first - period * size, first)
+        before, last, here = (slice(start, start + size) for start in starts)
         told = bytes(x & y & z for x, y, z in zip(self._known[before], self._known[last], self.missing[here]))
         for column in self.columns:
             values = zip(column[before], column[last], column[here], told)
