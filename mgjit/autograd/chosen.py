@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import repeat
-from operator import is_
+from operator import attrgetter, is_
 from types import FunctionType
 from typing import Any
 
@@ -76,9 +76,11 @@ class Gatherer:
     def choose(self, candidates: list[Any], index: Any) -> Any:
         """The candidate at a traced index, which is known to be in range."""
         first = candidates[0]
+        if all(map(is_, candidates, repeat(first))):
+            return first
         kinds = set(map(type, candidates))
         if all(map(is_numeric, kinds)):
-            return first if all(map(is_, candidates, repeat(first))) else index._take_number(candidates)
+            return index._take_number(candidates)
         if all(_is_same(candidate, first) for candidate in candidates):
             return first
         if all(isinstance(x, (int, float)) for x in candidates):
@@ -99,7 +101,7 @@ class Gatherer:
     def attribute(self, thing: Any, name: str) -> Any:
         """An attribute of a gathered object.  Operands, which are tuples of objects, are gathered once."""
         _, candidates, index = choice_of(thing)
-        parts = [getattr(candidate, name) for candidate in candidates]
+        parts = list(map(attrgetter(name), candidates))
         before, known = self._attributes.get((id(thing), name), (None, None))
         if before is not None and all(map(is_, parts, before)):
             return known

@@ -20,7 +20,7 @@ with a loss at each time), numbers that are added in their turn.  Where a condit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain, compress, count, repeat
 from operator import attrgetter, not_, or_
 from typing import Any
@@ -154,14 +154,8 @@ class _Search:
         is_near = map(
             or_, map(first.__contains__, map(id, targets)), map(gathered_kinds.__contains__, map(type, targets))
         )
-        return any(
-            number > first.get(id(one), number)
-            for number, target in compress(zip(numbers, targets), is_near)
-            for one in self._targets([target])
-        )
-
-    @staticmethod
-    def _targets(operands: Sequence[Any]) -> Iterator[Any]:
-        """The nodes that operands may be."""
-        for operand in operands:
-            yield from choice_of(operand)[1] if is_gathered(operand) else (operand,)
+        for number, target in compress(zip(numbers, targets), is_near):
+            for one in choice_of(target)[1] if type(target) in gathered_kinds else (target,):
+                if number > first.get(id(one), number):
+                    return True
+        return False

@@ -78,7 +78,7 @@ class GatheredGradients:
                 )
             return
         choice, k = membership
-        if condition is not None and condition is choice.test(k):
+        if condition is not None and condition is self._not_if.get(id(operand)):
             operand.grad = operand.grad + contribution
         else:
             choice.change_one(k, lambda old: _sum(old, contribution, condition))
@@ -102,10 +102,6 @@ class _Choice:
         initial = [candidate.grad for candidate in candidates]
         self._own: list[Any] | None = None if all(type(x) in (int, float) and x == 0 for x in initial) else initial
         self.for_all: Any = initial[0]
-
-    def test(self, k: int) -> Any:
-        """Whether candidate k is the chosen one."""
-        return self._gatherer.test(self._index, k)
 
     def gradient(self) -> Any:
         """The gradient of the chosen one."""

@@ -342,7 +342,7 @@ class _Loop:
             recorder.third.update(zip(range(k, k + period * count, period), self._operands(recorder.third[k], before)))
         if recorder.sites is not None:
             repeat_sites(recorder.sites, start, period, count)
-        before.repeat_integers(recorder, lambda operand: self._operands(operand, before))
+        before.repeat_integers(recorder, count, lambda operand: self._operands(operand, before))
 
 
 class _Marks:
@@ -371,16 +371,30 @@ class _Marks:
         del recorder.integer_results[self._integers :]
         recorder.used_as_integers.difference_update(self._new_integers(recorder))
 
-    def repeat_integers(self, recorder: Recorder, operands: Callable[[int], Iterable[int]]) -> None:
-        """Note of each object what is noted of the integers of the first one."""
+    def repeat_integers(self, recorder: Recorder, count: int, operands: Callable[[int], Iterable[int]]) -> None:
+        """Note of each object what is noted of the integers of the first one, unless it is the same for all of them."""
         results = recorder.integer_results[self._integers :]
-        recorder.integer_results[self._integers :] = [x for each in zip(*map(operands, results)) for x in each]
-        new = self._new_integers(recorder)
-        recorder.used_as_integers.difference_update(new)
-        for operand in new:
-            recorder.used_as_integers.update(operands(operand))
+        alike = self._alike(recorder, count, results)
+        own = [result for result in results if result not in alike]
+        recorder.integer_results[self._integers :] = [*alike, *(x for each in zip(*map(operands, own)) for x in each)]
+        for operand in self._new_integers(recorder):
+            if operand < 0:  # of results, nobody asks
+                recorder.used_as_integers.update(operands(operand))
+                recorder.used_as_integers.discard(operand)
         for k in [k for k in range(self.records, self.records + self.period) if k in recorder.known_integers]:
             recorder.known_integers.update(zip(operands(k), repeat(recorder.known_integers[k])))
+
+    def _alike(self, recorder: Recorder, count: int, results: Sequence[int]) -> dict[int, None]:
+        """Results of the first object that are computed from what all objects share, and are not assigned."""
+        body = range(self.records, self.records + self.period)
+        assigned = {recorder.b[k] for k in body if recorder.op[k] == ops.STORE}
+        found: dict[int, None] = {}
+        for k in results:
+            if k in body and k not in assigned and k not in recorder.third:
+                columns = [column[k : k + self.period * count : self.period] for column in (recorder.a, recorder.b)]
+                if all(column[0] in found or len(set(column)) == 1 for column in columns):
+                    found[k] = None
+        return found
 
     def _new_integers(self, recorder: Recorder) -> list[int]:
         if len(recorder.used_as_integers) == self._used:

@@ -16,6 +16,7 @@ are enough that the call chooses (runtime/tables.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 from ..record import opcodes as ops
@@ -98,7 +99,7 @@ def tables_of(recorder: Recorder, copies: Sequence[Copied], start: int, inputs: 
         inputs: how many packed numbers a call has.
     """
     look_ups = {code for code in set(recorder.op) if (code & (ops.NUMBER - 1)) >= ops.TAKE}
-    looked_up = {recorder.a[k] for k, code in enumerate(recorder.op) if code in look_ups} if look_ups else ()
+    looked_up = set(compress(recorder.a, map(look_ups.__contains__, recorder.op))) if look_ups else ()
     if ops.STATE not in map(ops.leaf_kind, looked_up):
         return []
     used: set[int] = {operand for operand, _ in recorder.late}

@@ -398,9 +398,7 @@ class Heap:
         recorder = self._recorder
         used: set[int] = set()
         if self._entered.parameters or self._entered.copied:
-            for column in (recorder.a, recorder.b, recorder.third.values()):
-                used.update([operand for operand in column if operand < 0])
-            used.update(recorder.looked_up(), recorder.read_late())
+            used.update(recorder.a, recorder.b, recorder.third.values(), recorder.looked_up(), recorder.read_late())
         shift = 1 << ops.KIND_SHIFT
         recorder.new_parameters += [p for p in self._entered.parameters if p._leaf in used or p._leaf - shift in used]
         plan.looked_after = {
