@@ -131,10 +131,12 @@ class Gatherer:
 
     def _allow(self, candidates: list[Any]) -> None:
         """Objects can be gathered that are from before the trace, in no graph, or of one that is understood."""
+        kind, is_nested = original_class(type(candidates[0])), any(map(is_gathered, candidates))
+        if kind in self._replaced and not is_nested:
+            return
         if all(map(self.is_known, _single(candidates))) or _differ_in_numbers(candidates):
             return
-        kind = original_class(type(candidates[0]))
-        if any(map(is_gathered, candidates)):
+        if is_nested:
             raise TraceError(
                 f"{user_location()}: a traced index chooses among nodes of a graph ({kind.__name__}) that another one "
                 "has chosen, so that the order of backward() cannot be told. Choose once, with one index. "

@@ -3,8 +3,9 @@
 Nearly all of them are sums and products of two nodes, with the usual derivatives.  These have no edges:
 
 1. Objects come after their operands, so it is known of these whether gradients flow through them.
-2. A sum or product of two through which they do, and whose derivatives are those of the operation, is usual.  Any other
-   object becomes a node with edges, which is converted as those of other flows are (autograd/conversion.py).
+2. A sum or product of two through which they do, or of one and a constant, whose derivatives are those of the
+   operation, is usual.  Any other object becomes a node with edges, which is converted as those of other flows are
+   (autograd/conversion.py).
 3. Contributions are noted last one first: those of the first object, and of these the last operand's.  For those along
    an edge, its number stands for the record that is made later.
 4. Usual records become ones through which gradients flow at once, so that no other node takes them; an operand that
@@ -27,6 +28,8 @@ from .meeting import Meeting
 
 #: The types of numbers that are no traced ones.
 _PLAIN = (int, float)
+#: The operands that are constants.
+_FIRST, _LAST = ops.leaf(ops.CONSTANT, 0), ops.leaf(ops.CONSTANT, ops.INDEX_MASK)
 
 
 class StyledGraph:
@@ -77,21 +80,25 @@ class StyledGraph:
             record = data._leaf if type(data) is number and len(parts) == len(factors) == 2 else -1
             code = op[record] if record >= 0 else -1
             if code == PRODUCT or code == SUM:  # noqa: SIM109 - quicker
-                x, y = find(id(parts[0])), find(id(parts[1]))
-                if (
-                    x is not None
-                    and y is not None
-                    and x.has_gradient
-                    and y.has_gradient
-                    and x.operand == a[record]
-                    and y.operand == b[record]
-                ):
-                    first, second = factors
-                    if code == SUM:
-                        fits = type(first) in _PLAIN and type(second) in _PLAIN and first == 1 and second == 1
+                x, y = find(id(parts[0])) or self._met(parts[0]), find(id(parts[1])) or self._met(parts[1])
+                if x is not None and y is not None and (x.has_gradient or y.has_gradient):
+                    first, second, (dx, dy) = a[record], b[record], factors
+                    if x.operand != first:  # as where a constant is added from the left
+                        x, y, dx, dy = y, x, dy, dx
+                    fits = x.operand == first and y.operand == second
+                    if not (x.has_gradient and y.has_gradient):
+                        fits = fits and _LAST <= (second if x.has_gradient else first) <= _FIRST
+                    elif parts[0] is not x.thing:
+                        fits = False  # contributions would come in another order
+                    if not fits:
+                        pass
+                    elif code == SUM:
+                        fits = not x.has_gradient or (type(dx) in _PLAIN and dx == 1)
+                        fits = fits and (not y.has_gradient or (type(dy) in _PLAIN and dy == 1))
                     else:
-                        fits = y.operand == (first._leaf if type(first) is number else operand_of(first))
-                        fits = fits and x.operand == (second._leaf if type(second) is number else operand_of(second))
+                        fits = not x.has_gradient or second == (dx._leaf if type(dx) is number else operand_of(dx))
+                        if y.has_gradient and fits:
+                            fits = first == (dy._leaf if type(dy) is number else operand_of(dy))
                     if fits and not (record in used or id(thing) in lasting or id(thing) in nodes):
                         node = nodes[id(thing)] = new(Node)
                         node.thing, node.known, node.operand, node.value = thing, known, record, record
@@ -99,14 +106,24 @@ class StyledGraph:
                         node.edges, node.candidates, node.senders = (), (), []
                         op[record] = code - ops.NUMBER
                         usual.append(record)
-                        y.senders.append(record)
-                        x.senders.append(record)
+                        if y.has_gradient:
+                            y.senders.append(record)
+                        if x.has_gradient:
+                            x.senders.append(record)
                         self._senders.append(record)
                         self._sources.append(node)
                         if x.edges or y.edges:
                             self._exchanged.append((record, x, y))
                         continue
             self._meet_with_edges(self._flow.node(thing), parts, factors)
+
+    def _met(self, part: Any) -> Node | None:
+        """The node of an operand, which is met if it has not been; None if it is one of several."""
+        if is_gathered(part):
+            return None
+        node = self._flow.node(part)
+        self._meeting.meet(node, self._leaves)
+        return node
 
     def _meet_with_edges(self, node: Node, parts: Sequence[Any], factors: Sequence[Any]) -> None:
         flow, meeting = self._flow, self._meeting

@@ -65,6 +65,10 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "no gradient": lambda a, b, c: (a * b).detached() * c + a * b.detached() + c.detached() * a.detached(),
     "no derivatives": lambda a, b, c: (a * b).deaf() * c + (a.deaf() + b) * c,
     "an operand twice": lambda a, b, c: (a * a + a) * (b + b) + (a * a) * c,
+    "constants on either side": lambda a, b, c: Wide(0.0) + a * b + (c * Wide(-1.0) + Wide(2.0)) * (Wide(0.3) * a * b),
+    "other derivatives by constants": lambda a, b, c: a.bent(Wide(0.3)) + Wide(0.4).bent(b) * Wide(2.0).shifted(c * a),
+    "constants alone": lambda a, b, c: (lambda two: (two + two) * a * two + two * (two * b) + c)(Wide(2.0)),
+    "a constant that depends": lambda a, b, c: Wide(1.5, (a,), (b.data,)) * c + Wide(1.5, (b,), (2.0,)) + a,
     "many contributions": lambda a, b, c: a * b + (a * c + (a * a + (b * a + (c * c + b * c) * a) * a) * b) * a,
 }
 
