@@ -414,7 +414,8 @@ class Recorder:
     def looked_up(self) -> set[int]:
         """The leaves of look-up tables."""
         codes = {code for code in set(self.op) if code & (NUMBER - 1) >= TAKE} if self.layouts else set()
-        tables = set(compress(zip(self.a, self.op), map(codes.__contains__, self.op))) if codes else ()
+        places = compress(range(len(self.op)), map(codes.__contains__, self.op)) if codes else ()
+        tables = {(self.a[place], self.op[place]) for place in places}
         return {element for first, code in tables for element in self.elements(first, code)}
 
     def elements(self, first: int, code: int) -> range:

@@ -274,8 +274,10 @@ class Finishing:
                 places[x] if x >= 0 else x if x > _FIRST_LATE else copies[leaf_index(x)] for x in column
             ])  # fmt: skip
 
+        gathered = itemgetter(*sources) if len(sources) > 1 else tuple
+
         def in_order(column: array[int]) -> array[int]:
-            return column[:low] + array("i", map(column.__getitem__, sources)) + column[high:] if sources else column
+            return column[:low] + array("i", gathered(column)) + column[high:] if len(sources) > 1 else column
 
         def with_copies(column: array[int], inserted: Iterable[int]) -> array[int]:
             found = column[: ends[0]]
@@ -316,8 +318,9 @@ class Finishing:
         op, a = self._recorder.op, self._recorder.a
         positions: dict[int, list[int]] = {operand: [] for operand in (BACKWARD, *self._recorder.read_late())}
         tables: dict[tuple[int, int], list[int]] = {}  # by first element and opcode: the elements that are read late
+        start = min(read_at for _, read_at in self._late)
         writes = {code for code in set(op) if code in _WRITES or code >= PUT}
-        for position in compress(range(len(op)), map(writes.__contains__, op)):
+        for position in compress(range(start, len(op)), map(writes.__contains__, op[start:])):
             code, first = op[position], a[position]
             if code >= PUT:
                 if (first, code) not in tables:
