@@ -46,7 +46,7 @@ def _refusing(name: str, original: Callable[..., Any], advice: str) -> Callable[
 def printed(*arguments: Any, **options: Any) -> None:
     """`print(...)`, which does not happen in compiled calls."""
     _only_now("prints", "printed")
-    print(*arguments, **options)
+    print(*[str(each) for each in arguments], **options)  # a traced number is refused before anything is written
 
 
 #: Methods that may be those of files.

@@ -26,6 +26,7 @@ import copy
 import dis
 import functools
 import math
+import sys
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -110,10 +111,10 @@ def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
     namespace = function.__globals__
     found: dict[str, str] = {}
     for inner in codes(function.__code__):
-        for name in inner.co_names:
+        named = {name: namespace.get(name, getattr(builtins, name, None)) for name in inner.co_names}
+        for name, meant in (*named.items(), *_imports(inner)):
             if name in WRITES:
                 found[f"*.{name}"] = "writing"  # of whatever object
-            meant = namespace.get(name, getattr(builtins, name, None))
             found.update(names_in(name, meant))
             if meant is contextlib:
                 found[f"{name}.suppress"] = "suppress"
@@ -128,6 +129,25 @@ def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
                 known = [a for a in inner.co_names if id(vars(meant).get(a)) in _KNOWN]
                 found.update({f"{name}.{attribute}": "" for attribute in known})
     return tuple(sorted(found.items()))
+
+
+@functools.lru_cache(maxsize=1024)
+def _imports(code: CodeType) -> tuple[tuple[str, Any], ...]:
+    """The local names for what a function imports, as far as that is loaded, with their meanings."""
+    if dis.opmap["IMPORT_NAME"] not in code.co_code[::2]:
+        return ()
+    found: list[tuple[str, Any]] = []
+    module: Any = None
+    meant: Any = None
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "IMPORT_NAME":
+            meant = module = sys.modules.get(instruction.argval)
+        elif instruction.opname == "IMPORT_FROM":
+            meant = getattr(module, instruction.argval, None)
+        elif meant is not None and instruction.opname.startswith("STORE_"):
+            found.append((instruction.argval, meant))
+            meant = None
+    return tuple(found)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -14,7 +14,7 @@ import pytest
 
 import mgjit
 from mgjit.autograd.node_class import node_class
-from mgjit.errors import SideEffectWarning
+from mgjit.errors import SideEffectWarning, TraceError
 from mgjit.record.leaks import PlainCall
 from mgjit.source.impure import without_effects
 
@@ -142,3 +142,47 @@ def test_05_a_class_that_is_tried_out(step: Callable[[Any], Any], records: list[
 
     assert node_class(Node) is None
     assert (capsys.readouterr().out, records) == ("", [])
+
+
+def test_06_nothing_is_written_before_a_refusal(capsys: pytest.CaptureFixture[str]) -> None:
+    """A print of text and then a traced number."""
+
+    @mgjit.compile(background=False)
+    def step(x: Any) -> Any:
+        print("the loss is", x * 2.0)
+        return x
+
+    with pytest.warns(SideEffectWarning), pytest.raises(TraceError, match="no digits to print"):
+        step(1.0)
+    assert capsys.readouterr().out == ""
+
+
+def module_of_clocks(x: Any) -> Any:
+    import time
+
+    return x + time.time()
+
+
+def renamed_module_of_clocks(x: Any) -> Any:
+    import time as clocks
+
+    return x + clocks.time()
+
+
+def clock(x: Any) -> Any:
+    from time import perf_counter as now
+
+    return x + now()
+
+
+def date(x: Any) -> Any:
+    from datetime import datetime
+
+    return x + datetime.now().timestamp()
+
+
+@pytest.mark.parametrize("step", [module_of_clocks, renamed_module_of_clocks, clock, date])
+def test_07_clocks_that_the_step_imports_itself(step: Callable[[Any], Any]) -> None:
+    """Their time is no constant of the kernel."""
+    with pytest.raises(TraceError, match="would be called while the step is traced"):
+        mgjit.compile(step, background=False)(1.0)

@@ -297,3 +297,18 @@ def other(x):
     assert "__mgjit__" in code.co_names
     for x in (0.5, -0.5):
         assert with_captured_functions([function], lambda x=x: function(None, x)) == function(None, x)
+
+
+def test_12_mathematics_that_the_step_imports_itself() -> None:
+    """Under its own or another name, whole or in parts."""
+
+    def step(x: Any) -> Any:
+        import math as mathematics
+        from math import exp
+        from math import sqrt as root
+
+        return mathematics.tanh(x) + exp(x) * root(x) + mathematics.floor(x * mathematics.pi)
+
+    compiled = mgjit.compile(step, background=False)
+    assert [compiled(x) for x in (0.5, 1.5)] == [step(x) for x in (0.5, 1.5)]
+    assert compiled.stats.calls == 2
