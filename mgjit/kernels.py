@@ -77,6 +77,7 @@ class Kernels:
         self.earnings = Earnings()
         self._pending: dict[Hashable, Pending] = {}
         self._met: Sequence[Any] | None = None  # arguments of the last call, while none has been worth a trace
+        self._unearned: dict[Hashable, tuple[Hashable, bool]] = {}  # structures without a trace, by lengths
         self._untraced: Sequence[Any] | None = None  # of the last one that has returned
         self._detached: tuple[list[Kernel], Detached] | None = None
 
@@ -129,15 +130,34 @@ class Kernels:
             reason = kernel.guard.difference()
             if not reason:
                 return kernel
-        member = self._family.get(lengths_of(arguments))
+        lengths = lengths_of(arguments)
+        member = self._family.get(lengths)
         if member is not None and member is not kernel and self._fits(member, arguments):
             self.last = member
             return member
+        if lengths in self._unearned and not patient:
+            self._require_known(*self._unearned.pop(lengths), lengths)
         kernel = self._look_up(arguments, reason, patient or self._options.is_patient)
         if not kernel.plan.pack(arguments, kernel.frame):
             raise ArgumentError(f"{user_location()}: the arguments changed while the step was traced.")
         self.last = self._family[lengths_of(arguments)] = kernel
         return kernel
+
+    def _require_known(self, key: Hashable, is_sure: bool, lengths: Hashable) -> None:
+        """Return if the structure that arguments of these lengths had before may have earned a trace by now.
+
+        It need not be theirs, but to find theirs takes longer.
+
+        Raises:
+            Waiting: it has not.
+        """
+        try:
+            self.earnings.require(key, self.stats.calls, bool(self._pending), is_sure=is_sure)
+        except Waiting:
+            self._unearned[lengths] = key, is_sure
+            if not self._kernels:
+                self.earnings.note_call(key)
+            raise
 
     def _fits(self, kernel: Kernel, arguments: Sequence[Any]) -> bool:
         """Whether a kernel fits these arguments; if so, they are in its frame."""
@@ -192,7 +212,10 @@ class Kernels:
             may_found = is_building and not self.maker.kin.keys(self._options.code)
             is_ragged, is_sure = are_ragged(arguments), self.maker.expects_much_of(plan)
             self._met = None if self.earnings.has_begun else arguments
+            if self.earnings.has_begun and known is None and not is_ragged and len(self._unearned) < _MOST_STRUCTURES:
+                self._unearned[lengths_of(arguments)] = plan.key, is_sure
             self.earnings.require(plan.key, self.stats.calls, may_found, is_ragged, is_sure)
+            self._unearned.pop(lengths_of(arguments), None)
             self._met = self._untraced = None
         attach_all()
         for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
@@ -203,6 +226,7 @@ class Kernels:
         except Waiting:
             raise
         except PlainCall as plain:
+            self._unearned.clear()
             self.plain.note_trace(plan.key, plain)
             raise
         self._add(plan.key, kernel)
@@ -223,6 +247,7 @@ class Kernels:
         if key in self._kernels:
             self.forget(self._kernels[key])
         self.look_at_everything()
+        self._unearned.clear()
         self._kernels[key] = kernel
 
     def look_at_everything(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import mgjit
 from mgjit import Value
+from mgjit.call.lengths import lengths_of
 from mgjit.errors import RetraceLimitError, RetraceWarning
 from mgjit.runtime.ffi import address_of
 from mgjit.runtime.kernel import Kernel
@@ -188,3 +189,34 @@ def test_09_kernels_share_scratch_unless_they_run_phases(w: Value) -> None:
     assert step._kernels._separate is not None
     assert whole.isdisjoint(scratch(kernel) for kernel in step._kernels._separate.all())
     step.backward()
+
+
+def test_10_lengths_that_have_earned_nothing_are_not_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They run as plain Python, and are counted, until there may be a trace; other structures are planned."""
+    monkeypatch.setenv("MGJIT_BACKGROUND", "1")
+    w = [Value(0.5), Value(-0.25)]
+
+    @mgjit.compile
+    def step(xs: list[float]) -> Any:
+        return sum(p * x for p in w for x in xs)
+
+    kernels = step._kernels
+    planned: list[int] = []
+    plan = kernels.maker.plan
+    monkeypatch.setattr(
+        kernels.maker, "plan", lambda given, *others: planned.append(len(given[0])) or plan(given, *others)
+    )
+    kernels.earnings.note_trace("another", 1e6)
+    kernels.earnings.share = 0.0
+    monkeypatch.setattr("mgjit.step.unlooked", lambda *seconds: 0)
+    for number in range(4):
+        assert step([1.0] * (2 + number % 2)) == step([1.0] * (2 + number % 2))
+    assert planned == [2, 3]
+    assert step.stats.waiting_calls == 8
+    kernels.earnings.note_plain(kernels._unearned[lengths_of([[1.0, 1.0]])][0], 1e8)
+    kernels.earnings.budget = 1e9
+    step([1.0] * 2)
+    assert planned == [2, 3, 2]
+    assert step.wait()
+    step([1.0] * 2)
+    assert step.stats.calls == 1
