@@ -27,8 +27,8 @@ from ..world.places import Place, Root
 T = TypeVar("T")
 
 _CLOCKS = (
-    "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time", "localtime",
-    "gmtime", "ctime", "strftime",
+    "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time",
+    "process_time_ns", "localtime", "gmtime", "ctime", "strftime",
 )  # fmt: skip
 
 

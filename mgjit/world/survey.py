@@ -13,6 +13,7 @@ Which of the places hold numbers that the step may change is decided by roles.py
 from __future__ import annotations
 
 import builtins
+import io
 import operator
 import random
 import re
@@ -254,6 +255,8 @@ class Survey:
                 self._kept.append(thing)
                 return  # what it holds is its state
         if shape is OPAQUE and _is_outside(kind):
+            if issubclass(kind, io.IOBase):  # whose lines are taken one by one
+                self.iterators.append((place, thing))
             if package_of(kind) == "mgjit":
                 self._see_step(place, raw_attributes(thing) or {})
             return

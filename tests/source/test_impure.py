@@ -186,3 +186,20 @@ def test_07_clocks_that_the_step_imports_itself(step: Callable[[Any], Any]) -> N
     """Their time is no constant of the kernel."""
     with pytest.raises(TraceError, match="would be called while the step is traced"):
         mgjit.compile(step, background=False)(1.0)
+
+
+@pytest.mark.parametrize("take", [lambda file: file.readline(), next, lambda file: file.read(2)])
+def test_08_lines_of_an_open_file(take: Callable[[Any], str], tmp_path: Path) -> None:
+    """They are no constants of the kernel, and none is lost by the refusal."""
+    (tmp_path / "numbers.txt").write_text("1\n2\n3\n")
+    with open(tmp_path / "numbers.txt") as file:
+        places = {"data": file}
+
+        @mgjit.compile(background=False)
+        def step(x: Any) -> Any:
+            return x * float(take(places["data"]))
+
+        with pytest.raises(TraceError, match=r"takes the next element of .*which existed before it"):
+            step(1.0)
+        assert places["data"] is file
+        assert file.readline() == "1\n"
