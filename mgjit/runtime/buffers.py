@@ -20,9 +20,9 @@ import functools
 import math
 from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
-from operator import attrgetter, is_not, setitem
+from collections.abc import Iterator, Sequence
+from itertools import chain, compress, repeat
+from operator import attrgetter, is_not, not_, setitem
 from typing import TYPE_CHECKING, Any
 
 from .. import settings
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from ..record.trace import Trace
 
 _data_of, _grad_of = attrgetter("_data"), attrgetter("_grad")
+_SET_STORAGE, _SET_INDEX = (Value.__dict__[name].__set__ for name in ("_storage", "_index"))
+_SET_CLASS = object.__dict__["__class__"].__set__
 
 #: Bytes per cache line; vectors that straddle two lines are slower.
 _LINE = 64
@@ -251,14 +253,15 @@ class Move:
         self.storage = ParameterStorage(size, precision, layouts.parameters)
         types = list(map(type, values))  # read once: another thread may be moving them now, which `fill` notices
         kinds: set[Any] = set(types)
-        found: list[tuple[Any, int]] = list(zip(values, self.storage.places(numbers)))
-        self._objects = [one for one in found if type(one[0]) is Parameter] if Parameter in kinds else []
-        moved = [one for one in found if type(one[0]) is not Parameter] if self._objects else found
-        self._values: list[Value] = [value for value, _ in moved]
-        self._places = [place for _, place in moved]
+        is_object = [kind is Parameter for kind in types] if Parameter in kinds else []
+        places = self.storage.places(numbers)
+        self._objects: list[tuple[Any, int]] = list(compress(zip(values, places), is_object))
+        of_values = list(map(not_, is_object)) or repeat(True)
+        self._values: list[Any] = list(compress(values, of_values))
+        self._places = list(compress(places, of_values))
         self._precision = precision
         bound = {kind: kind if kind._is_bound else bound_class(kind) for kind in kinds if kind is not Parameter}
-        self._classes = [bound[kind] for kind in types if kind is not Parameter]
+        self._classes = list(map(bound.__getitem__, compress(types, of_values)))
         self._moves = [move for thing, place in self._objects for move in thing.moves(self.storage, place)]
         self._states = states
         self._old_numbers = [state._buffer for state in states]
@@ -304,29 +307,15 @@ class Move:
 
     def commit(self) -> None:
         """Switch the Values and states over to the kernel's memory; does nothing the second time."""
-        _assign(
-            [*self._values, *self._values, *self._states, *self._states, *self._values],
-            [
-                *repeat("_storage", len(self._values)),
-                *repeat("_index", len(self._values)),
-                *repeat("_buffer", len(self._states)),
-                *repeat("_precision", len(self._states)),
-                *repeat("__class__", len(self._values)),
-            ],
-            [
-                *repeat(self.storage, len(self._values)),
-                *self._places,
-                *self.state_numbers,
-                *repeat(self._precision, len(self._states)),
-                *self._classes,
-            ],
+        assignments = chain(
+            map(_SET_STORAGE, self._values, repeat(self.storage)),
+            map(_SET_INDEX, self._values, self._places),
+            map(object.__setattr__, self._states, repeat("_buffer"), self.state_numbers),
+            map(object.__setattr__, self._states, repeat("_precision"), repeat(self._precision)),
+            map(_SET_CLASS, self._values, self._classes),
         )
+        deque(assignments, maxlen=0)  # one call into C, during which no other Python code can run
         deque(map(functools.partial.__call__, self._moves), maxlen=0)
-
-
-def _assign(things: Iterable[Any], names: Iterable[str], contents: Iterable[Any]) -> None:
-    """Assign attributes in one call into C, during which no other Python code can run."""
-    deque(map(object.__setattr__, things, names, contents), maxlen=0)
 
 
 def bind(
