@@ -67,10 +67,10 @@ class Scalar:
                 operand.grad += derivative * node.grad
 
 
-WORDS = ["alan", "anna", "carl", "emmy", "grace", "hedy", "john", "kurt", "mary", "radia"]
+WORDS = ["ada", "anna", "carl", "edsger", "emmy", "grace", "hedy", "katherine", "margaret", "radia", "sophie"]
 LETTERS = sorted(set("".join(WORDS)))
 END = len(LETTERS)
-SIZE, HIDDEN, LONGEST = 8, 16, 8
+SIZE, HIDDEN, LONGEST = 8, 16, 12
 
 draw = random.Random(1)
 

@@ -11,7 +11,8 @@
    these become affine functions of the number, and elements of the array of constants.
 4. The trace of another member tells its number by its length.  It is padded in the same way, its operations are
    compared, and it is lifted: it is a member if that is exactly the Program of the family for its number.  Nothing is
-   extrapolated without that proof.  No loop is searched for.
+   extrapolated without that proof.  No loop is searched for.  How an index changes along a loop that it executes only
+   once, others have told: its own one is exact whatever that is.
 5. If all records are those of a longer member (passes/precedent.py), only statements that depend on the number are
    lifted, such as a use of the last sum.  So members may be shorter than those whose loops can be told.  That longer
    member may be a guess (passes/longest.py), which has been proved.
@@ -33,6 +34,7 @@ from .folded import Folded
 from .forest import Item, LiftError
 from .holes import Grown, as_forest, grown, moved, records_of, stretches
 from .lengths import Part, Unlike, records_in, tree_of
+from .lift import Guide
 from .longest import Scale, longest_trace
 from .memory import Memory
 from .numbers import Numbers, Pattern
@@ -74,6 +76,7 @@ class Family:
         varying: those that are other ones in other members.
         records: the number of a member by the number of its records, once they are counted.
         box: of all places of padded traces, once it is known.
+        guide: by how much indices change along the loops, as members have told that execute them more than once.
         precedent: the longest member that this process knows, with what others have told, and its number.
     """
 
@@ -92,6 +95,7 @@ class Family:
     varying: list[Varying] = field(default_factory=list)
     records: dict[int, int] | None = field(default=None, repr=False)
     box: tuple[array[int], array[int], array[int]] | None = field(default=None, repr=False)
+    guide: Guide = field(default_factory=dict, repr=False)
     precedent: tuple[int, Precedent] | None = field(default=None, repr=False)
 
     # ---- 4: members -----------------------------------------------------------------------------------
@@ -124,7 +128,7 @@ class Family:
         """
         number = boxed.number
         self.require_all(boxed)
-        program, _ = boxed.lifted(member)
+        program, _ = boxed.lifted(member, self.guide)
         found = Numbers.of(program, member.inputs)
         own = self.pattern.own(found, number)
         expected = self._tables_of(number)
@@ -169,7 +173,7 @@ class Family:
     def partly_lifted(self, boxed: Boxed, member: Member) -> Numbers:
         """The numbers of a Program in which only statements have operands that depend on the number."""
         statements_ = self.statement_numbers(boxed.number)
-        program, _ = boxed.lifted(member, lambda place: statements_[place] in self.dependent)
+        program, _ = boxed.lifted(member, self.guide, lambda place: statements_[place] in self.dependent)
         found = Numbers.of(program, member.inputs)
         if program.tables:
             expected = self._tables_of(boxed.number)
@@ -266,7 +270,7 @@ class Family:
         return array("i", map(own.__getitem__, marks))
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "records": None, "box": None, "precedent": None}
+        return {**self.__dict__, "records": None, "box": None, "guide": {}, "precedent": None}
 
 
 class Boxed(NamedTuple):
@@ -284,9 +288,11 @@ class Boxed(NamedTuple):
     forest: list[Item]
     stretches: list[tuple[int, int]]
 
-    def lifted(self, member: Member, wanted: Callable[[int], bool] | None = None) -> tuple[Program, Memory]:
-        """The Program of a member by itself; see `lift` for what is wanted."""
-        return self.folded(member).lifted(hole=HOLE, wanted=wanted)
+    def lifted(
+        self, member: Member, guide: Guide, wanted: Callable[[int], bool] | None = None
+    ) -> tuple[Program, Memory]:
+        """The Program of a member by itself; see `lift` for what is wanted, and for the guide."""
+        return self.folded(member).lifted(hole=HOLE, wanted=wanted, guide=guide)
 
     def folded(self, member: Member) -> Folded:
         """What the Program is lifted from."""

@@ -10,7 +10,7 @@ from ..record.opcodes import BACKWARD, NEST
 from ..record.trace import InputRegion, Trace
 from .forest import Item, leaves
 from .layout import OF_STATE, cut_at_blocks, cut_at_gaps
-from .lift import lift
+from .lift import Guide, lift
 from .memory import Memory
 from .reach import Reach
 
@@ -38,16 +38,20 @@ class Folded:
                 self.forest = cut_at_blocks(self.forest, trace, state._layout, start, len(state), OF_STATE)
 
     def lifted(
-        self, layouts: Layouts = NATURAL, hole: int | None = None, wanted: Callable[[int], bool] | None = None
+        self,
+        layouts: Layouts = NATURAL,
+        hole: int | None = None,
+        wanted: Callable[[int], bool] | None = None,
+        guide: Guide | None = None,
     ) -> tuple[Program, Memory]:
-        """A Program, and the memory it works on; see `lift` for holes, and for what is wanted."""
+        """A Program, and the memory it works on; see `lift` for the others."""
         forest, memory = self.forest, Memory(self.trace, self.inputs, layouts)
         if layouts.parameters is not None:
             forest = cut_at_blocks(forest, self.trace, layouts.parameters, *self.new_parameters)
         for region, layout in layouts.states.items():
             start, state = self.trace.states[region]
             forest = cut_at_blocks(forest, self.trace, layout, start, len(state), OF_STATE)
-        return lift(self.trace, forest, memory, self.reached, hole, wanted), memory
+        return lift(self.trace, forest, memory, self.reached, hole, wanted, guide), memory
 
     def places(self) -> list[int]:
         """The position of the first iteration of each statement, in the order of the Program."""

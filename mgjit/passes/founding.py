@@ -207,14 +207,14 @@ def _with_room(parts: Sequence[Part], least: int, most: int, around: tuple[Shape
 
 def _unify(family: Family, members: Sequence[Member], unit: int) -> Shared:
     """The Program of a family, from that of its two known members, whose numbers are 0 and `unit`."""
-    found, tables, boxed = [], [], []
-    for member, number in zip(members, (0, unit)):
-        boxed.append(family.boxed(member, number))
-        family.require_all(boxed[-1])
-        program, memory = boxed[-1].lifted(member)
-        family.loaded = loaded_constants(program)
-        found.append(Numbers.of(program, member.inputs))
-        tables.append(program.tables)
+    boxed = [family.boxed(member, number) for member, number in zip(members, (0, unit))]
+    for one in boxed:
+        family.require_all(one)
+    program, memory = boxed[1].lifted(members[1], family.guide)  # which guides the shorter one
+    family.loaded = loaded_constants(program)
+    shorter, _ = boxed[0].lifted(members[0], family.guide)
+    found = [Numbers.of(one, member.inputs) for one, member in zip((shorter, program), members)]
+    tables = [shorter.tables, program.tables]
     family.pattern = Pattern.of(found[0], found[1], unit)
     _write_numbers(family, program)
     regions = _write_tables(family, program, tables, unit)
@@ -250,7 +250,7 @@ def _note_precedent(
     backwards = [node for node in walk(program.forward) if isinstance(node, Backward)]
     family.used = sorted(map(regions.__getitem__, table_offsets([*dependent.values(), *backwards])))
     try:
-        one, other = (family.partly_lifted(*pair) for pair in zip(boxed, members))
+        other, one = (family.partly_lifted(*pair) for pair in zip(reversed(boxed), reversed(members)))
         family.partial = Pattern.of(one, other, last.number)
     except (Unlike, LiftError):
         return

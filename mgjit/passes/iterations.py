@@ -60,6 +60,9 @@ class Domain(Protocol):
     def neighbours(self, k: int) -> tuple[int, int, int]:
         """The positions, from `base` on, of two iterations that differ in one loop only, and by how much."""
 
+    def is_single(self, k: int) -> bool:
+        """Whether all iterations are the same one of a loop."""
+
     def positions(self, base: int) -> list[int]:
         """The positions of all iterations."""
 
@@ -97,6 +100,9 @@ class Box:
     def neighbours(self, k: int) -> tuple[int, int, int]:
         first = sum(d.low * d.period for d in self.dimensions)
         return first, first + self.dimensions[k].period, 1
+
+    def is_single(self, k: int) -> bool:
+        return self.dimensions[k].high - self.dimensions[k].low == 1
 
     def positions(self, base: int) -> list[int]:
         return positions_of(base, self.dimensions)
@@ -203,6 +209,11 @@ class Bounded:
         pair = self._pairs[k]
         assert pair is not None
         return pair
+
+    def is_single(self, k: int) -> bool:
+        if k == self._along:
+            return all(row.length == 1 for row in self._rows) and len({row.point[k] for row in self._rows}) == 1
+        return len(set(self._coordinates[k])) == 1
 
     @cached_property
     def _pairs(self) -> list[tuple[int, int, int] | None]:

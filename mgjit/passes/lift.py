@@ -74,6 +74,10 @@ from .nests import lift_nest
 from .reach import Reach
 from .redirect import as_target, moved_to_adjoint, with_dynamic
 
+#: By the number of a column, the record that is executed first and the first iteration of each loop: how much the index
+#: changes along the loops.
+Guide = dict[tuple[int, ...], dict[int, int]]
+
 
 class _Record(NamedTuple):
     """A statement, its number from 1 on, and the trace positions of its iterations."""
@@ -100,6 +104,7 @@ def lift(
     reach: Reach,
     hole: int | None = None,
     wanted: Callable[[int], bool] | None = None,
+    guide: Guide | None = None,
 ) -> Program:
     """The Program of a rolled trace, with Backward nodes, all in its forward phase.
 
@@ -107,18 +112,26 @@ def lift(
         hole: the entry of tables for iterations that are not executed; by default one that exists.  Tables of equal
             contents remain several ones then.
         wanted: whether the statement at a position is to have operands; where that is asked, loops have no bounds.
+        guide: what other members of a family have told, and are told by this one.
 
     Raises:
         LiftError: the forest cannot be expressed.
     """
-    return _Lifter(trace, memory, reach, hole, wanted).run(forest)
+    return _Lifter(trace, memory, reach, hole, wanted, guide).run(forest)
 
 
 class _Lifter:
     def __init__(
-        self, trace: Trace, memory: Memory, reach: Reach, hole: int | None, wanted: Callable[[int], bool] | None
+        self,
+        trace: Trace,
+        memory: Memory,
+        reach: Reach,
+        hole: int | None,
+        wanted: Callable[[int], bool] | None,
+        guide: Guide | None,
     ) -> None:
         self.trace, self.memory, self.reach, self.hole, self.wanted = trace, memory, reach, hole, wanted
+        self._guide = guide
         self.records: list[_Record] = []
         self.backwards: list[tuple[int, Backward]] = []
         self.nests: list[tuple[Around, Node, list[Node]]] = []
@@ -308,6 +321,7 @@ class _Lifter:
         lowest, highest = first + low, first + high
         if kind == TEMPORARY:
             return self._temporary(column, base, steps, domain) if lowest >= 0 else None
+        told = self._told(column, base, dimensions)
         if highest >= 0 or leaf_kind(lowest) != kind or leaf_kind(highest) != kind:
             return None
         if kind == CONSTANT and not any(steps) and not as_place:
@@ -319,8 +333,16 @@ class _Lifter:
         index = leaf_index(first) - start
         layout = self.memory.layout_of(array_)
         if layout is not None:
-            return _in_block(array_, layout, index, [-step for step in steps], domain)
-        return Load(Reference(array_, _affine_index(index, [-step for step in steps], domain)))
+            return _in_block(array_, layout, index, [-step for step in steps], domain, told)
+        return Load(Reference(array_, _affine_index(index, [-step for step in steps], domain, told)))
+
+    def _told(self, column: array[int], base: int, dimensions: tuple[Dimension, ...]) -> dict[int, int] | None:
+        """By how much an index changes along each loop, as far as members of a family have told."""
+        if self._guide is None:
+            return None
+        columns = (self.trace.a, self.trace.b, self.trace.c)
+        number = next((k for k, one in enumerate(columns) if one is column), None)
+        return None if number is None else self._guide.setdefault((number, base, *[d.low for d in dimensions]), {})
 
     def leaf_place(self, kind: int, low: int, high: int) -> tuple[Array, int] | None:
         if kind == CONSTANT:
@@ -351,7 +373,8 @@ class _Lifter:
                 return None
         dense = [sum(c * s for c, s in zip(change, record.strides)) for change in changes]
         index = sum(o * s for o, s in zip(origin, record.strides))
-        return Load(Reference(record.result, _affine_index(index, dense, domain)))
+        told = self._told(column, base, tuple(dimensions))
+        return Load(Reference(record.result, _affine_index(index, dense, domain, told)))
 
     def _adjoint_operand(self, column: array[int], base: int, dimensions: tuple[Dimension, ...]) -> Operand:
         """The gradient of an interior node: an operand over its record, redirected to the adjoint array."""
@@ -460,7 +483,12 @@ class _Lifter:
 
 
 def _in_block(
-    array_: Array, layout: ParameterLayout, first: int, steps: list[int], domain: Box | Bounded
+    array_: Array,
+    layout: ParameterLayout,
+    first: int,
+    steps: list[int],
+    domain: Box | Bounded,
+    told: dict[int, int] | None,
 ) -> Operand | None:
     """An operand over parameters that a layout has moved, if all iterations are in one block."""
     block, row, column = layout.find(first)
@@ -475,11 +503,20 @@ def _in_block(
         if here + low < 0 or here + high >= end:
             return None
     dense = [rows * block.row_stride + columns * block.column_stride for rows, columns in changes]
-    return Load(Reference(array_, _affine_index(block.position(row, column), dense, domain)))
+    return Load(Reference(array_, _affine_index(block.position(row, column), dense, domain, told)))
 
 
-def _affine_index(first: int, steps: Sequence[int], domain: Box | Bounded) -> Index:
-    """The index that is `first` in the first iteration, and changes by these steps."""
+def _affine_index(first: int, steps: Sequence[int], domain: Box | Bounded, told: dict[int, int] | None) -> Index:
+    """The index that is `first` in the first iteration, and changes by these steps.
+
+    Args:
+        told: the steps along loops of which there is a single iteration; all others are noted there.
+    """
+    if told is not None:
+        steps = [told.get(k, 0) if domain.is_single(k) else step for k, step in enumerate(steps)]
+        for k, step in enumerate(steps):
+            if not domain.is_single(k):
+                told.setdefault(k, step)
     base = first - sum(step * i for step, i in zip(steps, domain.origin))
     return Index(base, _terms((d.loop, step) for d, step in zip(domain.dimensions, steps)))
 

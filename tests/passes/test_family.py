@@ -142,7 +142,7 @@ def refuse_lifting_all(monkeypatch: pytest.MonkeyPatch) -> None:
     lifted = Boxed.lifted
 
     def partly(self: Boxed, *arguments: Any) -> Any:
-        assert len(arguments) == 2, "all of it is lifted"
+        assert len(arguments) == 3, "all of it is lifted"
         return lifted(self, *arguments)
 
     monkeypatch.setattr(Boxed, "lifted", partly)

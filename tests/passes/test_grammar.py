@@ -75,11 +75,11 @@ def test_05_a_trace_of_other_operations_is_refused(odd: int) -> None:
         counts(step, 10 - odd, odd)
 
 
-@pytest.mark.parametrize("name", STEPS)
-def test_06_lengths_that_roll_unlike_each_other_are_a_family(name: str) -> None:
-    """Of three positions there are no loops: they are found in the longer trace only."""
+@pytest.mark.parametrize(("name", "short"), [("prefix sums", 3), ("recurrent", 2), ("suffixes", 2), ("attention", 2)])
+def test_06_lengths_that_roll_unlike_each_other_are_a_family(name: str, short: int) -> None:
+    """Of so few positions there are no loops, and a single iteration does not tell how indices change along one."""
     make, unit = STEPS[name]
     step = make()
-    found, lowered = family(example(step, 4, unit), example(step, 9, unit))
-    for length in (4, 9, 5, 7, 8):
+    found, lowered = family(example(step, short, unit), example(step, 9, unit))
+    for length in (short, 9, 5, 7, 8):
         check(example(step, length, unit), found, lowered)
