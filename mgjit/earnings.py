@@ -16,9 +16,10 @@ Nobody knows how long a program is going to run.  A step shall never be much slo
    at its first call, and never where it would save less than it costs; one after the other until they share code.  How
    often a structure will come is told by how often it has come; where many have come once only, that tells less (Good,
    Biometrika 40, 1953).  All that is spent is a debt: traces, the first one as well, comparisons with plain Python, and
-   what other processes do, where there is but one processor.  What compiled calls have saved so far repays it.  What is
-   left of it is at most a tenth of what all calls would have taken as plain Python (`share`), so that the program is
-   never much further behind than that.
+   what other processes do, where there is but one processor.  What compiled calls have saved so far repays it; half of
+   that pays for further traces, so that the other half is gained (`part`).  What is left of the debt is at most a tenth
+   of what all calls would have taken as plain Python (`share`), so the program is never much further behind than that.
+   A structure that an earlier process has repaid may wait for less.
 3. A kernel keeps the numbers of parameters in its own memory, which makes plain calls slower.  So a step gets its first
    kernel only when those that are there make a fair share of its calls; until then they wait (`are_worth_it`).
    A small share is fair where detaching the parameters takes a small part of a plain call.
@@ -41,6 +42,10 @@ _FAIR_SHARE = 0.25
 SECONDS_TO_DETACH = 2e-6
 #: The part of the time of plain calls that may be spent on further structures, besides what compiled calls have saved.
 _SHARE_OF_PLAIN = 0.1
+#: The part of what compiled calls have saved that may be spent on others; to keep memory for both takes time as well.
+_PART_OF_SAVED = 0.5
+#: The same of structures that are known to pay, for which all that was saved counts.
+_SHARE_IF_SURE = 0.2
 #: The part of the time of plain calls that it may take to look for the first kernel; for short calls, and so many.
 _SHARE_OF_LOOKING, _SHORT, _MOST_UNLOOKED = 0.1, 2e-3, 16
 #: What a trace has to save, in traces, where it is known how many calls are to come.
@@ -131,7 +136,7 @@ class Earnings:
             is going to run.
         all_calls: how many calls there are going to be, in that case.
         share: the part of what all calls would take as plain Python that may have been spent and not been saved, before
-            a further structure is traced.
+            a further structure is traced. part: of what was saved that counts.
         patience: how long plain calls of a structure have to take before it is traced, in traces.
         horizon: if that is less than 1: so many calls are expected to come in any case, and as many as there have been;
             the patience grows up to 1 with these.
@@ -142,7 +147,7 @@ class Earnings:
     def __init__(self) -> None:
         self.begins_at_once = False
         self.budget, self.all_calls = 0.0, 0.0
-        self.share, self.patience, self.horizon = _SHARE_OF_PLAIN, 1.0, 1.0
+        self.share, self.part, self.patience, self.horizon = _SHARE_OF_PLAIN, _PART_OF_SAVED, 1.0, 1.0
         self.is_choosing = False
         self._accounts: dict[Hashable, _Account] = {}
         self._traced: list[_Account] = []
@@ -281,7 +286,7 @@ class Earnings:
         if not (self.has_begun or is_sure or self._may_pay(account)):
             raise Waiting(key)
         seconds = self._expected(account)
-        if not account.traces and self._spent + seconds > self._allowed(compiled):
+        if not account.traces and self._spent + seconds > self._allowed(compiled, is_sure):
             raise Waiting(key)
         gain = self._gain(account, compiled)
         if gain >= _GAIN * seconds and not is_building:
@@ -291,12 +296,14 @@ class Earnings:
         if gain < seconds or not has_waited:
             raise Waiting(key)
 
-    def _allowed(self, compiled: int) -> float:
-        """What may have been spent by now, before a trace that does not have to be."""
+    def _allowed(self, compiled: int, is_sure: bool) -> float:
+        """What may have been spent with a trace that does not have to be."""
         if not self.has_begun:
             return math.inf
-        saved = self._saved(compiled)
-        return max(self.budget, self.share * (self._plain_seconds + saved)) + saved
+        saved, share, part = self._saved(compiled), self.share, self.part
+        if is_sure:
+            share, part = max(share, _SHARE_IF_SURE), 1.0
+        return max(self.budget, share * (self._plain_seconds + saved)) + part * saved
 
     def _expected(self, account: _Account) -> float:
         """What it is going to cost to trace a structure."""

@@ -28,11 +28,15 @@ def test_01_the_first_structure_is_traced_at_once() -> None:
     earnings.note_plain("second", 0.75)
     assert not earned(earnings, "second", compiled=10)
     earnings.note_plain("second", 0.75)
+    earnings.part = 1.0
     assert not earned(earnings, "second", compiled=3)
     assert earned(earnings, "second", compiled=6)  # which have saved half a second each
     assert not earned(earnings, "first", compiled=6)
-    earnings.note_spent("first", 1.0)
+    earnings.part = 0.5  # the other half is gained
     assert not earned(earnings, "second", compiled=6)
+    assert earned(earnings, "second", compiled=10)
+    earnings.note_spent("first", 1.0)
+    assert not earned(earnings, "second", compiled=10)
 
 
 def test_01_a_batch_of_several_lengths_is_traced_when_it_comes_again() -> None:
@@ -195,14 +199,14 @@ def test_03_calls_that_are_short_or_never_alike_have_to_wait_longer(monkeypatch:
 def test_03_structures_that_are_known_to_pay_are_traced_at_once_within_the_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first one, and others as soon as all traces are a tenth of the time of plain calls."""
+    """The first one, and others as soon as all traces are a fifth of the time of plain calls."""
     monkeypatch.setattr(module, "_FIRST_SECONDS", 0.1)
     earnings = Earnings()
     earnings.require("first", 0, is_sure=True)
     earnings.note_trace("first", 0.2)
     with pytest.raises(Waiting):
         earnings.require("second", 0, is_sure=True)
-    earnings.note_plain("first", 5.0)
+    earnings.note_plain("first", 2.5)
     earnings.require("second", 0, is_sure=True)
     assert not earned(earnings, "second")  # of which nothing is known
 

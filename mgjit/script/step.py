@@ -231,7 +231,7 @@ def made(source: StepSource, namespace: dict[str, Any], allowed: float, calls: f
     step = OutlinedStep(source.compiled(namespace), StepOptions(background=True), source.numbers_only, source.leaving)
     earnings = step._kernels.earnings
     earnings.budget, earnings.all_calls, earnings.begins_at_once = min(allowed, _FIRST_DEBT), calls, True
-    earnings.share = _DEBT
+    earnings.share, earnings.part = _DEBT, 1.0
     step._has_stops = source.stops > 0
     return step
 

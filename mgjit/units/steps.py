@@ -125,7 +125,7 @@ class UnitStep(CompiledStep[Any, Any]):
         maker.assigns_gradients, maker.token = self._assigns_gradients, self._token
         kernels = UnitKernels(maker, self.__name__)
         earnings = kernels.earnings
-        earnings.share, earnings.patience, earnings.horizon = _SHARE, _PATIENCE, _HORIZON
+        earnings.share, earnings.part, earnings.patience, earnings.horizon = _SHARE, 1.0, _PATIENCE, _HORIZON
         earnings.begins_at_once = True
         return kernels
 
