@@ -11,6 +11,7 @@ import datetime
 import io
 import itertools
 import logging
+import os
 import sys
 import time
 import warnings
@@ -26,10 +27,15 @@ from ..world.places import Place, Root
 
 T = TypeVar("T")
 
-_CLOCKS = (
-    "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time",
-    "process_time_ns", "localtime", "gmtime", "ctime", "strftime",
-)  # fmt: skip
+#: What tells something of the world outside of the program, by module.
+_FROM_OUTSIDE = {
+    time: (
+        "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time",
+        "process_time_ns", "thread_time", "thread_time_ns", "clock_gettime", "clock_gettime_ns", "localtime", "gmtime",
+        "ctime", "asctime", "strftime",
+    ),
+    os: ("getloadavg", "listdir", "lstat", "popen", "scandir", "stat", "system", "times"),
+}  # fmt: skip
 
 
 def _refusing(name: str, original: Callable[..., Any], advice: str) -> Callable[..., Any]:
@@ -142,7 +148,12 @@ def _only_now(does: str, done: str) -> None:
 _OUTSIDE = "Call it outside of the step, and pass what it gives as an argument."
 #: The functions that are replaced, by the name of the replacement; the replacements; and the modules or classes through
 #: which code may refer to them.
-ORIGINALS: dict[str, Any] = {f"time_{name}": getattr(time, name) for name in _CLOCKS}
+ORIGINALS: dict[str, Any] = {
+    f"{module.__name__}_{name}": getattr(module, name)
+    for module, names in _FROM_OUTSIDE.items()
+    for name in names
+    if hasattr(module, name)
+}
 ORIGINALS.update(open=open, input=input, print=print)
 HELPERS: dict[str, Callable[..., Any]] = {
     name: _refusing(original.__name__, original, _OUTSIDE) for name, original in ORIGINALS.items()
@@ -154,8 +165,10 @@ HELPERS["print"] = printed
 
 def names_in(name: str, meant: Any) -> dict[str, str]:
     """The calls that code can make through a name for `meant`, with the names of their replacements."""
-    if meant is time:
-        return {f"{name}.{clock}": f"time_{clock}" for clock in _CLOCKS}
+    for module, entries in _FROM_OUTSIDE.items():
+        if meant is module:
+            names = {one: f"{module.__name__}_{one}" for one in entries}
+            return {f"{name}.{one}": helper for one, helper in names.items() if helper in ORIGINALS}
     if meant is datetime or meant is datetime.datetime:
         inner = f"{name}.datetime" if meant is datetime else name
         return {f"{inner}.{way}": f"datetime_{way}" for way in ("now", "utcnow", "today")}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -181,9 +183,17 @@ def date(x: Any) -> Any:
     return x + datetime.now().timestamp()
 
 
-@pytest.mark.parametrize("step", [module_of_clocks, renamed_module_of_clocks, clock, date])
-def test_07_clocks_that_the_step_imports_itself(step: Callable[[Any], Any]) -> None:
-    """Their time is no constant of the kernel."""
+def used_time(x: Any) -> Any:
+    return x + os.times().user + time.thread_time()
+
+
+def folder(x: Any) -> Any:
+    return x + len(os.listdir("."))
+
+
+@pytest.mark.parametrize("step", [module_of_clocks, renamed_module_of_clocks, clock, date, used_time, folder])
+def test_07_what_tells_of_the_world_outside(step: Callable[[Any], Any]) -> None:
+    """Is no constant of the kernel, also where the step itself imports it."""
     with pytest.raises(TraceError, match="would be called while the step is traced"):
         mgjit.compile(step, background=False)(1.0)
 
