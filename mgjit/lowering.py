@@ -69,7 +69,7 @@ class Lowering:
             lines.append(f"not compared with plain Python: {self.not_compared}")
         lines += [f"runs as plain Python: {reason}" for reason in self.stats.plain_reasons]
         if self.stats.waiting_calls:
-            lines.append(f"plain Python until a kernel was there: {self.stats.waiting_calls} calls")
+            lines.append(self.stats.waited())
         lines += [f"built in the background: {swap}" for swap in self.stats.swaps]
         lines += [f"{signature}: {text}" for signature, text in self.stats.sharing.items()]
         for name, (forward, backward) in self.stats.units.items():

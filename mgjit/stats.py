@@ -40,7 +40,7 @@ class Stats:
         trace_seconds: running the user's function once. roll_seconds: all passes and code generation.
         compile_seconds: the C compiler.
         cache: "hit", "miss" or "off". backend: "c" or "python". compiler: its command line.
-        waiting_calls: calls that were plain Python because their kernel was not built yet.
+        waiting_calls: calls that were plain Python because their kernel was not built yet, or not worth its cost yet.
         swaps: which kernels were built in the background, and when they took over.
         plain_calls: calls that ran as plain Python. plain_reasons: why, each reason once.
         compared_calls: calls that plain Python has made as well (verify=). mismatches: what was different in them.
@@ -75,6 +75,13 @@ class Stats:
     members: list[Member] = field(default_factory=list)
     sharing: dict[str, str] = field(default_factory=dict)
     units: dict[str, tuple[Stats, Stats]] = field(default_factory=dict, repr=False)
+
+    def waited(self) -> str:
+        """How many calls were plain Python because they had no kernel yet, in words."""
+        return (
+            f"plain Python: {self.waiting_calls:,} of {self.waiting_calls + self.calls:,} calls, whose kernels were "
+            "not there yet, or would have cost more than compiled calls have saved"
+        )
 
     def table(self) -> str:
         """A table of the kernels, one line each, in the order in which they were made."""

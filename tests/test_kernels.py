@@ -213,6 +213,7 @@ def test_10_lengths_that_have_earned_nothing_are_not_planned_again(monkeypatch: 
         assert step([1.0] * (2 + number % 2)) == step([1.0] * (2 + number % 2))
     assert planned == [2, 3]
     assert step.stats.waiting_calls == 8
+    assert step.stats.waited().startswith("plain Python: 8 of 8 calls, whose kernels were not there yet, or would have")
     kernels.earnings.note_plain(kernels._unearned[lengths_of([[1.0, 1.0]])][0], 1e8)
     kernels.earnings.budget = 1e9
     step([1.0] * 2)
@@ -220,3 +221,4 @@ def test_10_lengths_that_have_earned_nothing_are_not_planned_again(monkeypatch: 
     assert step.wait()
     step([1.0] * 2)
     assert step.stats.calls == 1
+    assert f"\n{step.stats.waited()}\n" in step.lower([1.0] * 2).explain()

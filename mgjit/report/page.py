@@ -179,6 +179,8 @@ def remarks_of(study: Study) -> list[str]:
     found += study.remarks
     if not study.why_plain:
         found += [f"some calls run as plain Python: {reason}" for reason in stats.plain_reasons]
+        if stats.waiting_calls:
+            found.append(stats.waited())
     if stats.compared_calls:
         found.append(f"compared with plain Python, bit for bit: {plural(stats.compared_calls, 'call')}")
     found += [f"was wrong: {mismatch}" for mismatch in stats.mismatches]
