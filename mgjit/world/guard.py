@@ -34,6 +34,7 @@ from ..errors import RetraceWarning, user_stacklevel
 from ..lookup import entries
 from ..nn.scalar import Neuron
 from ..record.progress import tracing_threads
+from ..runtime.ffi import PYPY
 from ..runtime.live import deletions, raw_attributes
 from ..tensor.memory import LeavesAsBefore, Memory
 from .before import Group
@@ -54,8 +55,8 @@ _FEW = 24
 _MANY_VARIABLES = 64
 #: The rest is compared at so many calls after the trace, or for so many seconds in all; where there is so much of it
 #: that this takes longer than many steps, only at so few calls.  Then, there is a pause after a comparison that is so
-#: many times as long as it took.
-_FIRST_CALLS, _FIRST_SECONDS = 1000, 0.02
+#: many times as long as it took.  PyPy needs ten times as long until it has translated what compares.
+_FIRST_CALLS, _FIRST_SECONDS = 1000, 0.1 if PYPY else 0.02
 _MUCH, _FEW_CALLS = 300, 3
 _PAUSE = 50.0
 #: Where calls follow each other within so many seconds, so many need not look at the clock after one that has.
