@@ -17,6 +17,7 @@ import io
 import operator
 import random
 import re
+import sys
 from abc import ABCMeta
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -255,7 +256,8 @@ class Survey:
                 self._kept.append(thing)
                 return  # what it holds is its state
         if shape is OPAQUE and _is_outside(kind):
-            if issubclass(kind, io.IOBase):  # whose lines are taken one by one
+            if issubclass(kind, io.IOBase) and thing is not sys.stdout and thing is not sys.stderr:
+                # Its lines are taken one by one.
                 self.iterators.append((place, thing))
             if package_of(kind) == "mgjit":
                 self._see_step(place, raw_attributes(thing) or {})
