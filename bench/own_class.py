@@ -3,7 +3,7 @@
 Token and position embeddings, one causal attention head, a hidden layer, cross-entropy of the next letter, Adam with
 its moments in plain lists. Words of different lengths are traced once a length; tokens and targets are run-time inputs.
 
-Run: python bench/own_class.py
+Run: python bench/own_class.py; with MGJIT_BACKGROUND=0 the table at the end has what each length has cost.
 """
 
 import math
@@ -132,3 +132,4 @@ if __name__ == "__main__":
         if t % 100 == 0 or t == 1:
             print(f"step {t:4d}: loss {loss.data:.4f}, {time.perf_counter() - started:6.2f} s")
     print(f"{train_step.stats.traces} lengths traced, {train_step.stats.records:,} records in the last trace")
+    print(train_step.stats.table())
