@@ -32,7 +32,7 @@ from .errors import (
     user_stacklevel,
 )
 from .making import Maker, changed_by
-from .pending import Found, Pending, Upgrade
+from .pending import Found, Pending
 from .plain import PlainCalls
 from .record.leaks import PlainCall
 from .repaid import KERNELS
@@ -40,6 +40,7 @@ from .runtime.buffers import storage_of
 from .runtime.detached import Detached, attach_all, may_detach
 from .runtime.kernel import Kernel
 from .trace.knowledge import Again
+from .upgrades import Upgrade, Upgrades
 
 #: A step that was called this often, on average, for each structure of arguments (such as lengths of sequences) is
 #: reusing its kernels, so that the number of structures is no reason for a warning.
@@ -75,6 +76,7 @@ class Kernels:
         self.plain: PlainCalls = PlainCalls(name, maker.stats) if like is None else like.plain
         self._separate: Kernels | None = None
         self.earnings = Earnings()
+        self._upgrades = Upgrades(maker, self.earnings)
         self._pending: dict[Hashable, Pending] = {}
         self._met: Sequence[Any] | None = None  # arguments of the last call, while none has been worth a trace
         self._unearned: dict[Hashable, tuple[Hashable, bool]] = {}  # structures without a trace, by lengths
@@ -137,10 +139,10 @@ class Kernels:
             return member
         if lengths in self._unearned and not patient:
             self._require_known(*self._unearned.pop(lengths), lengths)
-        kernel = self._look_up(arguments, reason, patient or self._options.is_patient)
+        kernel = self._look_up(arguments, lengths, reason, patient or self._options.is_patient)
         if not kernel.plan.pack(arguments, kernel.frame):
             raise ArgumentError(f"{user_location()}: the arguments changed while the step was traced.")
-        self.last = self._family[lengths_of(arguments)] = kernel
+        self.last = self._family[lengths] = kernel
         return kernel
 
     def _require_known(self, key: Hashable, is_sure: bool, lengths: Hashable) -> None:
@@ -172,17 +174,19 @@ class Kernels:
             return False
         return packed and not (kernel.values is not None and self._is_captured(kernel.frame.values))
 
-    def _look_up(self, arguments: Sequence[Any], reason: str, patient: bool) -> Kernel:
+    def _look_up(self, arguments: Sequence[Any], lengths: Hashable, reason: str, patient: bool) -> Kernel:
         shared: frozenset[str] = frozenset()
         while True:
             try:
-                return self._look_up_planned(arguments, shared, reason, patient)
+                return self._look_up_planned(arguments, lengths, shared, reason, patient)
             except Again:
                 continue
             except _Shared as found:
                 shared |= found.names
 
-    def _look_up_planned(self, arguments: Sequence[Any], shared: frozenset[str], reason: str, patient: bool) -> Kernel:
+    def _look_up_planned(
+        self, arguments: Sequence[Any], lengths: Hashable, shared: frozenset[str], reason: str, patient: bool
+    ) -> Kernel:
         plan = self.maker.plan(arguments, shared)
         anonymous = plan.structure if self._kernels or self._slot_structures else None
         if anonymous in self._slot_structures:
@@ -213,9 +217,9 @@ class Kernels:
             is_ragged, is_sure = are_ragged(arguments), self.maker.expects_much_of(plan)
             self._met = None if self.earnings.has_begun else arguments
             if self.earnings.has_begun and known is None and not is_ragged and len(self._unearned) < _MOST_STRUCTURES:
-                self._unearned[lengths_of(arguments)] = plan.key, is_sure
+                self._unearned[lengths] = plan.key, is_sure
             self.earnings.require(plan.key, self.stats.calls, may_found, is_ragged, is_sure)
-            self._unearned.pop(lengths_of(arguments), None)
+            self._unearned.pop(lengths, None)
             self._met = self._untraced = None
         attach_all()
         for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
@@ -262,8 +266,7 @@ class Kernels:
             PlainCall: the call is to run as plain Python.
         """
         kernel = self.fitting(arguments, patient=True)
-        if kernel.upgrade is not None:
-            self._wait_for_upgrade(kernel)
+        self._upgrades.wait(kernel, len(self._kernels))
         return kernel
 
     def has(self, kernel: Kernel) -> bool:
@@ -443,7 +446,7 @@ class Kernels:
 
     def _taken(self, pending: Pending) -> Kernel:
         """The kernel of a trace whose code is there; better code is begun, if there is any."""
-        prepared, best = pending.prepared, self._options.code
+        prepared = pending.prepared
         del self._pending[prepared.plan.key]
         kernel = self.maker.bound(pending.code(self._qualname), prepared)
         delay = seconds_taken_by(pending.job.answer)
@@ -451,48 +454,13 @@ class Kernels:
         if isinstance(pending.job, Job):
             self.stats.swaps.append(f"{prepared.plan.outline()}: {pending.told()}")
         if pending.options.quick:
-            kernel.upgrade = Upgrade(prepared, pending.inputs, best, delay)
-            self._start_upgrade(kernel)
+            kernel.upgrade = Upgrade(prepared, pending.inputs, self._options.code, delay)
+            self._upgrades.begin(kernel, len(self._kernels))
         return kernel
 
-    def _start_upgrade(self, kernel: Kernel) -> None:
-        """Let better code for a kernel be built, if it pays."""
-        calls, seconds = self.stats.calls, kernel.seconds_a_call if kernel.timed_calls > 1 else 0.0
-        trace_seconds, delay = kernel.upgrade.prepared.processor, kernel.upgrade.delay
-        if self.earnings.better_code_pays(calls, len(self._kernels) or 1, seconds, trace_seconds, delay):
-            self._upgrade_in_any_case(kernel)
-
-    def _upgrade_in_any_case(self, kernel: Kernel) -> None:
-        if not kernel.upgrade.start(self._qualname, self.maker.kin):
-            kernel.upgrade = None
-
-    def _wait_for_upgrade(self, kernel: Kernel, seconds: float | None = None) -> bool:
-        """Give a kernel the better code, waiting for it; returns False if it is not there after so many seconds."""
-        self._upgrade_in_any_case(kernel)
-        if kernel.upgrade is not None:
-            if not kernel.upgrade.job.wait(seconds):
-                return False
-            self.upgrade(kernel)
-        return True
-
     def upgrade(self, kernel: Kernel) -> bool:
-        """Give a kernel the better code, if that has been built; returns whether it has other code now."""
-        if kernel.upgrade.job is None:
-            self._start_upgrade(kernel)
-            return False
-        if not kernel.upgrade.job.has_ended():
-            return False
-        upgrade, kernel.upgrade = kernel.upgrade, None
-        code = upgrade.code(self._qualname)
-        self.earnings.note_spent(kernel.plan.key, seconds_taken_by(upgrade.job.answer))
-        is_verified = self._options.trial(upgrade.prepared.traced.trace, 0.0) is not None
-        if code is None or not kernel.replace(code, is_verified, self._options.code.grads):
-            return False
-        if kernel.parameters:
-            self.maker.note_kin(upgrade.prepared, kernel.parameters[0], code)
-        self.stats.note_code(code.facts, kernel.plan.outline())
-        self.stats.swaps.append(f"{kernel.plan.outline()}: {upgrade.told()}")
-        return True
+        """Give a kernel better code, if that has been built; returns whether it has other code now."""
+        return self._upgrades.take(kernel, len(self._kernels))
 
     def wait(self, seconds: float | None, may_trace: bool) -> bool:
         """Wait until all code is there that is being built, or so many seconds; returns whether it is."""
@@ -509,7 +477,7 @@ class Kernels:
                 self._take(pending)
         for kernel in self._kernels.values():
             left = None if end is None else max(0.0, end - perf_counter())
-            if kernel.upgrade is not None and not self._wait_for_upgrade(kernel, left):
+            if not self._upgrades.wait(kernel, len(self._kernels), left):
                 return False
         return True
 

@@ -21,18 +21,17 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_not
 from time import perf_counter
 from typing import Any
 
 from . import settings
-from .background import Answer, Job, start
+from .background import Answer, Job
 from .build import build, find, keep, take_entries
 from .call.plan import ArgumentPlan
 from .errors import user_stacklevel
-from .families import Kin
 from .options import Options
 from .record.leaks import PlainCall
 from .record.opcodes import PARAMETER, leaf
@@ -152,7 +151,7 @@ class Pending:
         Raises:
             PlainCall: there is none, and the step is plain Python for good.
         """
-        return _delivered(self.job, self.prepared.traced.trace, self.inputs, self.options, name)
+        return delivered(self.job, self.prepared.traced.trace, self.inputs, self.options, name)
 
     def told(self) -> str:
         """When the kernel has come, in words."""
@@ -170,62 +169,6 @@ def _in_storage(trace: Trace) -> Trace | None:
     return replace(moved, new_parameters=[], bound_storages=[(BOUND_BASE, storage)])
 
 
-#: How many quick calls there are between two looks at whether better code is there.
-_CALLS_BETWEEN_LOOKS = 16
-
-
-class Upgrade:
-    """Better code for a kernel.
-
-    Args:
-        prepared: what the kernel was made of.
-        inputs, options: as for `build`.
-        delay: how much later the program got on because of the code that is there.
-
-    Attributes:
-        job: builds it; None until it is started.
-    """
-
-    def __init__(self, prepared: Prepared, inputs: Sequence[InputRegion], options: Options, delay: float) -> None:
-        self.prepared, self.delay = prepared, delay
-        self.job: Job | None = None
-        self._inputs, self._options = inputs, options
-        self._left = _CALLS_BETWEEN_LOOKS
-        self._started = 0.0
-
-    def start(self, name: str, kin: Kin) -> bool:
-        """Start the job, unless that has been done; returns False where there can be none."""
-        if self.job is None:
-            self.job = start(self.prepared.traced.trace, self._inputs, self._options, name, kin)
-            self._started = perf_counter()
-        return self.job is not None
-
-    def counting(self, call: Callable[..., Any], general: Callable[..., Any]) -> Callable[..., Any]:
-        """`call`, wrapped so that now and then a call takes the general path, which looks for the code."""
-
-        def counted(*arguments: Any, **named: Any) -> Any:
-            self._left -= 1
-            if self._left > 0:
-                return call(*arguments, **named)
-            self._left = _CALLS_BETWEEN_LOOKS
-            return general(*arguments, **named)
-
-        return counted
-
-    def code(self, name: str) -> Code | None:
-        """The code, when the job has ended; None if the kernel has to do with what it has."""
-        assert self.job is not None
-        try:
-            return _delivered(self.job, self.prepared.traced.trace, self._inputs, self._options, name)
-        except PlainCall as plain:
-            settings.LOGGER.info("there is no better code for %s: %s", name, plain)
-            return None
-
-    def told(self) -> str:
-        """When the code has come, in words."""
-        return f"optimised {perf_counter() - self._started:.1f} s later"
-
-
 def _slowness() -> float:
     """How much longer plain calls, and whatever else, take because of other programs."""
     try:
@@ -234,7 +177,7 @@ def _slowness() -> float:
         return 1.0
 
 
-def _delivered(job: Job | Found, trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str) -> Code:
+def delivered(job: Job | Found, trace: Trace, inputs: Sequence[InputRegion], options: Options, name: str) -> Code:
     """The code of a job that has ended.
 
     Raises:
