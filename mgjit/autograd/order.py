@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
-from itertools import chain
-from operator import gt
+from itertools import chain, compress
+from operator import gt, not_
 
 from ..record import opcodes as ops
 from ..record.recorder import Recorder
@@ -66,14 +66,17 @@ class Arrangement:
         """
         if self._needs_earlier():
             raise NoFlow("nodes from before memory was changed need numbers that were copied after it")
-        count = len(self._recorder.op)
-        records = list(range(self._start, count))
-        order = self._by_places() if self._first_added < count else records
-        if not self._is_possible(order):
+        order = None if self._goes_back() else self._by_places()
+        if order is None or not self._is_possible(order):
             visited = self._as_visited(senders)
-            order = visited if self._keeps_order(self._positions(visited)) else self._sorted(order)
-        if order != records:
+            in_turn = self._keeps_order(self._positions(visited))
+            order = visited if in_turn else self._sorted(self._by_places() if order is None else order)
+        if order != list(range(self._start, len(self._recorder.op))):
             self._recorder.rearrange(self._start, order)
+
+    def _goes_back(self) -> bool:
+        """Whether, of two records that have been there before, the later one is to come first: as no place tells."""
+        return any(second < first < self._first_added for first, second in zip(self._firsts, self._seconds))
 
     def _needs_earlier(self) -> bool:
         """Whether a record that cannot be moved has an operand that comes after it."""
@@ -111,10 +114,11 @@ class Arrangement:
         """The senders, each after what it needs; then all other records."""
         start, recorder = self._start, self._recorder
         a, b, third = recorder.a, recorder.b, recorder.third
-        is_placed = bytearray(b"\1") * start + bytearray(len(recorder.op) - start)
+        first, count = max(self._first_added, start), len(recorder.op)
+        is_placed = bytearray(b"\1") * start + bytearray(count - start)
         order: list[int] = []
         place = order.append
-        for wanted in chain(senders, range(start, len(recorder.op))):
+        for wanted in chain(senders, range(start, first)):
             if is_placed[wanted]:
                 continue
             x, y = a[wanted], b[wanted]
@@ -135,6 +139,7 @@ class Arrangement:
                 else:
                     is_placed[record] = 1
                     place(pending.pop())
+        order += compress(range(first, count), map(not_, is_placed[first:]))  # they come after their operands
         return order
 
     def _is_possible(self, order: list[int]) -> bool:
