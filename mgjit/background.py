@@ -38,6 +38,8 @@ _ATTEMPTS = 2
 _SLICE = 0.1
 #: The most processes that build at the same time.
 _MOST = 4
+#: What is built quickly, of so many bytes, takes less time than to start a process.
+_SMALL = 1 << 19
 
 _INTERPRETER = re.compile(r"(python|pypy)[\d.]*(t|d)?")
 
@@ -139,10 +141,13 @@ class Job:
         return self.answer is not None
 
     def cancel(self) -> None:
-        """Give the job up; its process ends."""
+        """Give the job up: its process ends, or goes on to the next job where it is quicker to finish this one."""
         with _lock:
             if self in _jobs:
                 _jobs.remove(self)
+            if self.is_quick and self.builder is not None and sum(map(len, self._request)) < _SMALL:
+                _finishing.append(self.builder)
+                self.builder = None
             self._dismiss()
             self.answer = self.answer or Answer(failure="it was given up")
             _advance()
@@ -202,6 +207,8 @@ _lock = new_lock()
 _jobs: list[Job] = []
 #: Processes that wait for a job.
 _idle: list[Builder] = []
+#: Processes that finish what nobody waits for any more.
+_finishing: list[Builder] = []
 #: Processes that have been told to end.
 _ending: list[subprocess.Popen[bytes]] = []
 
@@ -281,8 +288,15 @@ def _advance() -> None:
     """Look at the jobs that run, and start others in their place."""
     for job in _jobs.copy():
         job._look()
+    for builder in _finishing.copy():
+        if builder.wait(0.0):
+            _finishing.remove(builder)
+            if builder.answer() is None:
+                _ending.append(builder.dismiss())
+            else:
+                _idle.append(builder)
     _ending[:] = [process for process in _ending if process.poll() is None]
-    most = _most_processes()
+    most = _most_processes() - len(_finishing)
     for job in _jobs.copy():
         # What is built quickly does not wait for what is not.
         before = sum(other.is_running() and (other.is_quick or not job.is_quick) for other in _jobs)
@@ -317,7 +331,7 @@ def _finish_all() -> None:
         for job in _jobs:
             if job.builder is not None:
                 job.builder.finish()
-    for builder in _idle:
+    for builder in (*_idle, *_finishing):
         builder.disown()
 
 

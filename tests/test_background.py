@@ -261,6 +261,42 @@ def test_10_a_job_that_was_given_up_has_ended() -> None:
     assert job.answer.failure == "it was given up"
 
 
+class Working:
+    """Stands for a process that works on a request."""
+
+    def __init__(self) -> None:
+        self.has_answered, self.has_ended = False, False
+
+    def wait(self, seconds: float) -> bool:
+        return self.has_answered
+
+    def answer(self) -> str:
+        return "an answer"
+
+    def dismiss(self) -> Any:
+        self.has_ended = True
+        return subprocess.Popen([sys.executable, "-c", ""])
+
+
+@pytest.mark.parametrize(
+    ("is_quick", "size", "goes_on"), [(True, 10, True), (False, 10, False), (True, 1 << 20, False)]
+)
+def test_10b_the_process_of_a_small_quick_job_goes_on(
+    monkeypatch: pytest.MonkeyPatch, is_quick: bool, size: int, goes_on: bool
+) -> None:
+    """When the job is given up, it finishes that, and then waits for the next: to start another one takes longer."""
+    monkeypatch.setattr(background, "_idle", [])
+    job, process = Job([memoryview(bytes(size))], is_quick), Working()
+    job.builder = process  # type: ignore[assignment]
+    job.cancel()
+    assert process.has_ended != goes_on
+    assert (process in background._finishing) == goes_on
+    process.has_answered = True
+    background._advance()
+    assert background._finishing == []
+    assert (process in background._idle) == goes_on
+
+
 #: Steps whose code no other test builds.
 STEPS = """
 steps = [
