@@ -20,9 +20,8 @@ with a loss at each time), numbers that are added in their turn.  Where a condit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import chain, compress, count, repeat
-from operator import attrgetter, not_, or_
+from collections.abc import Callable, Container, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from ..errors import TraceError, user_location
@@ -37,23 +36,22 @@ from .graph_style import GraphStyle, depth_first
 def backward(style: GraphStyle, root: Any) -> None:
     """Set the gradients of everything that `root` depends on."""
     search = _searched(style, root)
-    search.record(root, search.order)
+    search.record(root, zip(search.order, search.operands))
 
 
 def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> Flow:
     """Set the gradients of what depends on choices, and return the flow of gradients from there on."""
     search = _searched(style, root)
-    choosing = search.choosing()
-    if not choosing:
+    if not search.chosen:
         root.grad = 0
         return Flow.through(search.order, style, root)
-    others = [node for node in search.order if id(node) not in choosing]
+    choosing, others, alternates = search.divided()
     recorder.keeps_neutral = False  # what is recorded from now on is not differentiated
-    if search.alternates(choosing):
+    if alternates:
         given = Given()
-        flow = Flow.along(search.record_in_turn(root, choosing, given), given)
+        flow = Flow.along(search.record_in_turn(root, {id(node) for node, _ in choosing}, given), given)
     else:
-        search.record(root, [node for node in search.order if id(node) in choosing])
+        search.record(root, choosing)
         flow = Flow.through(others, style)
     recorder.keeps_neutral = True
     return flow
@@ -61,8 +59,7 @@ def backward_until_choices(style: GraphStyle, root: Any, recorder: Recorder) -> 
 
 def _searched(style: GraphStyle, root: Any) -> _Search:
     search = _Search(style)
-    depth_first(root, search.operands_of, search.order.append, search.visited, gathered_kinds, search.enter)
-    search.operands = list(map(search.operands_of, search.order))
+    search.order, search.operands = depth_first(root, search.operands_of, search.visited, gathered_kinds, search.enter)
     return search
 
 
@@ -76,11 +73,14 @@ class _Search:
         #: For each conditional node, the traced test whether it is the chosen one, which was visited before.
         self.not_if: dict[int, Any] = {}
         self.visited: set[int] = set()
-        self._chosen: list[Any] = []
+        #: The gathered nodes among those, and whichever have been met.
+        self.chosen: list[Any] = []
+        self._gathered: set[int] = set()
 
     def enter(self, node: Any) -> bool:
         """Whether to visit a gathered node."""
         gatherer, candidates, index = choice_of(node)
+        self._gathered.add(id(node))
         if not self.operands_of(node):
             return True  # a parameter contributes nothing, so its order does not matter
         visited = [id(candidate) in self.visited and not is_gathered(candidate) for candidate in candidates]
@@ -96,26 +96,48 @@ class _Search:
             raise TraceError(f"{user_location()}: {reason}. {SELECT_NUMBERS}")
         for k, candidate in enumerate(candidates):
             self.not_if[id(candidate)] = gatherer.test(index, k)
-        self._chosen.append(node)
+        self.chosen.append(node)
         return True
 
-    def record(self, root: Any, order: list[Any]) -> None:
+    def record(self, root: Any, nodes: Iterable[tuple[Any, Sequence[Any]]]) -> None:
         """Record the contributions of nodes to the gradients of their operands, last node first."""
-        gradients = GatheredGradients(self._style, self._chosen, self.not_if)
+        gradients = GatheredGradients(self._style, self.chosen, self.not_if)
         gradients.start(root)
-        for node in reversed(order):
-            gradients.contribute(node)
+        for node, operands in reversed(list(nodes)):
+            gradients.contribute(node, operands)
         gradients.finish()
 
-    def choosing(self) -> set[int]:
-        """The nodes that are chosen, may be chosen, or depend on such nodes."""
-        found = {*self.not_if, *map(id, self._chosen)}
-        for node, operands in zip(self.order, self.operands):
-            if not found.isdisjoint(map(id, operands)):
-                found.add(id(node))
-        return found
+    def divided(self) -> tuple[list[tuple[Any, Sequence[Any]]], list[Any], bool]:
+        """The nodes that are chosen, may be chosen, or depend on such nodes, with their operands; and all others.
 
-    def record_in_turn(self, root: Any, choosing: set[int], given: Given) -> list[Edge]:
+        Returns:
+            Also whether some gradient receives contributions of the former after others.
+        """
+        choosing: list[tuple[Any, Sequence[Any]]] = []
+        others: list[Any] = []
+        alternates = False
+        found = {*self.not_if, *map(id, self.chosen)}  # nodes of the first kind
+        reached: set[int] = set()  # what they contribute to
+        near = found | self._gathered  # where it has to be looked at operands
+        for node, operands in zip(self.order, self.operands):
+            if near.isdisjoint(map(id, operands)) and id(node) not in found:
+                others.append(node)
+                continue
+            targets = operands
+            if not self._gathered.isdisjoint(map(id, operands)):
+                targets = [one for operand in operands for one in _meant(operand)]
+            if id(node) in found or not found.isdisjoint(map(id, operands)):
+                choosing.append((node, operands))
+                found.add(id(node))
+                near.add(id(node))
+                reached.update(map(id, targets))
+                near.update(map(id, targets))
+            else:
+                others.append(node)
+                alternates = alternates or not reached.isdisjoint(map(id, targets))
+        return choosing, others, alternates
+
+    def record_in_turn(self, root: Any, choosing: Container[int], given: Given) -> list[Edge]:
         """Record the contributions that depend on choices to each other.
 
         Returns:
@@ -126,36 +148,17 @@ class _Search:
         def give(operand: Any, contribution: Any) -> None:
             edges.append((given, operand, contribution, False))
 
-        gradients = GatheredGradients(self._style, self._chosen, self.not_if, give, choosing)
+        gradients = GatheredGradients(self._style, self.chosen, self.not_if, give, choosing)
         gradients.start(root)
-        for node in reversed(self.order):
+        for node, operands in zip(reversed(self.order), reversed(self.operands)):
             if id(node) in choosing:
-                gradients.contribute(node)
+                gradients.contribute(node, operands)
             else:
                 edges += self._style.edges_of([node])
         gradients.finish()
         return edges
 
-    def alternates(self, choosing: set[int]) -> bool:
-        """Whether some gradient receives contributions that depend on choices after others."""
-        first: dict[int, int] = {}  # by target, the number of the first node in `choosing` that contributes to it
-        is_choosing = list(map(choosing.__contains__, map(id, self.order)))
-        for number in compress(count(), is_choosing):
-            for operand in self.operands[number]:
-                if type(operand) not in gathered_kinds:
-                    first.setdefault(id(operand), number)
-                    continue
-                for one in choice_of(operand)[1]:
-                    first.setdefault(id(one), number)
-        others = list(map(not_, is_choosing))
-        operands = list(compress(self.operands, others))
-        numbers = chain.from_iterable(map(repeat, compress(count(), others), map(len, operands)))
-        targets = list(chain.from_iterable(operands))
-        is_near = map(
-            or_, map(first.__contains__, map(id, targets)), map(gathered_kinds.__contains__, map(type, targets))
-        )
-        for number, target in compress(zip(numbers, targets), is_near):
-            for one in choice_of(target)[1] if type(target) in gathered_kinds else (target,):
-                if number > first.get(id(one), number):
-                    return True
-        return False
+
+def _meant(operand: Any) -> Sequence[Any]:
+    """The nodes that an operand may be."""
+    return choice_of(operand)[1] if type(operand) in gathered_kinds else (operand,)

@@ -14,7 +14,7 @@ So conditions are needed only where different rows meet: in what they share, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from .chosen import Gatherer, choice_of
@@ -56,33 +56,29 @@ class GatheredGradients:
         else:
             choice.for_all = self._style.seed
 
-    def contribute(self, node: Any) -> None:
+    def contribute(self, node: Any, operands: Sequence[Any]) -> None:
         """Add the contributions of a node to the gradients of its operands."""
-        style, choice, condition = self._style, self._choices.get(id(node)), self._not_if.get(id(node))
-        gradient = node.grad if choice is None else choice.gradient()
-        for operand, derivative in zip(style.operands_of(node), getattr(node, style.derivatives)):
-            self._add(operand, derivative * gradient, condition)
-
-    def _add(self, operand: Any, contribution: Any, condition: Any) -> None:
-        choice = self._choices.get(id(operand))
-        if choice is not None:
-            choice.change(lambda old: _sum(old, contribution, condition))
-            return
-        membership = self._member_of.get(id(operand))
-        if membership is None:
-            if self._here is None or id(operand) in self._here:
+        choices, not_if, condition = self._choices, self._not_if, self._not_if.get(id(node))
+        gradient = choices[id(node)].gradient() if id(node) in choices else node.grad
+        for operand, derivative in zip(operands, getattr(node, self._style.derivatives)):
+            contribution, key = derivative * gradient, id(operand)
+            if key in choices:
+                choice = choices[key]
+                choice.for_all = _sum(choice.gradient(), contribution, condition)
+            elif key in self._member_of:
+                if condition is not None and condition is not_if.get(key):
+                    operand.grad = operand.grad + contribution
+                else:
+                    choice, k = self._member_of[key]
+                    own = choice.own()
+                    own[k] = _sum(own[k], contribution, condition)
+                    operand.grad = _sum(operand.grad, contribution, condition)
+            elif self._here is None or key in self._here:
                 operand.grad = _sum(operand.grad, contribution, condition)
             else:  # adding -0.0 changes no number
                 self._give(
                     operand, contribution if condition is None else condition._select(condition, -0.0, contribution)
                 )
-            return
-        choice, k = membership
-        if condition is not None and condition is self._not_if.get(id(operand)):
-            operand.grad = operand.grad + contribution
-        else:
-            choice.change_one(k, lambda old: _sum(old, contribution, condition))
-            operand.grad = _sum(operand.grad, contribution, condition)
 
     def finish(self) -> None:
         """Assign the final gradients to the candidates."""
@@ -109,15 +105,11 @@ class _Choice:
             self.for_all, self._own = self._gatherer.choose(self._own, self._index), None
         return self.for_all
 
-    def change(self, new: Callable[[Any], Any]) -> None:
-        """Replace the gradient of whichever candidate is chosen."""
-        self.for_all = new(self.gradient())
-
-    def change_one(self, k: int, new: Callable[[Any], Any]) -> None:
-        """Replace the gradient for the case that candidate k is chosen."""
+    def own(self) -> list[Any]:
+        """By candidate, its gradient for the case that it is the chosen one."""
         if self._own is None:
             self._own = [self.for_all] * len(self.candidates)
-        self._own[k] = new(self._own[k])
+        return self._own
 
     def show(self) -> None:
         """Assign each candidate a gradient that is right in all cases, and worked out only if it is read."""

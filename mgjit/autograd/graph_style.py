@@ -60,8 +60,7 @@ def _is_all(known: NodeClass, style: GraphStyle) -> bool:
     """Whether the `backward()` of a class does what the style says, and nothing else."""
     root = _expression(known.kind)
     flow = observe(root, [known], root.backward)
-    order: list[Any] = []
-    depth_first(root, style.operands_of, order.append, set())
+    order, _ = depth_first(root, style.operands_of)
     expected = style.edges_of(reversed(order))
     same = len(flow.edges) == len(expected) and all(map(_are_alike, flow.edges, expected))
     return same and not flow.zeroed and flow.returned is None
@@ -94,36 +93,49 @@ def _expression(kind: Any) -> Any:
 def depth_first(
     root: Any,
     operands_of: Callable[[Any], Sequence[Any]],
-    leave: Callable[[Any], Any],
-    visited: set[int],
+    visited: set[int] | None = None,
     asked: Container[type] = (),
-    enter: Callable[[Any], bool] | None = None,
-) -> None:
+    enter: Callable[[Any], bool] = lambda node: True,
+) -> tuple[list[Any], list[Sequence[Any]]]:
     """Visit a graph in the order of the usual recursive function, without recursion.
 
     Args:
-        leave: called with each visited node after all of its operands.
         visited: gets the identities of the nodes that have been met.
         asked: the classes of nodes for which `enter` tells whether they are to be visited.
+
+    Returns:
+        The visited nodes, each after all of its operands; and the operands of each.
     """
+    order: list[Any] = []
+    operands_in_order: list[Sequence[Any]] = []
+    leave, leave_operands = order.append, operands_in_order.append
+    visited = set() if visited is None else visited
     see = visited.add
     see(id(root))
-    if enter is not None and type(root) in asked:
+    if type(root) in asked:
         enter(root)
-    pending = [(root, iter(operands_of(root)))]
-    while pending:
-        node, rest = pending[-1]
+    node, operands = root, operands_of(root)
+    rest = iter(operands)
+    pending: list[tuple[Any, Sequence[Any], Any]] = []
+    while True:
         for operand in rest:
             identity = id(operand)
-            if identity not in visited:
-                see(identity)
-                if type(operand) in asked and enter is not None and not enter(operand):
-                    continue
-                operands = operands_of(operand)
-                if operands:
-                    pending.append((operand, iter(operands)))
-                    break
-                leave(operand)
+            if identity in visited:
+                continue
+            see(identity)
+            if type(operand) in asked and not enter(operand):
+                continue
+            its_operands = operands_of(operand)
+            if its_operands:
+                pending.append((node, operands, rest))
+                node, operands = operand, its_operands
+                rest = iter(operands)
+                break
+            leave(operand)
+            leave_operands(its_operands)
         else:
-            pending.pop()
             leave(node)
+            leave_operands(operands)
+            if not pending:
+                return order, operands_in_order
+            node, operands, rest = pending.pop()

@@ -102,7 +102,8 @@ def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
 
     # ---- types --------------------------------------------------------------------------------------
 
-    usual_kinds: dict[type, int] = {float: _FLOAT, int: _INTEGER, Number: _FLOAT}
+    usual_kinds: dict[type, int | None] = {float: _FLOAT, int: _INTEGER, Number: _FLOAT, MixedNumber: None}
+    kinds_of: dict[frozenset[type], frozenset[int | None]] = {}
 
     def kind_of_class(cls: type) -> int | None:
         if cls in usual_kinds:
@@ -141,14 +142,17 @@ def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
         return emit(ops.MULTIPLY, is_integer(a), is_integer(b))
 
     def like(candidates: Sequence[Any], operand: int, kind: Kind) -> Any:
-        if floats.issuperset(map(type, candidates)):
+        classes = frozenset(map(type, candidates))
+        if floats.issuperset(classes):
             return from_operand(operand)
-        kinds = set(map(kind_of_class, set(map(type, candidates))))
+        kinds = kinds_of.get(classes)
+        if kinds is None:
+            kinds = kinds_of[classes] = frozenset(map(kind_of_class, classes))
         if kinds == {_FLOAT}:
             return from_operand(operand)
         if kinds == {_BOOLEAN}:
             return numbers.boolean_from_operand(operand)
-        if all(isinstance(number, int) for number in candidates):
+        if _FLOAT not in kinds and all(isinstance(number, int) for number in candidates):
             recorder.used_as_integers.update(operand_of(n) for n in candidates if type(n) is not Counted)
             recorder.integer_results.append(operand)
             return numbers.integer_from_operand(operand) if kinds == {_INTEGER} else mixed(operand, kind, MixedInteger)
@@ -164,7 +168,7 @@ def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
         reflected = name.startswith("__r")
 
         def method(self: Any, other: Any) -> Any:
-            if not isinstance(other, (int, float)) or known_kind(other) == _FLOAT:
+            if type(other) is Number or not isinstance(other, (int, float)) or known_kind(other) == _FLOAT:
                 return of_floats(from_operand(self._leaf), other)
             a, b = self._leaf, operand_of(other)
             result = emit(code, b, a) if reflected else emit(code, a, b)

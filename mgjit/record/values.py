@@ -269,7 +269,7 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
     def select(condition: Any, chosen: Any, other: Any) -> Any:
         if type(condition) is BooleanNumber and type(chosen) is TracedNumber and type(other) is TracedNumber:
             return number_from(recorder.select(condition._leaf, chosen._leaf, other._leaf, ops.NUMBER))
-        test = plain(condition)
+        test = condition._leaf if type(condition) is BooleanNumber else plain(condition)
         if issubclass(type(chosen), Value) or issubclass(type(other), Value):
             if ops.leaf_kind(test) in ops.MUTABLE:  # copied, because the backward pass reads the test later
                 test = recorder.emit(ops.COPY | ops.NUMBER, test, ops.NO_OPERAND)
@@ -387,7 +387,7 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
         "_choose_object": choose_object,
         "_take_number": take_number, "_gatherer": gatherer,
         "maximum": number_extreme(ops.MAXIMUM), "minimum": number_extreme(ops.MINIMUM),
-        "_select": lambda self, condition, chosen, other: select(condition, chosen, other), "_take": take_from,
+        "_select": staticmethod(select), "_take": take_from,
     }  # fmt: skip
     for name, of_number in number_methods.items():
         setattr(TracedNumber, name, of_number)

@@ -72,7 +72,7 @@ class Graph:
             make: makes the graph; returns its root.
         """
         if not self._order:
-            depth_first(self.memory.during(make), style.operands_of, self._order.append, set())
+            self._order, _ = depth_first(self.memory.during(make), style.operands_of)
             self._order.reverse()
             for earlier in self.gradients:
                 self._pass(earlier, style, True)

@@ -33,8 +33,7 @@ class Limited(Own):
     __slots__ = ()
 
     def backward(self) -> None:
-        order: list[Any] = []
-        depth_first(self, lambda node: node.operands, order.append, set())
+        order, _ = depth_first(self, lambda node: node.operands)
         self.grad = 1
         for node in reversed(order):
             for operand, derivative in zip(node.operands, node.derivatives):
