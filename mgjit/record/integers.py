@@ -105,10 +105,12 @@ class _Bounds:
         self._indices = {check.input_index: check.allowed for check in recorder.checks}
         noted: list[tuple[int, Any]] = [(result, None) for result in set(recorder.integer_results)]
         noted += [(of_tensor.record, of_tensor) for of_tensor in recorder.whole_numbers]
+        self._ways: dict[tuple[int, int | None, int | None], int] = {}
         for record, of_tensor in sorted(noted, key=itemgetter(0)):
             if of_tensor is None:
-                self._number_of[record] = self._result(record)
-                self._results.update([self._number_of[record]] if self._is_double else [])
+                number = self._number_of[record] = self._result(record)
+                if self._is_double:
+                    self._results.add(number)
             elif isinstance(of_tensor, Read):
                 self._number_of[record] = self._elements(of_tensor.elements)
             else:
@@ -191,8 +193,17 @@ class _Bounds:
     def _result(self, result: int) -> int:
         if result < 0:
             return self._operand(result)
+        recorder, known = self._recorder, self._number_of
+        code, a, b = recorder.op[result] & ~ops.NUMBER, recorder.a[result], recorder.b[result]
+        found = self._ways.get((code, known.get(a), known.get(b)))
+        if found is None:
+            found = self._computed(result, code)
+            if code < ops.TAKE and a in known and b in known:
+                self._ways[code, known[a], known[b]] = found
+        return found
+
+    def _computed(self, result: int, code: int) -> int:
         recorder = self._recorder
-        code = recorder.op[result] & ~ops.NUMBER
         if code >= ops.TAKE:
             return self._formula(_largest, *map(self._operand, recorder.elements(recorder.a[result], code)))
         if code in _ROUNDED:

@@ -294,8 +294,11 @@ class Recorder:
         operands = [
             self.emit(COPY | NUMBER, operand, NO_OPERAND) if operand in targets else operand for _, operand in stores
         ]
-        for (target, _), operand in zip(stores, operands):
-            self.store(target, operand)
+        first = len(self.op)
+        self.op.extend(repeat(STORE, len(stores)))
+        self.a.extend(target for target, _ in stores)
+        self.b.extend(operands)
+        self.last_store.update((target, first + k) for k, (target, _) in enumerate(stores))
 
     @property
     def last_change(self) -> int:
@@ -411,12 +414,10 @@ class Recorder:
                     return False
         return True
 
-    def looked_up(self) -> set[int]:
-        """The leaves of look-up tables."""
-        codes = {code for code in set(self.op) if code & (NUMBER - 1) >= TAKE} if self.layouts else set()
-        places = compress(range(len(self.op)), map(codes.__contains__, self.op)) if codes else ()
-        tables = {(self.a[place], self.op[place]) for place in places}
-        return {element for first, code in tables for element in self.elements(first, code)}
+    def look_ups(self) -> list[int]:
+        """The records that look something up in a table, or assign to one of its elements."""
+        codes = {code for code in set(self.op) if code & (NUMBER - 1) >= TAKE} if self.layouts else ()
+        return list(compress(range(len(self.op)), map(codes.__contains__, self.op))) if codes else []
 
     def elements(self, first: int, code: int) -> range:
         """The leaves of a look-up table.

@@ -57,7 +57,7 @@ def visible_types(recorder: Recorder, seen: Iterable[int], may_be_integer: Calla
                 if part < 0 and part not in known:
                     known[part] = of_leaf(part)
                 if get(part) is False:
-                    known[operand] = False
+                    known[pending.pop()] = False
                     break
             else:
                 if second not in known:

@@ -16,7 +16,6 @@ are enough that the call chooses (runtime/tables.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import compress
 from typing import Any
 
 from ..record import opcodes as ops
@@ -90,33 +89,34 @@ class IndexedAssignments:
 # ---- tables of which only some rows are needed ------------------------------------------------------------------
 
 
-def tables_of(recorder: Recorder, copies: Sequence[Copied], start: int, inputs: int) -> list[Table]:
+def tables_of(
+    recorder: Recorder, look_ups: Sequence[int], copies: Sequence[Copied], start: int, inputs: int
+) -> list[Table]:
     """The tables of which a call needs only the rows that its arguments choose.
 
     Args:
+        look_ups: the records that look something up.
         copies: what is copied.
         start: the leaf of the first number that is.
         inputs: how many packed numbers a call has.
     """
-    look_ups = {code for code in set(recorder.op) if (code & (ops.NUMBER - 1)) >= ops.TAKE}
-    looked_up = set(compress(recorder.a, map(look_ups.__contains__, recorder.op))) if look_ups else ()
-    if ops.STATE not in map(ops.leaf_kind, looked_up):
+    look_ups = [k for k in look_ups if ops.leaf_kind(recorder.a[k]) == ops.STATE]
+    if not look_ups:
         return []
-    used: set[int] = {operand for operand, _ in recorder.late}
     indices: dict[tuple[int, int], set[int]] = {}  # by first element and layout
-    for k, (code, a, b) in enumerate(zip(recorder.op, recorder.a, recorder.b)):
+    others = recorder.a[:], recorder.b[:]  # the operands that are no tables, and no indices of these
+    used: set[int] = {operand for operand, _ in recorder.late}
+    for k in look_ups:
+        code, a = recorder.op[k], recorder.a[k]
         layout = (code & (ops.NUMBER - 1)) - ops.TAKE
-        if layout < 0 or ops.leaf_kind(a) != ops.STATE:
-            used.update((a, b))
-            continue
-        index = recorder.third[k] if code >= ops.PUT else b
-        if code >= ops.PUT:
-            used.add(b)
+        index = recorder.third[k] if code >= ops.PUT else recorder.b[k]
+        for column in others[: 1 if code >= ops.PUT else 2]:
+            column[k] = ops.NO_OPERAND
         if ops.leaf_kind(index) == ops.INPUT and ops.leaf_index(index) < inputs:
             indices.setdefault((a, layout), set()).add(ops.leaf_index(index))
         else:
             used.update(recorder.elements(a, code))
-    used.update(operand for k, operand in recorder.third.items() if recorder.op[k] < ops.PUT)
+    used.update(*others, (operand for k, operand in recorder.third.items() if recorder.op[k] < ops.PUT))
     part_of = {offset: part for part in copies for offset in part.offsets}
     tables: dict[int, Table] = {}  # by offset of the first row
     owners: dict[int, set[int]] = {}  # by offset of a list: the tables that it belongs to

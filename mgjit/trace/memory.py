@@ -250,17 +250,19 @@ class Heap:
         """
         self._put_back_draws()
         plan = HeapPlan(self._entered.state, backward=self._describe_backward())
-        number_kinds.note_moved_integers(self._entered.fields, self._entered.copied, self._recorder, self._types)
+        fields = self._entered.fields
+        now = [f.read(thing) for f, thing, _, _, _ in fields]
+        number_kinds.note_moved_integers(fields, now, self._entered.copied, self._recorder, self._types)
         as_integers = self._recorder.leaves_used_as_integers()
         stores: list[tuple[int, Any]] = []
-        for f, thing, content, number, leaf in self._entered.fields:
-            now = f.read(thing)
-            if now is not number or leaf in self._reached:
-                plan.assigned.add(f.key(thing)[0])
-            is_kept = now is number and leaf not in self._reached
-            if not is_kept and not self._types.is_current(now, leaf):
-                stores.append((leaf, self._number(now, Attribute(thing, f))))
-                plan.valid_once |= content is None
+        is_current, usual = self._types.is_current, {self._types.number, float}
+        self._keys = [f.key(thing) for f, thing, _, _, _ in fields]
+        for new, (holder, _), (f, thing, content, number, leaf) in zip(now, self._keys, fields):
+            if new is not number or leaf in self._reached:
+                plan.assigned.add(holder)
+                if not is_current(new, leaf):
+                    stores.append((leaf, new if type(new) in usual else self._number(new, Attribute(thing, f))))
+                    plan.valid_once |= content is None
             plan.valid_once |= isinstance(content, int) and leaf in as_integers
         for entry in self._entered.copied:
             self._settle_copied(*entry, stores, plan)
@@ -294,9 +296,12 @@ class Heap:
         copied.replaced = bool(copied.size) and content is not (original := self.roles.identity(copied.place))
         if copied.replaced and (id(original) in self._survey.shared or self._survey.knows(content)):
             raise PlainCall(f"{copied.place.describe()} becomes another list, and the old one has other names")
-        is_current, pairs = self._types.is_current, enumerate(zip(now, numbers))
+        is_current, usual, pairs = self._types.is_current, self._types.number, enumerate(zip(now, numbers))
         changed = [(k, new) for k, (new, old) in pairs if new is not old and not is_current(new, leaf - k)]
-        assigned = {k for k, _ in changed}.union(k for k in range(copied.count) if leaf - k in self.indexed.leaves)
+        unusual = [new for _, new in changed if type(new) is not usual]
+        assigned = {k for k, _ in changed}
+        if self.indexed.leaves:
+            assigned.update(k for k in range(copied.count) if leaf - k in self.indexed.leaves)
         copied.assigned = bool(assigned) or copied.replaced
         if copied.size and not copied.replaced and not copied.mixed and len(assigned) < copied.size:
             copied.positions = tuple(sorted(assigned))
@@ -306,11 +311,14 @@ class Heap:
             copied.given_integers = frozenset()
             code_of, first = self._types.mixed.code, leaf - copied.count
             stores += [(first - k, code_of(self._number(new, copied.place))) for k, new in changed]
-        elif any(hasattr(type(x), "_kind") or isinstance(x, bool) for _, x in changed):
+        elif any(hasattr(type(x), "_kind") or isinstance(x, bool) for x in unusual):
             self._make_mixed(copied.place)
         if copied.assigned and not copied.mixed:
-            copied.integers = frozenset(copied.offset + k for k, new in enumerate(now) if isinstance(new, int))
-        stores += [(leaf - k, self._number(new, copied.place)) for k, new in changed]
+            kinds = enumerate(map(type, now))
+            copied.integers = frozenset(
+                copied.offset + k for k, kind in kinds if kind is not usual and isinstance(now[k], int)
+            )
+        stores += [(leaf - k, new if type(new) is usual else self._number(new, copied.place)) for k, new in changed]
         as_integers = self._recorder.used_as_integers
         plan.valid_once |= any(
             isinstance(contents[k], int) and not isinstance(new, int) and leaf - k in as_integers for k, new in changed
@@ -397,13 +405,15 @@ class Heap:
         """Only what the step uses becomes memory of the kernel."""
         recorder = self._recorder
         used: set[int] = set()
+        look_ups = recorder.look_ups()
         if self._entered.parameters or self._entered.copied:
-            used.update(recorder.a, recorder.b, recorder.third.values(), recorder.looked_up(), recorder.read_late())
+            used.update(recorder.a, recorder.b, recorder.third.values(), recorder.read_late())
+            used.update(*(recorder.elements(*table) for table in {(recorder.a[k], recorder.op[k]) for k in look_ups}))
         shift = 1 << ops.KIND_SHIFT
         recorder.new_parameters += [p for p in self._entered.parameters if p._leaf in used or p._leaf - shift in used]
         plan.looked_after = {
-            f.key(thing)
-            for f, thing, content, _, leaf in self._entered.fields
+            key
+            for key, (_, _, content, _, leaf) in zip(self._keys, self._entered.fields)
             if content is not None or leaf in used or leaf in self._reached
         }  # of all others, the guard sees that they are still None
         plan.looked_after |= {copied.place.key for copied, *_ in self._entered.copied}
@@ -413,8 +423,8 @@ class Heap:
             for copied, _, numbers, leaf in self._entered.copied
             if copied.assigned or any(leaf - k in used for k in range(len(numbers)))
         ]
-        if recorder.layouts and self._entered.state is not None:
-            plan.tables = tables_of(recorder, plan.copied, self._entered.state._leaf, self._plan.packed_size)
+        if look_ups and self._entered.state is not None:
+            plan.tables = tables_of(recorder, look_ups, plan.copied, self._entered.state._leaf, self._plan.packed_size)
 
     def _put_back_draws(self) -> None:
         for place, bound, instead in self._draws:

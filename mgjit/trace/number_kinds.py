@@ -76,6 +76,8 @@ def see(
     if puts:  # there may be stores in front of them
         seen += [b for code, a, b in zip(recorder.op, recorder.a, recorder.b) if code == ops.STORE and a in kinds]
     visible = visible_types(recorder, seen, may_be_integer)
+    if not visible:
+        return
     for copied, contents, _, leaf in copies:
         floats, integers = (
             {copied.offset + k for k in range(len(contents)) if leaf - k in visible and kinds[leaf - k] is kind}
@@ -102,12 +104,22 @@ def limit(copies: Sequence[EnteredCopy], integers: IntegerLimit) -> None:
 
 
 def note_moved_integers(
-    fields: Sequence[EnteredField], copies: Sequence[EnteredCopy], recorder: Recorder, types: TracedTypes
+    fields: Sequence[EnteredField],
+    contents: Sequence[Any],
+    copies: Sequence[EnteredCopy],
+    recorder: Recorder,
+    types: TracedTypes,
 ) -> None:
-    """An int that is assigned to another place, as it is, makes that an int: `self.before = self.now`."""
-    now = [(f.read(thing), number) for f, thing, _, number, _ in fields]
+    """An int that is assigned to another place, as it is, makes that an int: `self.before = self.now`.
+
+    Args:
+        contents: what the fields hold now.
+    """
+    changed = [new for new, (_, _, _, number, _) in zip(contents, fields) if new is not number]
     for copied, _, numbers, _ in copies:
         content = copied.place.read()
-        now += zip(content if copied.size and type(content) is list else [content], numbers)
-    moved = [new for new, number in now if new is not number and is_traced(new) and isinstance(new, int)]
+        elements = content if copied.size and type(content) is list else [content]
+        changed += [new for new, number in zip(elements, numbers) if new is not number]
+    unusual = (new for new in changed if type(new) is not types.number)  # of others it is known that they are no ints
+    moved = [new for new in unusual if is_traced(new) and isinstance(new, int)]
     recorder.used_as_integers.update(map(types.number_operand, moved))
