@@ -20,7 +20,7 @@ from ..runtime.live import Field, Home, Parameter
 from ..world.numeric import is_number
 from ..world.places import Attribute, Place
 from ..world.roles import Roles
-from ..world.shapes import content_of
+from ..world.shapes import contents_of
 from . import number_kinds
 from .knowledge import Again, Knowledge
 
@@ -67,19 +67,19 @@ class Entered:
             live: the names of all its fields that live in memory.
             are_nodes: whether they are nodes of an autograd graph, with their data and their gradients.
         """
-        for thing in things:
-            contents = [content_of(f, thing) for f in fields]
-            homes = [content for content in contents if type(content) is Home]
-            if not homes:
-                index = FOREIGN_BASE + len(self.parameters)
-                self.parameters.append(Parameter(thing, fields, ops.leaf(ops.PARAMETER, index), live))
-            for f, content, kind in zip(fields, contents, (ops.PARAMETER, ops.GRADIENT)):
+        for thing, *contents in zip(things, *(contents_of(f, things) for f in fields)):
+            has_home = Home in map(type, contents)
+            if not has_home:
+                leaf = ops.leaf(ops.PARAMETER, FOREIGN_BASE + len(self.parameters))
+                self.parameters.append(Parameter(thing, fields, leaf, live))
+                leaves = leaf, self._recorder.gradient_leaf(leaf)
+            for k, (f, content) in enumerate(zip(fields, contents)):
                 if type(content) is Home:
                     bound_kind = ops.PARAMETER if content.array is content.storage.data else ops.GRADIENT
                     leaf = ops.leaf(bound_kind, self._recorder.bound_number(content.storage, content.index))
                     self._put(f, thing, content, leaf, are_nodes)
-                elif not homes and (is_number(content) or content is None):
-                    self._put(f, thing, content, ops.leaf(kind, index), are_nodes)
+                elif not has_home and (content is None or is_number(content)):
+                    self._put(f, thing, content, leaves[k], are_nodes)
 
     def put_given(self, given: ObjectNode, of_node: bool) -> None:
         """The numbers of a node that stands for one among the arguments: they live in a storage already."""

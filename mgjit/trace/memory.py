@@ -44,7 +44,7 @@ from ..tensor.tensor import Tensor
 from ..world.numeric import is_number
 from ..world.places import Attribute, Place
 from ..world.roles import MANY, Roles, assign_roles
-from ..world.shapes import content_of
+from ..world.shapes import content_of, contents_of
 from ..world.survey import Survey
 from . import number_kinds
 from .aftermath import are_numbers, look_around
@@ -74,6 +74,7 @@ class Heap:
         self._fixed: list[tuple[Place, Any]] = []
         self._draws: list[tuple[Place, Any, Any]] = []  # where a method was, it, and what is there instead
         self._iterators = Iterators(survey.iterators)
+        self._is_back = False  # whether numbers are what they were
         self._reached: set[int] = set()  # leaves of gradients that backward passes add to, while the step runs
         self._backward = ReplacedBackward(
             [] if knowledge.no_flow else classes_of_nodes(self.roles, survey), self.give_up
@@ -150,8 +151,8 @@ class Heap:
             node = node_class(type(things[0]))
             is_node = node is not None and node in self._backward.classes
             if not is_node:  # what holds only None stays None, unless the step puts numbers there
-                fields = [f for f in fields if f in gradients or any(content_of(f, x) is not None for x in things)]
-            moved = any(type(content_of(f, thing)) is Home for f in fields for thing in things)
+                fields = [f for f in fields if f in gradients or any(x is not None for x in contents_of(f, things))]
+            moved = any(Home in map(type, contents_of(f, things)) for f in fields)
             many = len(things) >= MANY or moved or gradients
             if node is not None and is_node:
                 many = True
@@ -448,6 +449,8 @@ class Heap:
         return self._entered.forget()
 
     def _put_back_numbers(self) -> None:
-        self._entered.put_back(self.roles)
-        for place, before in self._fixed:
-            place.write(before)
+        if not self._is_back:
+            self._entered.put_back(self.roles)
+            for place, before in self._fixed:
+                place.write(before)
+            self._is_back = True

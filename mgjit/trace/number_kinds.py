@@ -25,7 +25,7 @@ from ..runtime.copies import Copied
 from ..runtime.live import Field, Home
 from ..world.numeric import is_number
 from ..world.places import Place
-from ..world.shapes import content_of
+from ..world.shapes import contents_of
 
 #: A field in the kernel's memory: how it is read, its object, what was there, the traced number, and its leaf.
 EnteredField = tuple[Field, Any, Any, Any, int]
@@ -35,7 +35,7 @@ EnteredCopy = tuple[Copied, list[Any], list[Any], int]
 
 def pairs(things: list[Any], fields: list[Field]) -> list[tuple[Field, ...]]:
     """Fields that can live in memory, two by two: data and gradient, then others that hold numbers in all objects."""
-    numbers = [f for f in fields[2:] if all(_is_number_or_home(content_of(f, thing)) for thing in things)]
+    numbers = [f for f in fields[2:] if all(map(_is_number_or_home, contents_of(f, things)))]
     fields[2:] = [*numbers, *(f for f in fields[2:] if f not in numbers)]
     live = [*fields[:2], *numbers]
     return [tuple(live[k : k + 2]) for k in range(0, len(live), 2)]

@@ -29,7 +29,7 @@ from .shapes import (
     Shape,
     buffer_bytes,
     cell_content,
-    content_of,
+    contents_of,
     for_each_class,
     is_buffer,
     is_same,
@@ -113,6 +113,7 @@ class Before:
         self._variables: list[tuple[Variable, Any]] = []
         self._classes: list[tuple[type, dict[str, Any]]] = []
         self._functions: list[tuple[FunctionType, Any, Any, dict[str, Any]]] = []
+        self._is_unchanged = False  # as `changes` has found
 
     # ---- 1: what is noted -------------------------------------------------------------------------------------
 
@@ -149,18 +150,21 @@ class Before:
         for group in self._groups.values():
             dicts = list(map(raw_attributes, group.things))
             group.copies = [None if own is None else dict(own) for own in dicts]
-            group.slots = [(slot, [content_of(slot, thing) for thing in group.things]) for slot in slots_of(group.kind)]
+            group.slots = [(slot, contents_of(slot, group.things)) for slot in slots_of(group.kind)]
 
     # ---- 2: what has changed ----------------------------------------------------------------------------------
 
     def changes(self) -> list[Change]:
         """All places that do not hold what they held."""
-        return list(
+        self._is_unchanged = True
+        found = list(
             chain(
                 self._changes_of_containers(), self._changes_of_objects(), self._changes_of_variables(),
                 self._changes_of_classes(), self._changes_of_functions(),
             )
         )  # fmt: skip
+        self._is_unchanged &= not found
+        return found
 
     def _changes_of_containers(self) -> Iterator[Change]:
         for shape, thing, copied, place in self.containers:
@@ -182,13 +186,13 @@ class Before:
         for group in self._groups.values():
             for thing, copied in zip(group.things, group.copies):
                 if copied is not None and not is_same(now := raw_attributes(thing), copied):
+                    self._is_unchanged = False  # perhaps only the order
                     for name in {**copied, **now}:
                         old, new = copied.get(name, MISSING), now.get(name, MISSING)
                         if old is not new:
                             yield Change(Attribute(thing, group.entry(name)), old, new, thing)
             for slot, contents in group.slots:
-                for thing, old in zip(group.things, contents):
-                    new = content_of(slot, thing)
+                for thing, old, new in zip(group.things, contents, contents_of(slot, group.things)):
                     if new is not old:
                         yield Change(Attribute(thing, slot), old, new, thing)
 
@@ -239,6 +243,8 @@ class Before:
 
     def restore(self) -> None:
         """Put back everything that can be put back; may be called more than once."""
+        if self._is_unchanged:
+            return
         for shape, thing, copied, _ in self.containers:
             if shape.restore is not None and not is_same(shape.copy(thing), copied):
                 shape.restore(thing, copied)
@@ -247,8 +253,8 @@ class Before:
                 if before is not None and not is_same(own := raw_attributes(thing), before):
                     _put_back(own, before)
             for slot, contents in group.slots:
-                for thing, old in zip(group.things, contents):
-                    if content_of(slot, thing) is not old:
+                for thing, old, new in zip(group.things, contents, contents_of(slot, group.things)):
+                    if new is not old:
                         _write_slot(slot, thing, old)
         for change in list(self._changes_of_variables()):
             if type(change.before) is bytes and is_buffer(change.holder):

@@ -26,7 +26,7 @@ from .code import read, stored_variables
 from .numeric import is_number, is_number_type
 from .ownership import is_module_of_user, is_of_user
 from .places import Attribute, ClassAttribute, Element, Entry, Place, Root
-from .shapes import content_of, slots_of
+from .shapes import content_of, contents_of, slots_of
 from .survey import Survey
 
 #: Lists of more numbers than this are not watched: comparing them would take longer than most steps.  They are
@@ -186,7 +186,7 @@ class _Assignment:
         is_of_many = len(group.things) >= MANY or hasattr(group.kind, "backward")
         assigned = self._made if is_of_many else self._assigned
         for f in self._fields(group):
-            found = {type(content_of(f, thing)) for thing in group.things}
+            found = set(map(type, contents_of(f, group.things)))
             known = (original, f.name) in self._variable or (self._every_float and not _FLOATS.isdisjoint(found))
             if known or f.name in assigned or Home in found:
                 kinds[f] = found

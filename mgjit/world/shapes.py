@@ -17,7 +17,7 @@ import threading
 import weakref
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import chain
 from operator import is_
@@ -175,6 +175,14 @@ def content_of(field: Field, thing: Any) -> Any:
         return field.read(thing)
     except (AttributeError, KeyError):
         return MISSING
+
+
+def contents_of(field: Field, things: Sequence[Any]) -> list[Any]:
+    """The same of many objects of one class, at the speed of C where all of them have it."""
+    try:
+        return list(field.read_all(things))
+    except (AttributeError, KeyError):
+        return [content_of(field, thing) for thing in things]
 
 
 def is_same(now: Any, before: Any) -> bool:

@@ -21,6 +21,7 @@ import sys
 from abc import ABCMeta
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -38,6 +39,7 @@ from .shapes import (
     Shape,
     cell_content,
     content_of,
+    contents_of,
     for_each_class,
     is_bag,
     is_buffer,
@@ -54,6 +56,10 @@ _OUTSIDE = frozenset({
     "datetime", "numpy", "torch", "jax", "pandas", "matplotlib", "tqdm", "pytest", "_pytest", "IPython", "ipykernel",
     "mgjit", "select", "selectors", "tempfile", "warnings", "weakref._remove",
 })  # fmt: skip
+
+
+#: Of fewer objects each is looked at by itself.
+_ALONE = 3
 
 
 class Survey:
@@ -95,9 +101,10 @@ class Survey:
         self.modules: dict[int, dict[str, Any]] = {}
         self.before = Before(self.names, self.groups)
         self._first_places: dict[int, Any] = {}  # of lists
+        self._sources: set[tuple[int, int]] = set()  # the code that has been read, with the variables around it
         self._kept: list[Any] = []  # so that no id is used again
         self._code: list[Any] = []
-        self._data: list[tuple[Place, Any]] = []
+        self._data: list[tuple[Place | None, Any]] = []  # None in front of a list of such
         self._classes_named: dict[type, int] = {}
         self._modules_named: list[tuple[ModuleType, str, int]] = []
         self._name_list: list[str] = list(self.names)
@@ -133,7 +140,11 @@ class Survey:
             if self._code:
                 self._read(self._code.pop())
             elif self._data:
-                self._visit(*self._data.pop())
+                place, thing = self._data.pop()
+                if place is None:
+                    self._visit_all(thing)
+                else:
+                    self._visit(place, thing)
             elif self._roots:
                 self._data.append(self._roots.popleft())
             elif not self._reopen():
@@ -159,8 +170,13 @@ class Survey:
             return
         if is_of_user(function):
             self.functions.append(function)
-        self._mention(read(function.__code__).names)
         namespace = function.__globals__
+        source = id(function.__code__), id(namespace)
+        if source in self._sources and not (function.__closure__ or function.__defaults__ or function.__kwdefaults__):
+            self._see_entries(function)
+            return  # such as one of `lambda: None` for each object
+        self._sources.add(source)
+        self._mention(read(function.__code__).names)
         if id(namespace) not in self.modules:
             self.modules[id(namespace)] = namespace
             self.before.note_module(namespace)
@@ -176,10 +192,13 @@ class Survey:
             if id(cell) not in self.known:
                 self.known.add(id(cell))
                 self.before.note_variable(Variable(cell, name))
-        for name, content in own.items():
-            self._later(Entry(own, name, f"{function.__name__}.{name}"), content)
+        self._see_entries(function)
         if function.__defaults__ or function.__kwdefaults__:
             self._kept.append((function.__defaults__, function.__kwdefaults__))
+
+    def _see_entries(self, function: FunctionType) -> None:
+        for name, content in vars(function).items():
+            self._later(Entry(vars(function), name, f"{function.__name__}.{name}"), content)
 
     def _read_class(self, kind: type) -> None:
         """The methods and attributes of a class that the code mentions, and those that Python calls by itself."""
@@ -284,7 +303,34 @@ class Survey:
             parts += shape.contents(thing, place)
         if is_bag(kind) and not _is_outside(kind):
             parts += self._attributes(place, thing, kind)
-        self._data += parts[::-1]
+        if len(parts) > _ALONE and kind is list and _is_plain(type(parts[0][1])):
+            self._data += [(None, parts[1:]), parts[0]]  # the first one shows how the others are read
+        else:
+            self._data += parts[::-1]
+
+    def _visit_all(self, parts: list[tuple[Place, Any]]) -> None:
+        """Look at what lies side by side: objects of one class that lead nowhere, at once."""
+        things = [thing for _, thing in parts]
+        kind, identities = type(things[0]), set(map(id, things))
+        group = self.groups.get(kind)
+        is_new = len(identities) == len(things) and self.known.isdisjoint(identities)
+        if group is None or not is_new or set(map(type, things)) != {kind} or not self._lead_nowhere(things, group):
+            self._data += parts[::-1]
+            return
+        self.known |= identities
+        self._kept += things
+        group.things += things
+        group.places += [place for place, _ in parts]
+        group.named += [len(self._name_list)] * len(things)
+
+    def _lead_nowhere(self, things: list[Any], group: Group) -> bool:
+        """Whether nothing has to be looked at in objects of one class."""
+        every = self.all_names or not group.is_user()
+        slots = [slot for slot in slots_of(group.kind) if every or slot.name in self.names]
+        contents = [content for slot in slots for content in contents_of(slot, things) if content is not MISSING]
+        contents += chain.from_iterable(own.values() for own in map(raw_attributes, things) if own)
+        tuples = {id(content) for content in contents if type(content) is tuple}  # mostly the empty one
+        return tuples <= self.shared and all(map(leads_nowhere, set(map(type, contents)) - {tuple}))
 
     def _see_step(self, place: Place, own: dict[str, Any]) -> None:
         """A compiled step that is called inside this one, or this one itself: its function, and what the user adds."""
@@ -350,6 +396,12 @@ class Survey:
 def _is_outside(kind: Any) -> bool:
     """Whether objects of a class of a library are not looked into."""
     return not is_user_kind(kind) and package_of(kind) in _OUTSIDE
+
+
+@for_each_class
+def _is_plain(kind: Any) -> bool:
+    """Whether objects of a class have attributes of the user's and nothing else."""
+    return is_user_kind(kind) and not leads_nowhere(kind) and shape_of(kind) is None and is_bag(kind)
 
 
 @for_each_class
