@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import compress, repeat
-from operator import attrgetter, itemgetter
+from operator import attrgetter, itemgetter, sub
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engine.precision import FLOAT64, Precision
@@ -340,8 +340,7 @@ class Finishing:
 
 
 def _indices(parameters: Iterable[Any]) -> list[int]:
-    first = leaf(PARAMETER, 0)
-    return [first - operand for operand in map(_leaf_of, parameters)]
+    return list(map(sub, repeat(leaf(PARAMETER, 0)), map(_leaf_of, parameters)))
 
 
 def _without_holes(

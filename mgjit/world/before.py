@@ -168,9 +168,9 @@ class Before:
 
     def _changes_of_containers(self) -> Iterator[Change]:
         for shape, thing, copied, place in self.containers:
-            now = shape.copy(thing)
-            if is_same(now, copied):
+            if is_same(thing if type(thing) is list else shape.copy(thing), copied):
                 continue
+            now = shape.copy(thing)
             if type(copied) is dict:
                 yield from _of_entries(thing, copied, now, place)
             elif len(now) == len(copied) and type(thing) in (list, deque):

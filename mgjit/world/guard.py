@@ -222,8 +222,8 @@ class Guard:
                 (self._often if self._has_room() else self._rarely).numbers(thing, path)
             elif kind is dict and (known := {name for holder, name in self._looked_after if holder == id(thing)}):
                 self._rarely.parts(thing, functools.partial(_others, thing, known), path)
-            elif kind is list and all(map(_is_told_by_identity, set(map(type, copied)))):
-                is_short = len(copied) < _FEW_OBJECTS and set(map(type, copied)) <= _FUNCTIONS
+            elif kind is list and all(map(_is_told_by_identity, survey.kinds[id(thing)])):
+                is_short = len(copied) < _FEW_OBJECTS and survey.kinds[id(thing)] <= _FUNCTIONS
                 (self._often if is_short and self._has_room() else self._rarely).row(thing, path)
             elif shape is shape_of(tuple) or kind is BuiltinFunctionType or (not copied and shape.restore is None):
                 continue  # what it refers to can never be something else

@@ -124,7 +124,7 @@ class _Assignment:
     # ---- containers ---------------------------------------------------------------------------------------------
 
     def _list(self, place: Place, content: list[Any]) -> None:
-        kinds = set(map(type, content))
+        kinds = self._survey.kinds[id(content)]
         if not content or not all(map(is_number_type, kinds)):
             return
         if not all(issubclass(kind, int) for kind in kinds):

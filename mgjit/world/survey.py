@@ -81,6 +81,7 @@ class Survey:
         buffers: blocks of numbers, with the place of each.
         known: the identities of all that was walked over.
         shared: the identities of containers that lie at several places.
+        kinds: by identity of a list, the types of its elements.
         names: that the code mentions.
     """
 
@@ -97,6 +98,7 @@ class Survey:
         self.buffers: list[tuple[Any, Place]] = []
         self.known: set[int] = {id(vars(builtins))}  # in which Python's own names lie; the guard looks after those
         self.shared: set[int] = set()
+        self.kinds: dict[int, set[type]] = {}
         self.names: dict[str, None] = dict.fromkeys(("__call__",))
         self.modules: dict[int, dict[str, Any]] = {}
         self.before = Before(self.names, self.groups)
@@ -294,13 +296,17 @@ class Survey:
             self.iterators.append((place, thing))
         parts: list[tuple[Place, Any]] = []
         if shape is not None:
+            self.before.note_container(shape, thing, place)
             if kind is list:
                 self.lists.append((place, thing))
                 self._first_places[id(thing)] = place.key
-            elif kind is dict:
-                self.dicts.append((place, thing))
-            self.before.note_container(shape, thing, place)
-            parts += shape.contents(thing, place)
+                kinds = self.kinds[id(thing)] = set(map(type, thing))
+                if not all(map(leads_nowhere, kinds)):
+                    parts += shape.contents(thing, place)
+            else:
+                if kind is dict:
+                    self.dicts.append((place, thing))
+                parts += shape.contents(thing, place)
         if is_bag(kind) and not _is_outside(kind):
             parts += self._attributes(place, thing, kind)
         if len(parts) > _ALONE and kind is list and _is_plain(type(parts[0][1])):
