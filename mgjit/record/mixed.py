@@ -62,7 +62,7 @@ def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
     Integer: Any = numbers.integer
     operand_of, from_operand = numbers.operand, numbers.from_operand
     new = object.__new__
-    floats = frozenset({float, Number})
+    floats = frozenset({id(float), id(Number)})
 
     class MixedNumber(Number):  # type: ignore[misc]
         """A float or an int.  `_kind` gives the code of its type."""
@@ -103,7 +103,8 @@ def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
     # ---- types --------------------------------------------------------------------------------------
 
     usual_kinds: dict[type, int | None] = {float: _FLOAT, int: _INTEGER, Number: _FLOAT, MixedNumber: None}
-    kinds_of: dict[frozenset[type], frozenset[int | None]] = {}
+    #: By the identities of classes, to which there must be no more references (trace/remains.py).
+    kinds_of: dict[frozenset[int], frozenset[int | None]] = {}
 
     def kind_of_class(cls: type) -> int | None:
         if cls in usual_kinds:
@@ -142,12 +143,12 @@ def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
         return emit(ops.MULTIPLY, is_integer(a), is_integer(b))
 
     def like(candidates: Sequence[Any], operand: int, kind: Kind) -> Any:
-        classes = frozenset(map(type, candidates))
+        classes = frozenset(map(id, map(type, candidates)))
         if floats.issuperset(classes):
             return from_operand(operand)
         kinds = kinds_of.get(classes)
         if kinds is None:
-            kinds = kinds_of[classes] = frozenset(map(kind_of_class, classes))
+            kinds = kinds_of[classes] = frozenset(map(kind_of_class, map(type, candidates)))
         if kinds == {_FLOAT}:
             return from_operand(operand)
         if kinds == {_BOOLEAN}:

@@ -320,7 +320,8 @@ class Finishing:
         tables: dict[tuple[int, int], list[int]] = {}  # by first element and opcode: the elements that are read late
         start = min(read_at for _, read_at in self._late)
         writes = {code for code in set(op) if code in _WRITES or code >= PUT}
-        for position in compress(range(start, len(op)), map(writes.__contains__, op[start:])):
+        written_at = compress(range(start, len(op)), map(writes.__contains__, op[start:]))
+        for position in [k for k in written_at if a[k] in positions or op[k] != STORE]:
             code, first = op[position], a[position]
             if code >= PUT:
                 if (first, code) not in tables:

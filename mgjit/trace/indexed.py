@@ -116,7 +116,8 @@ def tables_of(
             indices.setdefault((a, layout), set()).add(ops.leaf_index(index))
         else:
             used.update(recorder.elements(a, code))
-    used.update(*others, (operand for k, operand in recorder.third.items() if recorder.op[k] < ops.PUT))
+    used.update(*map(recorder.leaves_in, others))
+    used.update(operand for k, operand in recorder.third.items() if recorder.op[k] < ops.PUT)
     part_of = {offset: part for part in copies for offset in part.offsets}
     tables: dict[int, Table] = {}  # by offset of the first row
     owners: dict[int, set[int]] = {}  # by offset of a list: the tables that it belongs to

@@ -408,7 +408,8 @@ class Heap:
         used: set[int] = set()
         look_ups = recorder.look_ups()
         if self._entered.parameters or self._entered.copied:
-            used.update(recorder.a, recorder.b, recorder.third.values(), recorder.read_late())
+            used = recorder.leaves_in(recorder.a) | recorder.leaves_in(recorder.b) | recorder.read_late()
+            used.update(recorder.third.values())
             used.update(*(recorder.elements(*table) for table in {(recorder.a[k], recorder.op[k]) for k in look_ups}))
         shift = 1 << ops.KIND_SHIFT
         recorder.new_parameters += [p for p in self._entered.parameters if p._leaf in used or p._leaf - shift in used]

@@ -95,3 +95,14 @@ def test_04_a_trace_itself_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     compiled = mgjit.compile(step, cache=False)
     monkeypatch.setattr(remains.gc, "collect", refuse)
     compiled.lower(0.5)
+
+
+def test_05_classes_are_referred_to_by_their_instances_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is remembered of the classes of a trace is no reference, so that nothing is collected."""
+    collected: list[tuple[int, ...]] = []
+    step = mgjit.compile(lambda x, n: max(0, x) * min(n, 3) + min(x, n))
+    monkeypatch.setattr(gc, "collect", lambda *generations: collected.append(generations))
+    assert step.lower(1.5, 2) is not None
+    monkeypatch.undo()
+    assert not collected
+    assert step(1.5, 2) == 4.5
