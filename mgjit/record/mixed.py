@@ -43,6 +43,7 @@ class MixedTypes(NamedTuple):
 
     Attributes:
         number: the class of mixed numbers.
+        from_operand: a mixed number, given its operand and the code of its type.
         like: what stands for one of several numbers, given those, the operand, and the code of the type.
         choice: the code of the type of one of two numbers, given the condition and both.
         code: the code of the type of a number, as a number that may be traced.
@@ -50,6 +51,7 @@ class MixedTypes(NamedTuple):
     """
 
     number: type
+    from_operand: Callable[[int, Kind], Any]
     like: Callable[[Sequence[Any], int, Kind], Any]
     choice: Callable[[Callable[[], int], Any, Any], Kind]
     code: Callable[[Any], Any]
@@ -169,7 +171,10 @@ def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
         reflected = name.startswith("__r")
 
         def method(self: Any, other: Any) -> Any:
-            if type(other) is Number or not isinstance(other, (int, float)) or known_kind(other) == _FLOAT:
+            if type(other) is Number:
+                mine, its = self._leaf, other._leaf
+                return from_operand(emit(code, its, mine) if reflected else emit(code, mine, its))
+            if not isinstance(other, (int, float)) or known_kind(other) == _FLOAT:
                 return of_floats(from_operand(self._leaf), other)
             a, b = self._leaf, operand_of(other)
             result = emit(code, b, a) if reflected else emit(code, a, b)
@@ -208,4 +213,4 @@ def mixed_types(recorder: Recorder, numbers: Numbers) -> MixedTypes:
     def in_memory(operand: int, code: int) -> Any:
         return mixed(operand, lambda: code)
 
-    return MixedTypes(MixedNumber, like, choice, code_of, in_memory)
+    return MixedTypes(MixedNumber, mixed, like, choice, code_of, in_memory)

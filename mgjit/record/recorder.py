@@ -278,7 +278,10 @@ class Recorder:
 
     def select(self, condition: int, chosen: int, other: int, flag: int = 0) -> int:
         """Append `condition ? chosen : other`; the condition is the third operand."""
-        position = self.emit(SELECT | flag, chosen, other)
+        position = len(self.op)
+        self.op.append(SELECT | flag)
+        self.a.append(chosen)
+        self.b.append(other)
         self.third[position] = condition
         return position
 

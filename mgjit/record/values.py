@@ -63,6 +63,8 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
     number_from, integer_from, number_operand = numbers.from_operand, numbers.integer_from_operand, numbers.operand
     boolean_from, constant, like = numbers.boolean_from_operand, numbers.constant, numbers.mixed.like
     kind_of_choice = numbers.mixed.choice
+    MixedNumber: Any = numbers.mixed.number
+    mixed_from = numbers.mixed.from_operand
 
     class DataNumber(TracedNumber):  # type: ignore[misc]
         """The `.data` of a computed Value."""
@@ -267,8 +269,12 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
     recorder.number_of = number_from
 
     def select(condition: Any, chosen: Any, other: Any) -> Any:
-        if type(condition) is BooleanNumber and type(chosen) is TracedNumber and type(other) is TracedNumber:
-            return number_from(recorder.select(condition._leaf, chosen._leaf, other._leaf, ops.NUMBER))
+        if type(condition) is BooleanNumber and type(other) is TracedNumber:
+            if type(chosen) is TracedNumber:
+                return number_from(recorder.select(condition._leaf, chosen._leaf, other._leaf, ops.NUMBER))
+            if type(chosen) is MixedNumber:
+                result = recorder.select(condition._leaf, chosen._leaf, other._leaf, ops.NUMBER)
+                return mixed_from(result, kind_of_choice(lambda: condition._leaf, chosen, other))
         test = condition._leaf if type(condition) is BooleanNumber else plain(condition)
         if issubclass(type(chosen), Value) or issubclass(type(other), Value):
             if ops.leaf_kind(test) in ops.MUTABLE:  # copied, because the backward pass reads the test later
@@ -318,10 +324,9 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
 
     def chosen_one(operands: list[int], index: int) -> Any:
         """One of computed numbers: compare the index with each place."""
-        result = operands[0]
+        result, place = operands[0], number_from(index)
         for k, operand in enumerate(operands[1:], 1):
-            test = number_operand(gatherer.test(number_from(index), k))
-            result = recorder.select(test, operand, result, ops.NUMBER)
+            result = recorder.select(gatherer.test(place, k)._leaf, operand, result, ops.NUMBER)
         return number_from(result)
 
     def close() -> None:
