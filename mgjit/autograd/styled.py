@@ -4,8 +4,8 @@ Nearly all of them are sums and products of two nodes, with the usual derivative
 
 1. Objects come after their operands, so it is known of these whether gradients flow through them.
 2. A sum or product of two through which they do, or of one and a constant, whose derivatives are those of the
-   operation, is usual.  Any other object becomes a node with edges, which is converted as those of other flows are
-   (autograd/conversion.py).
+   operation, is usual if its gradient is zero so far.  Any other object becomes a node with edges, which is converted
+   as those of other flows are (autograd/conversion.py).
 3. Contributions are noted last one first: those of the first object, and of these the last operand's.  For those along
    an edge, its number stands for the record that is made later.
 4. Usual records become ones through which gradients flow at once, so that no other node takes them; an operand that
@@ -39,7 +39,8 @@ class StyledGraph:
         used: operands used by earlier passes; those that this one uses are added.
 
     Attributes:
-        nodes: operands before what is computed from them. root: the node whose gradient is 1.
+        nodes: operands before what is computed from them, without the usual ones.
+        usual: these, whose gradients are zero before. root: the node whose gradient is 1.
     """
 
     def __init__(self, flow: Flow, meeting: Meeting, used: set[int]) -> None:
@@ -47,7 +48,9 @@ class StyledGraph:
         self._flow, self._meeting, self._used = flow, meeting, used
         self._leaves: list[Node] = []
         self._sources: list[Node] = []
-        self._usual: list[int] = []  # records
+        self.usual: list[Node] = []
+        self._factors: dict[int, int] = {}  # the operands of factors, by identity
+        self._kept: list[Any] = []
         self._exchanged: list[tuple[int, Node, Node]] = []  # usual records whose operands may get other records
         self._with_edges: list[Node] = []
         self._edges = 0
@@ -59,12 +62,14 @@ class StyledGraph:
         self.nodes = self._leaves + self._sources
 
     def _meet_all(self, style: GraphStyle) -> None:
-        recorder, lasting, used, usual = self._meeting.recorder, self._meeting.lasting, self._used, self._usual
+        recorder, lasting, used, usual = self._meeting.recorder, self._meeting.lasting, self._used, self.usual
         types: Any = self._meeting.types
-        number, operand_of = types.number, types.number_operand
+        number, operand_of, factor_before = types.number, self._factor, self._factors.get
         op, a, b, nodes, find = recorder.op, recorder.a, recorder.b, self._flow.nodes, self._flow.nodes.get
         operands_of, derivatives_of = attrgetter(style.operands), attrgetter(style.derivatives)
         kind: Any = None
+        ones: Any = None  # factors that were found to be ones: mostly the constant in the class's code
+        zero: Any = None  # and a gradient
         for thing in self._flow.things:
             parts = operands_of(thing)
             factors = derivatives_of(thing) if parts else ()
@@ -72,7 +77,7 @@ class StyledGraph:
                 continue
             if type(thing) is not kind:
                 kind = type(thing)
-                known, read, _ = self._meeting.reading(kind)
+                known, read, gradient_of = self._meeting.reading(kind)
             try:
                 data = read(thing)
             except (AttributeError, KeyError):
@@ -93,29 +98,45 @@ class StyledGraph:
                     if not fits:
                         pass
                     elif code == SUM:
-                        fits = not x.has_gradient or (type(dx) in _PLAIN and dx == 1)
-                        fits = fits and (not y.has_gradient or (type(dy) in _PLAIN and dy == 1))
+                        if factors is not ones:
+                            fits = not x.has_gradient or (type(dx) in _PLAIN and dx == 1)
+                            fits = fits and (not y.has_gradient or (type(dy) in _PLAIN and dy == 1))
+                            ones = factors if fits and x.has_gradient and y.has_gradient else ones
                     else:
-                        fits = not x.has_gradient or second == (dx._leaf if type(dx) is number else operand_of(dx))
+                        if x.has_gradient:
+                            factor = dx._leaf if type(dx) is number else factor_before(id(dx)) or operand_of(dx)
+                            fits = factor == second
                         if y.has_gradient and fits:
-                            fits = first == (dy._leaf if type(dy) is number else operand_of(dy))
+                            factor = dy._leaf if type(dy) is number else factor_before(id(dy)) or operand_of(dy)
+                            fits = factor == first
+                    if fits and gradient_of(thing) is not zero:
+                        fits = self._is_zero(gradient_of(thing))
+                        zero = gradient_of(thing) if fits else zero
                     if fits and not (record in used or id(thing) in lasting or id(thing) in nodes):
                         node = nodes[id(thing)] = new(Node)
                         node.thing, node.known, node.operand, node.value = thing, known, record, record
                         node.is_parameter, node.has_gradient = False, True
                         node.edges, node.candidates, node.senders = (), (), []
                         op[record] = code - ops.NUMBER
-                        usual.append(record)
+                        usual.append(node)
                         if y.has_gradient:
                             y.senders.append(record)
                         if x.has_gradient:
                             x.senders.append(record)
                         self._senders.append(record)
-                        self._sources.append(node)
                         if x.edges or y.edges:
                             self._exchanged.append((record, x, y))
                         continue
             self._meet_with_edges(self._flow.node(thing), parts, factors)
+
+    def _factor(self, factor: Any) -> int:
+        """The operand of a factor that is no computed number."""
+        operand = self._factors[id(factor)] = self._meeting.types.number_operand(factor)
+        self._kept.append(factor)  # so that no identity is used again
+        return operand
+
+    def _is_zero(self, gradient: Any) -> bool:
+        return gradient is not None and self._meeting.recorder.is_zero(self._meeting.types.number_operand(gradient))
 
     def _met(self, part: Any) -> Node | None:
         """The node of an operand, which is met if it has not been; None if it is one of several."""
@@ -153,11 +174,12 @@ class StyledGraph:
         """Convert the records of all nodes; returns the records that contribute, last contribution first."""
         recorder = self._meeting.recorder
         made: list[int | None] = [None] * self._edges
-        crossed = {node.operand for node in self.nodes if node.has_gradient}
-        linked, converted = convert(recorder, self._leaves + self._with_edges, made, self._used, crossed, self._usual)
+        usual = [node.operand for node in self.usual]
+        crossed = {node.operand for node in self.nodes if node.has_gradient}.union(usual)
+        linked, converted = convert(recorder, self._leaves + self._with_edges, made, self._used, crossed, usual)
         for record, x, y in self._exchanged:
             recorder.a[record], recorder.b[record] = x.value, y.value
-        self._used |= linked.union(map(recorder.a.__getitem__, converted), map(recorder.b.__getitem__, converted))
+        self._used.update(linked, map(recorder.a.__getitem__, converted), map(recorder.b.__getitem__, converted))
 
         def records(senders: list[int]) -> list[int]:
             return [sender if sender >= 0 else made[~sender] for sender in senders]  # type: ignore[misc]

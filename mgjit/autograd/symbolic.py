@@ -93,13 +93,17 @@ class SymbolicBackward:
                     is_zero = id(node) not in seeded
                 if len(node.senders) > (_COMMUTATIVE if is_zero else 1):
                     arrangement.keep_order(node.senders)
+        usual: Sequence[Node] = graph.usual if graph is not None else ()
+        for node in usual:
+            if len(node.senders) > _COMMUTATIVE and node.known.is_ordered:
+                arrangement.keep_order(node.senders)
         arrangement.apply(senders)
         self._recorder.store_all(stores)
         given = None if flow.given is None else flow.node(flow.given).value
         start = root.value if root is not None else self._seeded(seeds, given)
         if start is not None and (root is None or root.has_gradient):
             self._recorder.backward(start)
-        self._show_gradients(nodes, flow)
+        self._show_gradients([*nodes, *usual], flow)
 
     def _converted(self, nodes: Sequence[Node], edges: Sequence[Edge]) -> list[int]:
         """Convert the records of observed nodes; returns the records that contribute, last contribution first."""
