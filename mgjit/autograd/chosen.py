@@ -36,6 +36,7 @@ SELECT_NUMBERS = (
 )
 
 _classes: dict[type, type] = {}
+_TUPLES = frozenset({tuple})
 gathered_kinds: set[type] = set()
 
 
@@ -60,6 +61,7 @@ class Gatherer:
         self.rows: list[list[Any]] = []
         self._replaced: dict[type, Any] = {}
         self._known: dict[tuple[int, tuple[int, ...]], Any] = {}
+        self._alike: set[frozenset[type]] = set()  # the types of objects that were found to be of one class
         self._attributes: dict[tuple[int, str], tuple[list[Any], Any]] = {}
         self._tests: dict[tuple[int, int], Any] = {}
         self._kept: list[Any] = []  # so that no id is used again
@@ -78,7 +80,11 @@ class Gatherer:
         first = candidates[0]
         if all(map(is_, candidates, repeat(first))):
             return first
-        kinds = set(map(type, candidates))
+        kinds = frozenset(map(type, candidates))
+        if kinds in self._alike:
+            return self._object(candidates, index)
+        if kinds == _TUPLES and len(set(map(len, candidates))) == 1:
+            return self._row(candidates, index)
         if all(map(is_numeric, kinds)):
             return index._take_number(candidates)
         if all(_is_same(candidate, first) for candidate in candidates):
@@ -91,6 +97,7 @@ class Gatherer:
         elif has(first, "_lifted"):  # Values of mgjit
             return index._take(candidates)
         elif len(set(map(original_class, kinds))) == 1 and is_of_user(type(first)):
+            self._alike.add(kinds)
             return self._object(candidates, index)
         raise TraceError(
             f"{user_location()}: which of {len(candidates)} objects is meant depends on a traced number, and they are "
@@ -122,7 +129,7 @@ class Gatherer:
         if known is None:
             self._allow(candidates)
             made: Any = object.__new__(
-                _gathered_class(original_class(type(candidates[0])), attributes(_single(candidates)[0]))
+                _gathered_class(original_class(type(candidates[0])), attributes(_single(candidates[:1])[0]))
             )
             object.__setattr__(made, "_mgjit_choice", (self, candidates, index))
             self._kept.append(candidates)
@@ -158,7 +165,7 @@ class Gatherer:
         """Give the user's classes back what was replaced, and let go of all objects."""
         for kind, original in self._replaced.items():
             kind.backward = original  # type: ignore[attr-defined]
-        for kept in (self._known, self._attributes, self._tests, self._kept, self.rows):
+        for kept in (self._known, self._alike, self._attributes, self._tests, self._kept, self.rows):
             kept.clear()
 
     def test(self, index: Any, k: int) -> Any:
@@ -171,14 +178,16 @@ class Gatherer:
 
     def assign(self, candidates: list[Any], index: Any, name: str, content: Any) -> None:
         """Assign an attribute of the candidate that is meant."""
+        is_number = _is_number(content)
         for k, candidate in enumerate(candidates):
             old = getattr(candidate, name)
-            if not (_is_number(content) and _is_number(old)):
+            if not (is_number and _is_number(old)):
                 raise TraceError(
                     f"{user_location()}: .{name} of an object that a traced index has chosen can be assigned a number "
                     f"in place of a number, not {type(content).__name__} in place of {type(old).__name__}."
                 )
-            setattr(candidate, name, self.test(index, k)._select(self.test(index, k), content, old))
+            test = self.test(index, k)
+            setattr(candidate, name, test._select(test, content, old))
 
 
 def backward(style: GraphStyle, root: Any) -> None:

@@ -304,7 +304,8 @@ def number_types(recorder: Recorder) -> NumberTypes:
             return False
         code = records[operand]
         if code == ops.ADD | ops.NUMBER:
-            return recorder.is_zero(left[operand]) or recorder.is_zero(right[operand])
+            a, b = left[operand], right[operand]
+            return (a < 0 and recorder.is_zero(a)) or (b < 0 and recorder.is_zero(b))
         return code in _NEVER_NEGATIVE_ZERO
 
     def is_neutral(code: int, mine: Any, other: Any) -> bool:
