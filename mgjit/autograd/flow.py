@@ -8,6 +8,7 @@ symbol, and what `backward()` computes from symbols is interpreted as follows:
    contributing node, with the number as factor, to the node that is assigned to.
 3. Zero may be assigned to a gradient that has received nothing yet, and 1 to that of the root, once.
 4. A symbol stands for the gradient at the time when it was read, and is invalid once that has changed.
+5. Functions that only do 1 and 2, such as the closures of micrograd, tell so instead (source/contributions.py).
 
 Anything else (clipping a gradient, multiplying two, comparing one) cannot be expressed as such edges and raises
 `NoFlow`, as does using symbols after the pass.  Nothing is assumed about `backward()` itself: it may be recursive or
@@ -17,12 +18,16 @@ not, use closures or lists of local derivatives, and visit nodes in any order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, compress, islice, repeat
+from operator import attrgetter, le
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..interruption import with_cleanup
-from ..record.leaks import Symbol, is_numeric
+from ..record.leaks import Symbol, Traced, is_numeric
+from ..source.contributions import observers
 
 if TYPE_CHECKING:
     from .graph_style import GraphStyle
@@ -52,7 +57,6 @@ class Node:
 
     Attributes:
         thing: the user's object.
-        got, gave: whether something was added to its gradient, and that was added to another one.
 
     The others are for autograd/symbolic.py:
         known: what is known about its class (a NodeClass); None before the rest is known.
@@ -66,8 +70,7 @@ class Node:
     """
 
     __slots__ = (
-        "candidates", "edges", "gave", "got", "has_gradient", "is_parameter", "known", "operand", "senders", "thing",
-        "value",
+        "candidates", "edges", "has_gradient", "is_parameter", "known", "operand", "senders", "thing", "value",
     )  # fmt: skip
     operand: int
     value: int
@@ -76,7 +79,6 @@ class Node:
 
     def __init__(self, thing: Any) -> None:
         self.thing = thing
-        self.got = self.gave = False
         self.known: Any = None
         self.edges: Sequence[Any] = ()
         self.senders: list[int] = []
@@ -87,44 +89,60 @@ class Given:
     """Where contributions come from that are numbers already: its gradient is 1, and they are the factors."""
 
 
+#: What contributes to the gradients of which things, with which factors; by thing, whether its gradient is multiplied
+#: from the right ("*") or left ("r"), or divided ("/").
+Step = tuple[Any, Sequence[Any], Sequence[Any], str]
+
+
 @dataclass
 class Flow:
-    """What a backward pass does, in order.
+    """What a backward pass does.
 
     Attributes:
         root: the node whose gradient is 1.
-        edges: the contributions, from Node to Node.
+        steps: the contributions of things, in order.
+        operands_first: the same the other way around, if each thing contributes only once; otherwise None.
         zeroed: the objects whose gradients were set to zero before they received anything, by identity.
         seed: the 1 that was assigned to the root's gradient; None before that.
         returned: the result of `backward()`.
         nodes: by identity of the object.
         given: the source of contributions that are numbers already; None if there are none.
-        style, things: in place of edges, objects, operands before what is computed from them, and how they keep these.
     """
 
     root: Any
-    edges: list[Edge] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    operands_first: Iterable[Step] | None = None
     zeroed: dict[int, Any] = field(default_factory=dict)
     seed: Any = None
     returned: Any = None
     nodes: dict[int, Node] = field(default_factory=dict)
     given: Given | None = None
-    style: GraphStyle | None = None
-    things: Sequence[Any] = ()
 
     @classmethod
     def along(cls, edges: Iterable[Edge], given: Given) -> Flow:
         """The flow along edges from object to object."""
-        flow = cls(None, given=given)
-        node, append = flow.node, flow.edges.append
-        for source, target, factor, divides in edges:
-            append((node(source), node(target), factor, divides))
-        return flow
+        steps: list[Step] = [
+            (source, (target,), (factor,), "/" if divides else "*") for source, target, factor, divides in edges
+        ]
+        return cls(None, steps, given=given)
 
     @classmethod
     def through(cls, things: Sequence[Any], style: GraphStyle, root: Any = None) -> Flow:
         """The flow of what objects contribute to the gradients of their operands, the last object first."""
-        return cls(root, seed=None if root is None else style.seed, style=style, things=things)
+        operands = list(map(attrgetter(style.operands), things))
+        computed = list(compress(things, operands))
+        derivatives = map(attrgetter(style.derivatives), computed)
+        steps = zip(computed, filter(None, operands), derivatives, repeat(""))
+        return cls(root, operands_first=steps, seed=None if root is None else style.seed)
+
+    @property
+    def edges(self) -> Iterator[Edge]:
+        """The contributions, from Node to Node."""
+        node = self.node
+        for thing, targets, factors, forms in self.steps:
+            source = node(thing)
+            for target, factor, form in zip(targets, factors, forms):
+                yield source, node(target), factor, form == "/"
 
     def node(self, thing: Any) -> Node:
         """The node of an object."""
@@ -134,67 +152,137 @@ class Flow:
         return known
 
 
-def _observer(flow: Flow) -> tuple[Callable[[Any], Any], Callable[[Any, Any], None]]:
-    """What reads the gradient of an object, and what assigns it, while a flow is observed."""
-    current: dict[int, _Gradient] = {}  # the symbols of gradients as they are now, by object
-    root, nodes, append = flow.root, flow.nodes, flow.edges.append
+class _Observer:
+    """Notes what reads and assigns gradients while a flow is observed."""
 
-    def read(thing: Any) -> Any:
-        try:
-            return current[id(thing)]
-        except KeyError:
-            known = current[id(thing)] = new(_Gradient)
-            known.node = nodes[id(thing)] = Node(thing)
-            known.is_current = True
-            return known
+    def __init__(self, flow: Flow) -> None:
+        self._flow, self._root, self._steps = flow, flow.root, flow.steps
+        self._last: Any = None  # what has contributed in the last step
+        self._current: dict[int, _Gradient] = {}  # the symbols of gradients as they are now, by object
+        self._got: set[int] = set()  # whose gradients the first `_seen` steps contribute to
+        self._seen = 0
+        self._kinds: dict[str, set[type]] = {}  # by name of an attribute, the classes for which `observes` is true
+        self._numbers: set[type] = {bool, int, float}  # the types of factors that are certain to be numbers
 
-    def assign(thing: Any, content: Any) -> None:
-        before = add(thing, content.gradient, content.terms) if type(content) is _Sum else start(thing, content)
-        if before is not None:
-            before.is_current = False
-            made = current[id(thing)] = new(_Gradient)
-            made.node, made.is_current = before.node, True
+    def read(self, thing: Any) -> _Gradient:
+        """The symbol of a gradient."""
+        found = self._current.get(id(thing))
+        if found is None:
+            found = self._current[id(thing)] = new(_Gradient)
+            found.thing, found.is_current = thing, True
+        return found
 
-    def add(thing: Any, gradient: _Gradient, terms: Sequence[Any]) -> _Gradient:
-        if gradient.node.thing is not thing and len(terms) == 1 and type(terms[0]) is _Gradient:
-            gradient, terms = terms[0], (gradient,)  # a + b is b + a
-        target = gradient.node
-        if target.thing is not thing:
-            raise NoFlow("it assigns the gradient of another node")
-        if not gradient.is_current:
-            raise NoFlow(_STALE)
-        for term in terms:
-            if type(term) is _Contribution:
-                given = term.gradient
-                source = given.node
-                append((source, target, term.factor, term.divides))
-            else:
-                given, source = term, term.node
-                append((source, target, 1.0, False))
-            if not given.is_current:
-                raise NoFlow(_STALE)
-            if target.gave or source is target or thing is root:
-                raise NoFlow("it uses a gradient before all contributions to it are there")
-            if not source.got and source.thing is not root:
-                raise NoFlow("it uses the gradients of nodes that the root does not depend on")
-            target.got = source.gave = True
-        return gradient
+    def assign(self, thing: Any, content: Any) -> None:
+        """Note what is assigned to the gradient of an object."""
+        if type(content) is _Sum:
+            gradient, terms = content.gradient, content.terms
+            if gradient.thing is not thing and len(terms) == 1 and type(terms[0]) is _Gradient:
+                gradient, terms = terms[0], (gradient,)  # a + b is b + a
+            if gradient.thing is not thing:
+                raise NoFlow("it assigns the gradient of another node")
+            for term in terms:
+                if type(term) is _Contribution:
+                    given, factor, form = term.gradient, term.factor, "/" if term.divides else "*"
+                else:
+                    given, factor, form = term, 1.0, "*"
+                if not (given.is_current and gradient.is_current):
+                    raise NoFlow(_STALE)
+                self._note(given.thing, (thing,), (factor,), form)
+        else:
+            self._start(thing, content)
+        symbol = self._current.pop(id(thing), None)
+        if symbol is not None:
+            symbol.is_current = False
 
-    def start(thing: Any, content: Any) -> _Gradient | None:
-        before = current.get(id(thing))
-        may_start = thing is not root or flow.seed is None
-        if type(content) is _Gradient and content.node.thing is thing:
+    def _note(self, source: Any, targets: Sequence[Any], factors: Sequence[Any], forms: str) -> None:
+        if source is self._last:
+            _, earlier, its_factors, its_forms = self._steps.pop()
+            targets, factors, forms = (*earlier, *targets), (*its_factors, *factors), its_forms + forms
+        self._last = source
+        self._steps.append((source, targets, factors, forms))
+
+    def _start(self, thing: Any, content: Any) -> None:
+        flow = self._flow
+        may_start = thing is not self._root or flow.seed is None
+        if type(content) is _Gradient and content.thing is thing:
             if not content.is_current:
                 raise NoFlow(_STALE)
-        elif may_start and _is_number(content, 0.0) and not (before is not None and before.node.got):
+        elif may_start and _is_number(content, 0.0) and not self._has_got(thing):
             flow.zeroed[id(thing)] = thing
-        elif may_start and thing is root and _is_number(content, 1.0) and not flow.edges:
+        elif may_start and thing is self._root and _is_number(content, 1.0) and not self._steps:
             flow.seed = content
         else:
             raise NoFlow("it assigns gradients something else than sums of gradients times numbers")
-        return before
 
-    return read, assign
+    def _has_got(self, thing: Any) -> bool:
+        """Whether something has been added to the gradient of an object."""
+        for _, targets, _, _ in islice(self._steps, max(self._seen - 1, 0), None):  # the last one may have grown
+            self._got.update(map(id, targets))
+        self._seen = len(self._steps)
+        return id(thing) in self._got
+
+    # ---- what code that only adds to gradients tells (source/contributions.py) -------------------------
+
+    def observes(self, name: str, source: Any, *targets: Any) -> bool:
+        """Whether the attribute of these objects is a gradient and nothing else, and all targets are other objects."""
+        kinds = self._kinds.get(name, ())
+        for target in targets:
+            if target is source or (type(target) not in kinds and not self._knows(type(target), name)):
+                return False
+        return type(source) in kinds or self._knows(type(source), name)
+
+    def _knows(self, kind: Any, name: str) -> bool:
+        """Whether reading and assigning an attribute of objects of a class calls `read` and `assign`, nothing else."""
+        member = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+        is_plain = kind.__getattribute__ is object.__getattribute__ and kind.__setattr__ is object.__setattr__
+        if is_plain and getattr(member, "fget", None) == self.read:
+            self._kinds.setdefault(name, set()).add(kind)
+            return True
+        return False
+
+    def contribute(self, forms: str, source: Any, targets: Sequence[Any], factors: Sequence[Any]) -> None:
+        """Note contributions of an object to the gradients of others, as by assignments one after the other."""
+        if not self._numbers.issuperset(map(type, factors)):
+            self._numbers.update(kind for kind in map(type, factors) if is_numeric(kind) and issubclass(kind, Traced))
+            if not self._numbers.issuperset(map(type, factors)):
+                self._compute(forms, source, targets, factors)
+                return
+        if "/" in forms:
+            Symbol.divisions += 1
+        if self._current:
+            for symbol in map(self._current.pop, map(id, targets), repeat(None)):
+                if symbol is not None:
+                    symbol.is_current = False
+        self._note(source, targets, factors, forms)
+
+    def _compute(self, forms: str, source: Any, targets: Sequence[Any], factors: Sequence[Any]) -> None:
+        """As `contribute`, where only the factors themselves know what multiplying them with symbols is."""
+        for form, target, factor in zip(forms, targets, factors):
+            before, gradient = self.read(target), self.read(source)
+            if form == "*":
+                added = factor * gradient
+            else:
+                added = gradient * factor if form == "r" else gradient / factor
+            self.assign(target, before + added)
+
+    # ---- the end ------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Check that every gradient is complete before it is used."""
+        flow, steps = self._flow, self._steps
+        sources = [id(source) for source, _, _, _ in steps]
+        all_targets = [targets for _, targets, _, _ in steps]
+        received = list(map(id, chain.from_iterable(all_targets)))
+        order = range(len(steps))
+        gave = dict(zip(reversed(sources), reversed(order)))  # the first step of each
+        got = set(received)
+        places = chain.from_iterable(map(repeat, order, map(len, all_targets)))
+        if id(self._root) in got or any(map(le, map(gave.get, received, repeat(len(steps))), places)):
+            raise NoFlow("it uses a gradient before all contributions to it are there")
+        if not got.issuperset(gave.keys() - {id(self._root)}):
+            raise NoFlow("it uses the gradients of nodes that the root does not depend on")
+        if len(gave) == len(steps):
+            flow.operands_first = reversed(steps)
 
 
 _STALE = "it uses what a gradient was before something was added to it"
@@ -212,15 +300,22 @@ def observe(root: Any, classes: Iterable[NodeClass], run: Callable[[], Any]) -> 
         NoFlow: it does something that is not a flow of gradients along edges.
     """
     flow = Flow(root)
-    gradient = property(*_observer(flow))
+    observer, thread = _Observer(flow), get_ident()
+    outer = observers.get(thread)
+    gradient = property(observer.read, observer.assign)
     replaced = [(kind, name, vars(kind).get(name)) for kind, name in _holders(classes)]
 
     def watched() -> None:
         for kind, name, _ in replaced:
             setattr(kind, name, gradient)
+        observers[thread] = observer
         flow.returned = run()
 
     def restore() -> None:
+        if outer is None:
+            observers.pop(thread, None)
+        else:
+            observers[thread] = outer
         for kind, name, member in replaced:
             if member is not None:
                 setattr(kind, name, member)
@@ -238,6 +333,7 @@ def observe(root: Any, classes: Iterable[NodeClass], run: Callable[[], Any]) -> 
         raise NoFlow("it returns a gradient")
     if flow.seed is None:
         raise NoFlow("it does not give its root a gradient of 1")
+    observer.finish()
     return flow
 
 
@@ -287,11 +383,12 @@ class _Gradient(_Symbol):
     """The gradient of a node, from one assignment to the next.
 
     Attributes:
+        thing: the node.
         is_current: whether it has not been assigned since.
     """
 
-    __slots__ = ("is_current", "node")
-    node: Node
+    __slots__ = ("is_current", "thing")
+    thing: Any
     is_current: bool
 
     def __mul__(self, factor: Any) -> Any:

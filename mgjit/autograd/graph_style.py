@@ -60,9 +60,10 @@ def _is_all(known: NodeClass, style: GraphStyle) -> bool:
     """Whether the `backward()` of a class does what the style says, and nothing else."""
     root = _expression(known.kind)
     flow = observe(root, [known], root.backward)
+    edges = list(flow.edges)
     order, _ = depth_first(root, style.operands_of)
     expected = style.edges_of(reversed(order))
-    same = len(flow.edges) == len(expected) and all(map(_are_alike, flow.edges, expected))
+    same = len(edges) == len(expected) and all(map(_are_alike, edges, expected))
     return same and not flow.zeroed and flow.returned is None
 
 

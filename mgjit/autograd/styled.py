@@ -1,11 +1,11 @@
-"""The nodes of a graph of known style (autograd/graph_style.py), met and converted in one pass over its objects.
+"""The nodes of a flow to which each contributes once (Flow.operands_first), met and converted in one pass.
 
 Nearly all of them are sums and products of two nodes, with the usual derivatives.  These have no edges:
 
 1. Objects come after their operands, so it is known of these whether gradients flow through them.
-2. A sum or product of two through which they do, or of one and a constant, whose derivatives are those of the
-   operation, is usual if its gradient is zero so far.  Any other object becomes a node with edges, which is converted
-   as those of other flows are (autograd/conversion.py).
+2. A sum or product of two through which they do, or of one and a constant or input, whose derivatives are those of
+   the operation, is usual if its gradient is zero so far.  Any other object becomes a node with edges, which is
+   converted as those of other flows are (autograd/conversion.py).
 3. Contributions are noted last one first: those of the first object, and of these the last operand's.  For those along
    an edge, its number stands for the record that is made later.
 4. Usual records become ones through which gradients flow at once, so that no other node takes them; an operand that
@@ -14,26 +14,28 @@ Nearly all of them are sums and products of two nodes, with the usual derivative
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 from ..record import opcodes as ops
 from .chosen import is_gathered
 from .conversion import convert
 from .derivatives import PRODUCT, SUM, Edge
-from .flow import Flow, Node, NoFlow, new
-from .graph_style import GraphStyle
+from .flow import Flow, Node, NoFlow, Step, new
 from .meeting import Meeting
 
 #: The types of numbers that are no traced ones.
 _PLAIN = (int, float)
-#: The operands that are constants.
-_FIRST, _LAST = ops.leaf(ops.CONSTANT, 0), ops.leaf(ops.CONSTANT, ops.INDEX_MASK)
+
+
+def _takes_none(operand: int) -> bool:
+    """Whether an operand is one to which no gradient flows."""
+    return operand < 0 and ops.leaf_kind(operand) in (ops.CONSTANT, ops.INPUT)
 
 
 class StyledGraph:
-    """The nodes of a flow that is given by objects and their style.
+    """The nodes of a flow whose steps are known with operands first.
 
     Args:
         used: operands used by earlier passes; those that this one uses are added.
@@ -44,7 +46,7 @@ class StyledGraph:
     """
 
     def __init__(self, flow: Flow, meeting: Meeting, used: set[int]) -> None:
-        assert flow.style is not None
+        assert flow.operands_first is not None
         self._flow, self._meeting, self._used = flow, meeting, used
         self._leaves: list[Node] = []
         self._sources: list[Node] = []
@@ -55,24 +57,23 @@ class StyledGraph:
         self._with_edges: list[Node] = []
         self._edges = 0
         self._senders: list[int] = []
-        self._meet_all(flow.style)
+        self._meet_all(flow.operands_first)
         self.root = None if flow.root is None else flow.node(flow.root)
         if self.root is not None:
             meeting.meet(self.root, self._leaves)
+        for thing in flow.zeroed.values():
+            meeting.meet(flow.node(thing), self._leaves)
         self.nodes = self._leaves + self._sources
 
-    def _meet_all(self, style: GraphStyle) -> None:
+    def _meet_all(self, steps: Iterable[Step]) -> None:
         recorder, lasting, used, usual = self._meeting.recorder, self._meeting.lasting, self._used, self.usual
         types: Any = self._meeting.types
         number, operand_of, factor_before = types.number, self._factor, self._factors.get
         op, a, b, nodes, find = recorder.op, recorder.a, recorder.b, self._flow.nodes, self._flow.nodes.get
-        operands_of, derivatives_of = attrgetter(style.operands), attrgetter(style.derivatives)
         kind: Any = None
         ones: Any = None  # factors that were found to be ones: mostly the constant in the class's code
         zero: Any = None  # and a gradient
-        for thing in self._flow.things:
-            parts = operands_of(thing)
-            factors = derivatives_of(thing) if parts else ()
+        for thing, parts, factors, forms in steps:
             if not factors:
                 continue
             if type(thing) is not kind:
@@ -83,7 +84,7 @@ class StyledGraph:
             except (AttributeError, KeyError):
                 data = None  # which meeting it refuses
             record = data._leaf if type(data) is number and len(parts) == len(factors) == 2 else -1
-            code = op[record] if record >= 0 else -1
+            code = op[record] if record >= 0 and "/" not in forms else -1
             if code == PRODUCT or code == SUM:  # noqa: SIM109 - quicker
                 x, y = find(id(parts[0])) or self._met(parts[0]), find(id(parts[1])) or self._met(parts[1])
                 if x is not None and y is not None and (x.has_gradient or y.has_gradient):
@@ -92,7 +93,7 @@ class StyledGraph:
                         x, y, dx, dy = y, x, dy, dx
                     fits = x.operand == first and y.operand == second
                     if not (x.has_gradient and y.has_gradient):
-                        fits = fits and _LAST <= (second if x.has_gradient else first) <= _FIRST
+                        fits = fits and _takes_none(second if x.has_gradient else first)
                     elif parts[0] is not x.thing:
                         fits = False  # contributions would come in another order
                     if not fits:
@@ -127,7 +128,7 @@ class StyledGraph:
                         if x.edges or y.edges:
                             self._exchanged.append((record, x, y))
                         continue
-            self._meet_with_edges(self._flow.node(thing), parts, factors)
+            self._meet_with_edges(self._flow.node(thing), parts, factors, forms)
 
     def _factor(self, factor: Any) -> int:
         """The operand of a factor that is no computed number."""
@@ -146,18 +147,18 @@ class StyledGraph:
         self._meeting.meet(node, self._leaves)
         return node
 
-    def _meet_with_edges(self, node: Node, parts: Sequence[Any], factors: Sequence[Any]) -> None:
+    def _meet_with_edges(self, node: Node, parts: Sequence[Any], factors: Sequence[Any], forms: str) -> None:
         flow, meeting = self._flow, self._meeting
         edges: list[Edge] = []
         meeting.meet(node, self._sources)
-        for part, factor in zip(parts, factors):
+        for part, factor, form in zip(parts, factors, forms or repeat("*")):
             if is_gathered(part):
                 target = meeting.looked_up(part, node, flow, self._leaves)
             else:
                 target = flow.node(part)
                 meeting.meet(target, self._leaves)
             operand = meeting.types.number_operand(factor)
-            edges.append((target, target.operand, operand, False, self._edges))
+            edges.append((target, target.operand, operand, form == "/", self._edges))
             self._edges += 1
         if node.is_parameter:
             raise NoFlow("it goes on through a graph from before the step")

@@ -4,7 +4,7 @@
    about its nodes (autograd/meeting.py).
 2. Each node of the flow has the record that computed its data.  If the factors of its edges are the derivatives of that
    operation, the record is made one through which gradients flow; otherwise LINK records are added
-   (autograd/conversion.py).  Of a graph whose style is known, most nodes need no edges (autograd/styled.py).
+   (autograd/conversion.py).  Where each node contributes once, most need no edges (autograd/styled.py).
 3. Data that a node shares with another one, or that is used without an edge (also by an earlier pass), is copied or
    linked, so that gradients flow where there is an edge, and nowhere else.
 4. Gradients of parameters that were assigned before are stored, and a BACKWARD record is appended.
@@ -74,7 +74,7 @@ class SymbolicBackward:
         Raises:
             NoFlow: it cannot be recorded as one.
         """
-        graph = StyledGraph(flow, self._meeting, self._used) if flow.style is not None else None
+        graph = StyledGraph(flow, self._meeting, self._used) if flow.operands_first is not None else None
         edges: list[Edge] = []
         if graph is not None:
             nodes, root = graph.nodes, graph.root

@@ -12,6 +12,7 @@ during a trace (source/installed.py).  What changes:
    traced.
 5. The body of a `try` with handlers is watched, because what it records may not be able to raise (source/handlers.py).
 6. A loop that does the same to each of many objects is recorded at once (source/uniform.py).
+7. An inner function that only adds to gradients tells what it adds (source/contributions.py).
 
 Code whose meaning this would change (a `yield`, `await`, `:=` or `super()` would end up in another function) stays as
 it is.  If the source of a function is not found, only names in its bytecode change (source/names.py).
@@ -34,6 +35,7 @@ from typing import Any
 from ..engine import functions as engine
 from ..world.code import codes
 from .branches import RETURNED, ReturnsAssigned, as_loop, assigned_names, is_generator, may_return, with_returns_last
+from .contributions import may_tell, told
 from .handlers import goes_on, takes_all
 from .impure import WRITES, names_in
 from .names import renamed
@@ -87,9 +89,9 @@ _OF_LOOPS = frozenset({dis.opmap["FOR_ITER"], dis.opmap["STORE_ATTR"]})
 
 @functools.lru_cache(maxsize=1024)
 def _has_what_changes(code: CodeType) -> bool:
-    """Whether a function may contain tests, elements, handlers or such loops: most methods of small classes do not."""
+    """Whether a function may contain any such thing, except calls: most methods of small classes do not."""
     return "BINARY_SUBSCR" not in dis.opmap or any(
-        not _OPERATIONS.isdisjoint(inner.co_code[::2]) or _OF_LOOPS.issubset(inner.co_code[::2])
+        not _OPERATIONS.isdisjoint(inner.co_code[::2]) or _OF_LOOPS.issubset(inner.co_code[::2]) or may_tell(inner)
         for inner in codes(code)
     )
 
@@ -200,7 +202,10 @@ class _Rewriter(ast.NodeTransformer):
         return made
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        made = told(node, self._call)
         self.function(node)
+        if made is not None:
+            node.body, made.orelse = [made], node.body
         return node
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:

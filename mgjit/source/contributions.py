@@ -1,0 +1,139 @@
+"""Functions that only add to gradients, as the `_backward` of micrograd: what they add can be told without symbols.
+
+    def _backward():                        def _backward():
+        self.grad += other.data * out.grad      if observes("grad", out, self, other):
+        other.grad += self.data * out.grad          contribute("**", out, (self, other), (other.data, self.data))
+                                                else:
+                                                    self.grad += other.data * out.grad
+                                                    other.grad += self.data * out.grad
+
+While a backward pass is observed (autograd/flow.py), the second form is quicker: nothing stands for the gradients.
+
+1. A function without arguments qualifies if each of its statements adds to the gradient of a node a number times that
+   of one other node, or that divided by a number.  In the numbers, no gradient is named, and nothing is called.
+2. They are evaluated when they were: what an operator computes may be recorded, or raise an exception, so it begins
+   a group of statements, and is evaluated after the groups before it.
+3. `observes` says whether assigning these attributes of these objects is nothing but what is observed, and whether
+   the nodes that are added to are others than that one.  Otherwise the statements run as they stand.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+from collections.abc import Callable, Sequence
+from threading import get_ident
+from types import CodeType
+from typing import Any, NamedTuple, Protocol
+
+
+class Observer(Protocol):
+    """What observes a backward pass."""
+
+    def observes(self, name: str, source: Any, *targets: Any) -> bool:
+        """Whether the attribute of these objects is a gradient and nothing else."""
+
+    def contribute(self, forms: str, source: Any, targets: Sequence[Any], factors: Sequence[Any]) -> None:
+        """Add to the gradients of targets: for "*", factor * gradient, for "r", gradient * factor, and for "/"."""
+
+
+#: What observes a backward pass, by thread.
+observers: dict[int, Observer] = {}
+
+
+def observes(*arguments: Any) -> bool:
+    """`Observer.observes` of the pass that is observed in this thread; False if there is none."""
+    observer = observers.get(get_ident())
+    return observer is not None and observer.observes(*arguments)
+
+
+def contribute(*arguments: Any) -> None:
+    """`Observer.contribute` of the pass that is observed in this thread."""
+    observers[get_ident()].contribute(*arguments)
+
+
+def may_tell(code: CodeType) -> bool:
+    """Whether a code object may be that of such a function."""
+    return bool(code.co_freevars) and not code.co_argcount and dis.opmap["STORE_ATTR"] in code.co_code[::2]
+
+
+class _Contribution(NamedTuple):
+    form: str
+    source: str
+    target: ast.Name
+    factor: ast.expr
+    place: ast.stmt
+
+
+def told(node: ast.FunctionDef, call: Callable[..., Any]) -> ast.If | None:
+    """What tells the contributions of a function, and otherwise runs its statements; None if it does anything else.
+
+    Args:
+        call: makes a call of a helper, of its name, a node that says where, and the arguments.
+    """
+    arguments = node.args
+    if arguments.args or arguments.kwonlyargs or arguments.posonlyargs or arguments.vararg or arguments.kwarg:
+        return None
+    first: Any = node.body[0]
+    name = first.target.attr if isinstance(first, ast.AugAssign) and isinstance(first.target, ast.Attribute) else ""
+    found = [_contribution(statement, name) for statement in node.body]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found) or len({one.source for one in known}) > 1:
+        return None
+    groups: list[list[_Contribution]] = []
+    for one in known:
+        if not groups or not _is_read(one.factor):
+            groups.append([])
+        groups[-1].append(one)
+    source = ast.Name(known[0].source, ast.Load())
+    test = call("observes", first, ast.Constant(name), source, *(one.target for one in known))
+    calls: list[ast.stmt] = []
+    for group in groups:
+        forms, _, targets, factors, (place, *_) = zip(*group)
+        parts = ast.Tuple(list(targets), ast.Load()), ast.Tuple(list(factors), ast.Load())
+        told = ast.Expr(call("contribute", place, ast.Constant("".join(forms)), source, *parts))
+        calls.append(ast.copy_location(told, place))
+    return ast.copy_location(ast.If(test, calls, []), first)
+
+
+def _contribution(statement: ast.stmt, name: str) -> _Contribution | None:
+    """What a statement adds to the gradient of what."""
+    if not isinstance(statement, ast.AugAssign) or not isinstance(statement.op, ast.Add):
+        return None
+    target: Any = statement.target
+    added = statement.value
+    if not _is_gradient(target, name):
+        return None
+    form = "*"
+    gradient: Any = added
+    factor: ast.expr = ast.copy_location(ast.Constant(1.0), added)
+    if isinstance(added, ast.BinOp):
+        if isinstance(added.op, ast.Mult) and _is_gradient(added.right, name):
+            gradient, factor = added.right, added.left
+        elif isinstance(added.op, (ast.Mult, ast.Div)):
+            form, gradient, factor = "r" if isinstance(added.op, ast.Mult) else "/", added.left, added.right
+    if not _is_gradient(gradient, name) or not _is_number(factor, name):
+        return None
+    return _Contribution(form, gradient.value.id, ast.Name(target.value.id, ast.Load()), factor, statement)
+
+
+def _is_gradient(node: Any, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.value, ast.Name)
+
+
+def _is_read(factor: ast.expr) -> bool:
+    return isinstance(getattr(factor, "value", factor), (ast.Constant, ast.Name)) or isinstance(factor, ast.Constant)
+
+
+#: What a factor consists of.
+_PARTS = (
+    ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.operator, ast.UnaryOp, ast.USub, ast.Compare, ast.Lt, ast.Gt,
+    ast.LtE, ast.GtE, ast.expr_context,
+)  # fmt: skip
+
+
+def _is_number(node: ast.expr, name: str) -> bool:
+    parts = list(ast.walk(node))
+    return all(isinstance(part, _PARTS) and getattr(part, "attr", "") != name for part in parts) and not any(
+        isinstance(part, ast.Compare) and len(part.ops) > 1 for part in parts
+    )
