@@ -34,7 +34,7 @@ GO, FINISH = b"g", b"f"
 DONE = b"d"
 
 _START = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "import gc, json, sys; gc.disable(); sys.path[:] = json.loads(sys.argv[1]); "
     "from mgjit.worker import main; main(int(sys.argv[2]), int(sys.argv[3]))"
 )
 

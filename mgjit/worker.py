@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import os
 import pickle
 import queue
@@ -55,6 +56,9 @@ def main(lifeline: int, done: int) -> None:
     threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
     with contextlib.suppress(MgjitError):  # which each request will meet again
         import_generator()
+    if hasattr(gc, "freeze"):
+        gc.freeze()  # what was imported, with the garbage collector switched off, stays
+    gc.enable()
     while _has_request():
         before = sum(os.times()[:4])
         answer = _answered(read(0))
