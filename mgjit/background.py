@@ -254,10 +254,10 @@ def go_on() -> None:
 
 
 def _bare(trace: Trace) -> Trace:
-    """A trace without the program's memory."""
+    """A trace without the program's memory; of new parameters, only the numbers of the first and the last count."""
     return replace(
         trace,
-        new_parameters=[(number, None) for number, _ in trace.new_parameters],
+        new_parameters=[(number, None) for number, _ in (*trace.new_parameters[:1], *trace.new_parameters[-1:])],
         bound_storages=[(base, Extent(len(storage), storage.layout)) for base, storage in trace.bound_storages],
         states=[
             (base, Extent(len(state), state._layout, state._is_new))  # type: ignore[misc]

@@ -67,8 +67,7 @@ def structure_hash(trace: Trace, inputs: Sequence[InputRegion]) -> str:
     for column in (trace.op, trace.a, trace.b, trace.c):
         digest.update(column if column is not None else b"-")
     digest.update(struct.pack(f"<{len(trace.constants)}d", *trace.constants))
-    parameters = [number for number, _ in trace.new_parameters]
-    span = (parameters[0], parameters[-1]) if parameters else None
+    span = (trace.new_parameters[0][0], trace.new_parameters[-1][0]) if trace.new_parameters else None
     description = (
         trace.layouts,
         span,

@@ -21,6 +21,7 @@ from typing import Any, Union
 from ..engine.precision import FLOAT64
 from . import opcodes as ops
 from .recorder import Recorder
+from .trace import LATE
 from .whole_numbers import UNKNOWN, BoundOf, Elements, Read, Scalar, Written
 
 EXACT = FLOAT64.largest_integer
@@ -105,7 +106,8 @@ class _Bounds:
         self._indices = {check.input_index: check.allowed for check in recorder.checks}
         noted: list[tuple[int, Any]] = [(result, None) for result in set(recorder.integer_results)]
         noted += [(of_tensor.record, of_tensor) for of_tensor in recorder.whole_numbers]
-        self._ways: dict[tuple[int, int | None, int | None], int] = {}
+        self._ways: dict[tuple[int, int, int], int] = {}  # by opcode and the formulas of both operands
+        self._number_of[ops.NO_OPERAND] = self._formula(0)
         for record, of_tensor in sorted(noted, key=itemgetter(0)):
             if of_tensor is None:
                 number = self._number_of[record] = self._result(record)
@@ -195,21 +197,16 @@ class _Bounds:
             return self._operand(result)
         recorder, known = self._recorder, self._number_of
         code, a, b = recorder.op[result] & ~ops.NUMBER, recorder.a[result], recorder.b[result]
-        found = self._ways.get((code, known.get(a), known.get(b)))
-        if found is None:
-            found = self._computed(result, code)
-            if code < ops.TAKE and a in known and b in known:
-                self._ways[code, known[a], known[b]] = found
-        return found
-
-    def _computed(self, result: int, code: int) -> int:
-        recorder = self._recorder
         if code >= ops.TAKE:
-            return self._formula(_largest, *map(self._operand, recorder.elements(recorder.a[result], code)))
+            return self._formula(_largest, *map(self._operand, recorder.elements(a, code)))
         if code in _ROUNDED:
             return self._formula(EXACT)
-        a = self._operand(recorder.a[result])
-        b = self._operand(recorder.b[result]) if recorder.b[result] != ops.NO_OPERAND else self._formula(0)
+        way = code, known[a] if a in known else self._operand(a), known[b] if b in known else self._operand(b)
+        if way not in self._ways:
+            self._ways[way] = self._computed(*way)
+        return self._ways[way]
+
+    def _computed(self, code: int, a: int, b: int) -> int:
         if code in (ops.ADD, ops.SUBTRACT):
             return self._formula(_sum, a, b)
         if code == ops.LIBRARY_CODES["fmod"]:
@@ -230,10 +227,12 @@ class _Bounds:
             return self._formula(max(abs(among[0]), abs(among[-1])) if len(among) else 0)
         if operand >= 0:  # what is no int here is none when the step runs, if the result is one
             return self._formula(1 if recorder.op[operand] in _COMPARISONS else 0)
-        if ops.leaf_kind(operand) == ops.CONSTANT:
+        kind = ops.leaf_kind(operand)
+        if kind == ops.CONSTANT:
             number = abs(recorder.constants[ops.leaf_index(operand)])
             return self._formula(int(number) if number - number == 0.0 else 0)
-        operand = recorder.read_at_last(operand)
+        if kind == LATE:
+            operand = recorder.read_at_last(operand)
         of_leaf = self._bound_of_leaf(operand)
         if of_leaf is not None:
             return self._formula(of_leaf)

@@ -37,7 +37,7 @@ from .live import Parameter
 if TYPE_CHECKING:
     from ..record.trace import Trace
 
-_data_of, _grad_of = attrgetter("_data"), attrgetter("_grad")
+_data_of, _grad_of, _is_bound = attrgetter("_data"), attrgetter("_grad"), attrgetter("_is_bound")
 _SET_STORAGE, _SET_INDEX = (Value.__dict__[name].__set__ for name in ("_storage", "_index"))
 _SET_CLASS = object.__dict__["__class__"].__set__
 
@@ -291,7 +291,7 @@ class Move:
             Moved: another kernel has moved some of them in the meantime.
         """
         present = [state._buffer for state in self._states]
-        if any(value._is_bound for value in self._values) or any(map(is_not, present, self._old_numbers)):
+        if any(map(_is_bound, self._values)) or any(map(is_not, present, self._old_numbers)):
             raise Moved
         if any(thing.has_moved() for thing, _ in self._objects):
             raise Moved

@@ -74,7 +74,7 @@ class Parameter:
         """The calls that move the fields there: calls of C functions, which can be repeated."""
         homes = [Home(array, place, storage) for array in (storage.data, storage.grad)]
         made = [field.move(self.owner, home) for field, home in zip(self.fields, homes)]
-        cls = live_class(type(self.owner), self.live)
+        cls: Any = live_class(type(self.owner), self.live)  # type: ignore[arg-type]
         return [*made, functools.partial(set_class, self.owner, cls)]
 
 
@@ -213,6 +213,7 @@ set_class: Callable[[Any, type], None] = object.__dict__["__class__"].__set__
 _classes: dict[tuple[type, tuple[str, ...]], type] = {}
 
 
+@functools.lru_cache(maxsize=4096)
 def live_class(cls: type, names: tuple[str, ...]) -> type:
     """The subclass of `cls` for objects whose fields `names` have homes."""
     original = original_class(cls)

@@ -400,7 +400,11 @@ class Heap:
 
     def _record(self, stores: list[tuple[int, Any]]) -> None:
         """All stores at the end."""
-        self._recorder.store_all([(leaf, self._types.number_operand(number)) for leaf, number in stores])
+        usual: Any = self._types.number
+        operand_of = self._types.number_operand
+        self._recorder.store_all(
+            [(leaf, number._leaf if type(number) is usual else operand_of(number)) for leaf, number in stores]
+        )
 
     def _drop_unused(self, plan: HeapPlan) -> None:
         """Only what the step uses becomes memory of the kernel."""
