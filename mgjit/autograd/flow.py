@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..interruption import with_cleanup
 from ..record.leaks import Symbol, Traced, is_numeric
-from ..source.contributions import observers
+from ..source.contributions import Contribute, observers
 
 if TYPE_CHECKING:
     from .graph_style import GraphStyle
@@ -223,13 +223,13 @@ class _Observer:
 
     # ---- what code that only adds to gradients tells (source/contributions.py) -------------------------
 
-    def observes(self, name: str, source: Any, *targets: Any) -> bool:
-        """Whether the attribute of these objects is a gradient and nothing else, and all targets are other objects."""
+    def observes(self, name: str, source: Any, targets: Sequence[Any]) -> Contribute | None:
+        """`contribute`, if the attribute of these objects is only a gradient, and the targets are other objects."""
         kinds = self._kinds.get(name, ())
         for target in targets:
             if target is source or (type(target) not in kinds and not self._knows(type(target), name)):
-                return False
-        return type(source) in kinds or self._knows(type(source), name)
+                return None
+        return self.contribute if type(source) in kinds or self._knows(type(source), name) else None
 
     def _knows(self, kind: Any, name: str) -> bool:
         """Whether reading and assigning an attribute of objects of a class calls `read` and `assign`, nothing else."""
@@ -269,19 +269,19 @@ class _Observer:
 
     def finish(self) -> None:
         """Check that every gradient is complete before it is used."""
-        flow, steps = self._flow, self._steps
+        flow, steps, order = self._flow, self._steps, range(len(self._steps))
         sources = [id(source) for source, _, _, _ in steps]
-        all_targets = [targets for _, targets, _, _ in steps]
-        received = list(map(id, chain.from_iterable(all_targets)))
-        order = range(len(steps))
+        targets = [targets for _, targets, _, _ in steps]
+        places = chain.from_iterable(map(repeat, order, map(len, targets)))
+        got = dict(zip(map(id, chain.from_iterable(targets)), places))  # the last step that adds to each
         gave = dict(zip(reversed(sources), reversed(order)))  # the first step of each
-        got = set(received)
-        places = chain.from_iterable(map(repeat, order, map(len, all_targets)))
-        if id(self._root) in got or any(map(le, map(gave.get, received, repeat(len(steps))), places)):
-            raise NoFlow("it uses a gradient before all contributions to it are there")
-        if not got.issuperset(gave.keys() - {id(self._root)}):
+        is_once = len(gave) == len(steps)
+        gave.pop(id(self._root), None)
+        if not got.keys() >= gave.keys():
             raise NoFlow("it uses the gradients of nodes that the root does not depend on")
-        if len(gave) == len(steps):
+        if id(self._root) in got or any(map(le, gave.values(), map(got.__getitem__, gave))):
+            raise NoFlow("it uses a gradient before all contributions to it are there")
+        if is_once:
             flow.operands_first = reversed(steps)
 
 

@@ -1,8 +1,9 @@
 """Functions that only add to gradients, as the `_backward` of micrograd: what they add can be told without symbols.
 
     def _backward():                        def _backward():
-        self.grad += other.data * out.grad      if observes("grad", out, self, other):
-        other.grad += self.data * out.grad          contribute("**", out, (self, other), (other.data, self.data))
+        self.grad += other.data * out.grad      contribute = observes("grad", out, self, other)
+        other.grad += self.data * out.grad      if contribute:
+                                                    contribute("**", out, (self, other), (other.data, self.data))
                                                 else:
                                                     self.grad += other.data * out.grad
                                                     other.grad += self.data * out.grad
@@ -26,35 +27,35 @@ from threading import get_ident
 from types import CodeType
 from typing import Any, NamedTuple, Protocol
 
+#: Adds to the gradients of targets: for "*", factor * gradient, for "r", gradient * factor, and for "/".  The arguments
+#: are these forms, whose gradient it is, the targets, and the factors.
+Contribute = Callable[[str, Any, Sequence[Any], Sequence[Any]], None]
+
 
 class Observer(Protocol):
     """What observes a backward pass."""
 
-    def observes(self, name: str, source: Any, *targets: Any) -> bool:
-        """Whether the attribute of these objects is a gradient and nothing else."""
-
-    def contribute(self, forms: str, source: Any, targets: Sequence[Any], factors: Sequence[Any]) -> None:
-        """Add to the gradients of targets: for "*", factor * gradient, for "r", gradient * factor, and for "/"."""
+    def observes(self, name: str, source: Any, targets: Sequence[Any]) -> Contribute | None:
+        """What takes contributions, if the attribute of these objects is a gradient and nothing else."""
 
 
 #: What observes a backward pass, by thread.
 observers: dict[int, Observer] = {}
 
 
-def observes(*arguments: Any) -> bool:
-    """`Observer.observes` of the pass that is observed in this thread; False if there is none."""
+def observes(name: str, source: Any, *targets: Any) -> Contribute | None:
+    """`Observer.observes` of the pass that is observed in this thread; None if there is none."""
     observer = observers.get(get_ident())
-    return observer is not None and observer.observes(*arguments)
-
-
-def contribute(*arguments: Any) -> None:
-    """`Observer.contribute` of the pass that is observed in this thread."""
-    observers[get_ident()].contribute(*arguments)
+    return None if observer is None else observer.observes(name, source, targets)
 
 
 def may_tell(code: CodeType) -> bool:
     """Whether a code object may be that of such a function."""
     return bool(code.co_freevars) and not code.co_argcount and dis.opmap["STORE_ATTR"] in code.co_code[::2]
+
+
+#: A local variable of such functions.
+_CONTRIBUTE = "__mgjit_contribute__"
 
 
 class _Contribution(NamedTuple):
@@ -65,35 +66,39 @@ class _Contribution(NamedTuple):
     place: ast.stmt
 
 
-def told(node: ast.FunctionDef, call: Callable[..., Any]) -> ast.If | None:
-    """What tells the contributions of a function, and otherwise runs its statements; None if it does anything else.
+def told(node: ast.FunctionDef, call: Callable[..., Any]) -> list[ast.stmt]:
+    """What tells the contributions of a function: its last statement is an `if` that is to get the others as `else`.
+
+    Empty if the function does anything else.
 
     Args:
         call: makes a call of a helper, of its name, a node that says where, and the arguments.
     """
     arguments = node.args
     if arguments.args or arguments.kwonlyargs or arguments.posonlyargs or arguments.vararg or arguments.kwarg:
-        return None
+        return []
     first: Any = node.body[0]
     name = first.target.attr if isinstance(first, ast.AugAssign) and isinstance(first.target, ast.Attribute) else ""
     found = [_contribution(statement, name) for statement in node.body]
     known = [one for one in found if one is not None]
     if len(known) < len(found) or len({one.source for one in known}) > 1:
-        return None
+        return []
     groups: list[list[_Contribution]] = []
     for one in known:
         if not groups or not _is_read(one.factor):
             groups.append([])
         groups[-1].append(one)
     source = ast.Name(known[0].source, ast.Load())
-    test = call("observes", first, ast.Constant(name), source, *(one.target for one in known))
+    observed = call("observes", first, ast.Constant(name), source, *(one.target for one in known))
+    contribute = ast.Name(_CONTRIBUTE, ast.Load())
     calls: list[ast.stmt] = []
     for group in groups:
         forms, _, targets, factors, (place, *_) = zip(*group)
         parts = ast.Tuple(list(targets), ast.Load()), ast.Tuple(list(factors), ast.Load())
-        told = ast.Expr(call("contribute", place, ast.Constant("".join(forms)), source, *parts))
+        told = ast.Expr(ast.Call(contribute, [ast.Constant("".join(forms)), source, *parts], []))
         calls.append(ast.copy_location(told, place))
-    return ast.copy_location(ast.If(test, calls, []), first)
+    made = [ast.Assign([ast.Name(_CONTRIBUTE, ast.Store())], observed), ast.If(contribute, calls, [])]
+    return [ast.copy_location(statement, first) for statement in made]
 
 
 def _contribution(statement: ast.stmt, name: str) -> _Contribution | None:

@@ -202,10 +202,11 @@ class _Rewriter(ast.NodeTransformer):
         return made
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        made = told(node, self._call)
+        made: list[Any] = told(node, self._call)
         self.function(node)
-        if made is not None:
-            node.body, made.orelse = [made], node.body
+        if made:
+            made[-1].orelse = node.body
+            node.body = made
         return node
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:

@@ -28,7 +28,7 @@ from ..record.uniform import EachIndex
 from ..runtime.live import original_class
 from ..world.ownership import is_of_user
 from . import impure
-from .contributions import contribute, observes
+from .contributions import observes
 from .handlers import Attempt, Suppressing
 from .sides import sides_of
 from .uniform import CALLS, Use
@@ -451,7 +451,7 @@ def _helpers() -> dict[str, Any]:
     }  # fmt: skip
     for function in (
         choose, both, either, same, different, negation, truth, sides, compared, element, assign_element,
-        update_element, uniform, observes, contribute,
+        update_element, uniform, observes,
     ):  # fmt: skip
         found[function.__name__] = function
     for name, original in vars(math).items():

@@ -23,8 +23,10 @@ def call(name: str, place: Any, *arguments: Any) -> ast.expr:
 
 def told_form(body: str, arguments: str = "") -> str:
     function: Any = ast.parse(f"def _backward({arguments}):\n" + "".join(f"    {line}\n" for line in body.split("; ")))
-    made = told(function.body[0], call)
-    return "" if made is None else "; ".join(map(ast.unparse, [made.test, *made.body]))
+    made: list[Any] = told(function.body[0], call)
+    assert not made or ast.unparse(made[-1].test) == ast.unparse(made[0].targets[0]) == "__mgjit_contribute__"
+    calls = [made[0].value, *made[-1].body] if made else []
+    return "; ".join(map(ast.unparse, calls)).replace("__mgjit_contribute__", "contribute")
 
 
 FORMS = {
@@ -295,10 +297,10 @@ def test_19_other_threads() -> None:
     answers: list[bool] = []
 
     def run() -> None:
-        thread = threading.Thread(target=lambda: answers.append(observes("grad", root, a)))
+        thread = threading.Thread(target=lambda: answers.append(bool(observes("grad", root, a))))
         thread.start()
         thread.join()
-        answers.append(observes("grad", root, a))
+        answers.append(bool(observes("grad", root, a)))
         root.backward()
 
     observe(root, [known], run)
