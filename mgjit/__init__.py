@@ -21,15 +21,17 @@ else:
             return import_module(f".{name}", __name__)
         if not name.startswith("__") or name == "__all__":
             public = import_module(".public", __name__)
-            missing = set(public.__all__) - globals().keys()  # a program may have set one of them
-            globals().update({each: getattr(public, each) for each in missing}, __all__=public.__all__)
-            if name in vars(public):
-                return vars(public)[name]
+            found = {each: vars(public)[each] for each in public.__all__ if each in vars(public)}
+            if name in public.LATER:
+                found[name] = getattr(import_module(f".{public.LATER[name]}", __name__), name)
+            found["__all__"] = public.__all__
+            globals().update({each: found[each] for each in found.keys() - globals().keys()})  # or a program has set it
+            if name in found:
+                return found[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        __getattr__("__all__")
-        return sorted(globals())
+        return sorted({*globals(), *__getattr__("__all__")})
 
 
 del TYPE_CHECKING

@@ -20,8 +20,6 @@ from .call.results import collect_results
 from .call.rows import Rows, pack_rows
 from .looking import Looking, P, R
 from .parallel.pool import checked_threads
-from .parallel.rows import run_rows_in_threads
-from .parallel.writes import refuse_writes
 from .plain import as_part
 from .record.leaks import PlainCall
 from .runtime.buffers import Moved
@@ -114,6 +112,8 @@ class Looping(Looking[P, R]):
             kernel = self._kernels.patient(table.row(0))
             self._forget_call()  # it may have other code now
             if threads > 1:
+                from .parallel.writes import refuse_writes
+
                 refuse_writes(kernel, self._kernels.maker, table.row(0), self.__name__)
             rows = pack_rows(kernel.plan, kernel.frame, table)
             if not rows.ragged:  # those are checked one by one
@@ -146,7 +146,11 @@ class Looping(Looking[P, R]):
                 return self._rows_apart(table, results, report)
         if ahead == table.length:
             return kernel.result.columns(outputs, len(kernel.outputs), ahead)
-        run = run_rows if threads == 1 or not kernel.code.library else run_rows_in_threads(threads)
+        run = run_rows
+        if threads > 1 and kernel.code.library:
+            from .parallel.rows import run_rows_in_threads
+
+            run = run_rows_in_threads(threads)
         try:
             return run(kernel, rows.after(ahead), report, self.stats.counter, outputs)
         except Moved:

@@ -1,18 +1,35 @@
-"""The public names of mgjit, which the package takes from here when the first of them is used."""
+"""The public names of mgjit, which the package takes from here when the first of them is used.
 
-from . import errors, nn, optim, tensor
+Those that most programs do without are imported when they are used themselves (`LATER`).
+"""
+
+from . import errors, nn, tensor
 from ._version import __version__
 from .decorator import compile
 from .engine.functions import dot, exp, log, maximum, minimum, one_hot, relu, sqrt, take, tanh, where
 from .engine.state import State, state, zeros
 from .engine.value import Value
-from .frozen.step import FrozenStep, freeze
-from .parallel.each import each
-from .parallel.ensemble import Ensemble, ensemble
-from .script.notebook import install, load_ipython_extension  # noqa: F401 - IPython looks for it
 from .step import CompiledStep
 from .tensor import Tensor, enable_grad, grad, jacobian, no_grad, value_and_grad
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import optim as optim
+    from .frozen.step import FrozenStep, freeze
+    from .parallel.each import each
+    from .parallel.ensemble import Ensemble, ensemble
+    from .script.notebook import install
+
+#: Public names, and one that IPython looks for, with the modules where they are; `optim` is a module itself.
+LATER = {
+    "FrozenStep": "frozen.step",
+    "freeze": "frozen.step",
+    "each": "parallel.each",
+    "Ensemble": "parallel.ensemble",
+    "ensemble": "parallel.ensemble",
+    "install": "script.notebook",
+    "load_ipython_extension": "script.notebook",
+}
 __all__ = [
     "CompiledStep",
     "Ensemble",

@@ -122,3 +122,14 @@ def test_05_what_a_program_puts_in_place_of_a_name_stays() -> None:
     """Also when the other names are imported later, with the first of them that is used."""
     work = "mgjit.compile = print; assert mgjit.Value(1.0).data and mgjit.compile is print and mgjit.nn.MLP"
     subprocess.run([sys.executable, "-c", f"import mgjit; {work}"], check=True, cwd=ROOT.parent)
+
+
+def test_06_what_most_steps_do_without_is_imported_when_it_is_used() -> None:
+    rooms = ("frozen", "optim", "parallel.each", "parallel.ensemble", "script.notebook")
+    work = (
+        f"later = {{'mgjit.' + room for room in {rooms}}}; mgjit.compile(lambda x: x)(1.0); import sys; "
+        "assert not later & sys.modules.keys(), later & sys.modules.keys(); names = dir(mgjit); "
+        "assert mgjit.freeze and mgjit.each and mgjit.Ensemble and mgjit.optim.SGD and mgjit.load_ipython_extension; "
+        "assert {*mgjit.__all__} <= {*names}, names; assert later <= sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", f"import mgjit; {work}"], check=True, cwd=ROOT.parent)
