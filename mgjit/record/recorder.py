@@ -12,7 +12,7 @@ import math
 import sys
 from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, repeat
 from operator import attrgetter, sub
 from typing import Any
@@ -60,6 +60,8 @@ _TOP_BYTE_OF_GRADIENT = bytes((byte - (1 << KIND_SHIFT - 24)) % 256 for byte in 
 #: Where that byte is, and whether it is one of a leaf, and not of a record.
 _HIGHEST_BYTE = 3 if sys.byteorder == "little" else 0
 _IS_OF_LEAF = bytes(byte >= 128 for byte in range(256))
+#: By the lowest byte of an opcode, whether it may be one of a look-up; where there are many layouts, each may.
+_MAY_LOOK_UP = bytes(byte >= TAKE for byte in range(256))
 
 
 class Recorder:
@@ -427,8 +429,14 @@ class Recorder:
 
     def look_ups(self) -> list[int]:
         """The records that look something up in a table, or assign to one of its elements."""
-        codes = {code for code in set(self.op) if code & (NUMBER - 1) >= TAKE} if self.layouts else ()
-        return list(compress(range(len(self.op)), map(codes.__contains__, self.op))) if codes else []
+        if not self.layouts:
+            return []
+        may_be = _MAY_LOOK_UP if TAKE + len(self.layouts) <= 256 else b"\1" * 256
+        return [k for k in self.positions(may_be) if self.op[k] & (NUMBER - 1) >= TAKE]
+
+    def positions(self, are_meant: bytes) -> Iterable[int]:
+        """The records whose opcodes have certain lowest bytes, those for which there is a 1."""
+        return compress(range(len(self.op)), self.op.tobytes()[3 - _HIGHEST_BYTE :: 4].translate(are_meant))
 
     def elements(self, first: int, code: int) -> range:
         """The leaves of a look-up table.

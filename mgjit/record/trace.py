@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from itertools import compress, repeat
+from itertools import repeat
 from operator import attrgetter, itemgetter, sub
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -52,6 +52,7 @@ assert LATE << 26 | INDEX_MASK < 1 << 31
 _FIRST_LATE = leaf(LATE, 0)
 #: Records that change memory, apart from assignments by run-time indices.
 _WRITES = frozenset({STORE, BACKWARD})
+_MAY_WRITE = bytes(byte in _WRITES for byte in range(256))  # by the lowest byte of the opcode
 #: How many unused indices between parameters are tolerated as holes in the storage.
 _TOLERATED_HOLES = 1000
 _leaf_of = attrgetter("_leaf")
@@ -319,10 +320,12 @@ class Finishing:
         positions: dict[int, list[int]] = {operand: [] for operand in (BACKWARD, *self._recorder.read_late())}
         tables: dict[tuple[int, int], list[int]] = {}  # by first element and opcode: the elements that are read late
         start = min(read_at for _, read_at in self._late)
-        writes = {code for code in set(op) if code in _WRITES or code >= PUT}
-        written_at = compress(range(start, len(op)), map(writes.__contains__, op[start:]))
-        for position in [k for k in written_at if a[k] in positions or op[k] != STORE]:
+        writes = [k for k in self._recorder.positions(_MAY_WRITE) if op[k] == BACKWARD or a[k] in positions]
+        puts = [k for k in self._recorder.look_ups() if op[k] >= PUT]
+        for position in sorted([*writes, *puts]) if puts else writes:
             code, first = op[position], a[position]
+            if position < start or not (code in _WRITES or code >= PUT):
+                continue
             if code >= PUT:
                 if (first, code) not in tables:
                     tables[first, code] = [x for x in self._recorder.elements(first, code) if x in positions]

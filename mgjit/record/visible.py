@@ -54,8 +54,11 @@ def visible_types(recorder: Recorder, seen: Iterable[int], may_be_integer: Calla
         elif op[operand] in _OF_BOTH:
             first, second = a[operand], b[operand]
             for part in (second, first):  # the shorter side of sums comes first
-                if part < 0 and part not in known:
-                    known[part] = of_leaf(part)
+                if part not in known:
+                    if part < 0:
+                        known[part] = of_leaf(part)
+                    elif op[part] in _OF_BOTH and (get(a[part]) is False or get(b[part]) is False):
+                        known[part] = False  # as of a product with a fraction, which need not be put off
                 if get(part) is False:
                     known[pending.pop()] = False
                     break
