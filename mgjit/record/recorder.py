@@ -265,8 +265,8 @@ class Recorder:
     @staticmethod
     def leaves_in(operands: array[int]) -> set[int]:
         """The leaves among operands, at the speed of C."""
-        is_leaf = operands.tobytes()[_HIGHEST_BYTE::4].translate(_IS_OF_LEAF)
-        return set(compress(operands, is_leaf))
+        are_leaves = operands.tobytes()[_HIGHEST_BYTE::4].translate(_IS_OF_LEAF)
+        return set(compress(operands, are_leaves))
 
     # ---- records ------------------------------------------------------------------------------
 

@@ -139,3 +139,23 @@ def test_memory_of_another_precision() -> None:
         recorder.check_index(ops.leaf(ops.INPUT, 0), 2**24)
     with pytest.raises(TraceError, match="float32 does not hold"):
         recorder.check_index(ops.leaf(ops.INPUT, 0), 2**24 + 1)
+
+
+@pytest.mark.parametrize("count", [3, 400])
+def test_13_look_ups_are_found_by_their_opcodes(count: int) -> None:
+    """Also where the layouts are so many that their opcodes have all lowest bytes."""
+    recorder, index = Recorder(), ops.leaf(ops.INPUT, 0)
+    expected = []
+    for stride in range(1, count + 1):
+        table = [ops.leaf(ops.PARAMETER, stride * k) for k in range(3)]
+        expected.append(recorder.look_up(table, index, engine=stride % 2 == 0))
+        recorder.store(ops.leaf(ops.PARAMETER, 0), index)
+        recorder.put(table, index, recorder.emit(ops.ADD | ops.NUMBER, index, index))
+        expected.append(len(recorder.op) - 1)
+        recorder.backward(expected[-2])
+    assert recorder.look_ups() == expected
+
+
+def test_14_leaves_are_told_from_records() -> None:
+    leaves = {ops.leaf(kind, index) for kind in range(len(ops.KINDS)) for index in (0, 1, ops.INDEX_MASK)}
+    assert Recorder.leaves_in(array("i", [0, 5, *leaves, 1 << 24, 2**31 - 1, *leaves])) == leaves
