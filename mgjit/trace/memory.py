@@ -410,8 +410,9 @@ class Heap:
         """Only what the step uses becomes memory of the kernel."""
         recorder = self._recorder
         used: set[int] = set()
-        look_ups = recorder.look_ups()
+        look_ups: list[int] = []
         if self._entered.parameters or self._entered.copied:
+            look_ups = recorder.look_ups()
             used = recorder.leaves_in(recorder.a) | recorder.leaves_in(recorder.b) | recorder.read_late()
             used.update(recorder.third.values())
             used.update(*(recorder.elements(*table) for table in {(recorder.a[k], recorder.op[k]) for k in look_ups}))
