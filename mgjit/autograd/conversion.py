@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Container, Sequence
 
 from ..record import opcodes as ops
 from ..record.recorder import Recorder
@@ -23,7 +23,6 @@ def convert(
     senders: list[int | None],
     used: Container[int],
     crossed: set[int],
-    already: Collection[int] = (),
 ) -> tuple[set[int], set[int]]:
     """Convert the records of nodes, and note which records contribute to what.
 
@@ -31,15 +30,14 @@ def convert(
         nodes: operands before what is computed from them.
         senders: by number of the edge, the record that contributes it; None if it is not needed.
         used: operands used by an earlier pass, which must not reach beyond them.
-        crossed: the operands through which gradients flow, or will flow.
-        already: records of other nodes, through which gradients flow by now.
+        crossed: the operands through which gradients will flow, besides those of records through which they do by now.
 
     Returns:
         What has got another record, and the records through which gradients flow.
     """
     derivatives = Derivatives(recorder, crossed)
     usual, columns_of, take = derivatives.of_usual_form, derivatives.columns, derivatives.take
-    converted = set(already)
+    converted: set[int] = set()
     look_ups: list[int] = []
     given: list[tuple[Node, Sequence[array[int]] | None]] = []
     for node in nodes:

@@ -38,7 +38,7 @@ class StyledGraph:
     """The nodes of a flow whose steps are known with operands first.
 
     Args:
-        used: operands used by earlier passes; those that this one uses are added.
+        used: operands used by earlier passes.
 
     Attributes:
         nodes: operands before what is computed from them, without the usual ones.
@@ -171,16 +171,19 @@ class StyledGraph:
             for one in target.candidates or (target,):
                 one.senders.append(~number)
 
-    def convert(self) -> list[int]:
-        """Convert the records of all nodes; returns the records that contribute, last contribution first."""
+    def convert(self) -> tuple[list[int], set[int], list[int]]:
+        """Convert the records of all nodes.
+
+        Returns:
+            The records that contribute, last contribution first; what has got another record; and the records through
+            which gradients flow.
+        """
         recorder = self._meeting.recorder
         made: list[int | None] = [None] * self._edges
-        usual = [node.operand for node in self.usual]
-        crossed = {node.operand for node in self.nodes if node.has_gradient}.union(usual)
-        linked, converted = convert(recorder, self._leaves + self._with_edges, made, self._used, crossed, usual)
+        crossed = {node.operand for node in self.nodes if node.has_gradient}
+        linked, converted = convert(recorder, self._leaves + self._with_edges, made, self._used, crossed)
         for record, x, y in self._exchanged:
             recorder.a[record], recorder.b[record] = x.value, y.value
-        self._used.update(linked, map(recorder.a.__getitem__, converted), map(recorder.b.__getitem__, converted))
 
         def records(senders: list[int]) -> list[int]:
             return [sender if sender >= 0 else made[~sender] for sender in senders]  # type: ignore[misc]
@@ -188,4 +191,4 @@ class StyledGraph:
         targets = {target for node in self._with_edges for target, *_ in node.edges}
         for one in {one for target in targets for one in target.candidates or (target,)}:
             one.senders = records(one.senders)
-        return records(self._senders)
+        return records(self._senders), linked, [*converted, *(node.operand for node in self.usual)]

@@ -19,7 +19,7 @@ recorded.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from typing import Any
 
 from ..record import opcodes as ops
@@ -63,6 +63,7 @@ class SymbolicBackward:
         self._meeting = Meeting(recorder, types, memory_of, lasting)
         self.reached: set[int] = set()
         self._used: set[int] = set()  # operands of records through which gradients flow in earlier passes
+        self._crossed: Collection[int] = ()  # those records of the last pass, whose operands have not been added yet
 
     def record(self, flow: Flow, first_record: int) -> None:
         """Record a backward pass.
@@ -74,6 +75,8 @@ class SymbolicBackward:
         Raises:
             NoFlow: it cannot be recorded as one.
         """
+        self._used.update(map(self._recorder.a.__getitem__, self._crossed))
+        self._used.update(map(self._recorder.b.__getitem__, self._crossed))
         graph = StyledGraph(flow, self._meeting, self._used) if flow.operands_first is not None else None
         edges: list[Edge] = []
         if graph is not None:
@@ -81,7 +84,8 @@ class SymbolicBackward:
         else:
             nodes, edges, root = self._meeting.nodes(flow)
         stores, seeds = self._initial_gradients(nodes, flow)
-        senders = graph.convert() if graph is not None else self._converted(nodes, edges)
+        senders, linked, self._crossed = graph.convert() if graph is not None else self._converted(nodes, edges)
+        self._used |= linked
         arrangement = Arrangement(self._recorder, first_record)
         seeded = {id(node) for node, _ in seeds}
         zero_at_first = {leaf for leaf, operand in stores if self._recorder.is_zero(operand)}
@@ -105,18 +109,16 @@ class SymbolicBackward:
             self._recorder.backward(start)
         self._show_gradients([*nodes, *usual], flow)
 
-    def _converted(self, nodes: Sequence[Node], edges: Sequence[Edge]) -> list[int]:
-        """Convert the records of observed nodes; returns the records that contribute, last contribution first."""
+    def _converted(self, nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[int], set[int], set[int]]:
+        """As `StyledGraph.convert`, of observed nodes."""
         senders: list[int | None] = [None] * len(edges)
         crossed = {node.operand for node in nodes if node.has_gradient}
-        a, b = self._recorder.a, self._recorder.b
         linked, converted = convert(self._recorder, nodes, senders, self._used, crossed)
-        self._used |= linked.union(map(a.__getitem__, converted), map(b.__getitem__, converted))
         for edge, sender in zip(reversed(edges), reversed(senders)):
             if sender is not None:
                 for one in edge[0].candidates or (edge[0],):
                     one.senders.append(sender)
-        return [sender for sender in reversed(senders) if sender is not None]
+        return [sender for sender in reversed(senders) if sender is not None], linked, converted
 
     def _seeded(self, seeds: list[tuple[Node, int]], total: int | None) -> int | None:
         """A root from which the pass gives each seeded node its gradient: the sum of the products, and of `total`."""
