@@ -120,9 +120,13 @@ class _Search:
         reached: set[int] = set()  # what they contribute to
         near = found | self._gathered  # where it has to be looked at operands
         for node, operands in zip(self.order, self.operands):
-            if near.isdisjoint(map(id, operands)) and id(node) not in found:
-                others.append(node)
-                continue
+            for operand in operands:
+                if id(operand) in near:
+                    break
+            else:
+                if id(node) not in found:
+                    others.append(node)
+                    continue
             targets = operands
             if not self._gathered.isdisjoint(map(id, operands)):
                 targets = [one for operand in operands for one in _meant(operand)]
