@@ -113,8 +113,9 @@ class StyledGraph:
                     if fits and gradient_of(thing) is not zero:
                         fits = self._is_zero(gradient_of(thing))
                         zero = gradient_of(thing) if fits else zero
-                    if fits and not (record in used or id(thing) in lasting or id(thing) in nodes):
-                        node = nodes[id(thing)] = new(Node)
+                    key = id(thing)
+                    if fits and not (key in lasting or key in nodes or record in used):
+                        node = nodes[key] = new(Node)
                         node.thing, node.known, node.operand, node.value = thing, known, record, record
                         node.is_parameter, node.has_gradient = False, True
                         node.edges, node.candidates, node.senders = (), (), []
