@@ -26,6 +26,7 @@ from .call.lengths import hold_objects
 from .call.plan import bind
 from .earnings import TooMany, Waiting, unlooked
 from .errors import ArgumentError, PhaseError, RetraceWarning, UnsupportedError, user_location, user_stacklevel
+from .garbage import with_few_collections
 from .kernels import Kernels
 from .looping import Looping
 from .making import Maker
@@ -147,7 +148,8 @@ class CompiledStep(Looping[P, R]):
             return self._perform("step", args, kwargs)
         except PlainCall as plain:
             reason = plain  # called below, where an exception of the user's has no context of ours
-        return self._call_plain(reason, lambda: self._plainly(args, kwargs), thread_time() - started)
+        looking = thread_time() - started
+        return with_few_collections(lambda: self._call_plain(reason, lambda: self._plainly(args, kwargs), looking))
 
     def _plainly(self, args: Any, kwargs: Any) -> Any:
         return computing_with(self._options.precision, lambda: self._function(*args, **kwargs))
@@ -207,8 +209,9 @@ class CompiledStep(Looping[P, R]):
             Moved: the kernel cannot be used any more; nothing was done.
         """
         started = thread_time()
-        verdict = compare(
-            self._function, self._kernels.maker.undecorated, kernel, self._bound(args, kwargs), self.stats
+        bound = self._bound(args, kwargs)
+        verdict = with_few_collections(
+            lambda: compare(self._function, self._kernels.maker.undecorated, kernel, bound, self.stats)
         )
         self._kernels.earnings.note_spent(kernel.plan.key, thread_time() - started)
         self._forget_call()  # the path of calls is another one now
@@ -329,7 +332,8 @@ class CompiledStep(Looping[P, R]):
                 if left <= 0:
                     self._forget_call()
                 self.stats.waiting_calls += 1
-                return as_part(self._options.precision, lambda: self._plainly(args, kwargs))
+                plain = functools.partial(self._plainly, args, kwargs)
+                return with_few_collections(lambda: as_part(self._options.precision, plain))
 
         return plain_call
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from mgjit.garbage import leave_out, without_garbage_collection
+from mgjit import garbage
+from mgjit.garbage import leave_out, with_few_collections, without_garbage_collection
 
 
 @pytest.fixture(autouse=True)
@@ -52,19 +54,12 @@ def test_03_off_stays_off() -> None:
 @pytest.mark.skipif(not hasattr(gc, "freeze"), reason="nothing can be left out")
 def test_04_what_is_left_out_is_collected_the_next_time() -> None:
     """Garbage is not left out; what becomes garbage later is not kept for ever."""
-
-    class Node:
-        """Refers to itself."""
-
-        def __init__(self) -> None:
-            self.itself = self
-
-    garbage = weakref.ref(Node())
+    unused = weakref.ref(Node())
     kept = Node()
     seen = weakref.ref(kept)
     leave_out()
     try:
-        assert garbage() is None
+        assert unused() is None
         assert not any(thing is kept for thing in gc.get_objects())
         del kept
         gc.collect()
@@ -73,3 +68,72 @@ def test_04_what_is_left_out_is_collected_the_next_time() -> None:
         assert seen() is None
     finally:
         gc.unfreeze()
+
+
+needs_thresholds = pytest.mark.skipif(not hasattr(gc, "get_threshold"), reason="this Python has no thresholds")
+
+
+@pytest.fixture
+def usual() -> Iterator[tuple[int, int, int]]:
+    """The thresholds of CPython, which are there again at the end."""
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield 700, 10, 10
+    gc.set_threshold(*before)
+
+
+class Node:
+    """Refers to itself."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@needs_thresholds
+def test_05_few_collections_inside_as_many_as_before_again(usual: tuple[int, int, int]) -> None:
+    """Also in work inside of it, and after an error, which passes through."""
+
+    def fail() -> None:
+        assert gc.get_threshold() == garbage._IN_A_CALL
+        assert with_few_collections(gc.get_threshold) == garbage._IN_A_CALL
+        assert gc.get_threshold() == garbage._IN_A_CALL
+        raise KeyError("inside")
+
+    with pytest.raises(KeyError):
+        with_few_collections(fail)
+    assert gc.get_threshold() == usual
+
+
+@needs_thresholds
+def test_06_a_policy_of_the_program_stays(usual: tuple[int, int, int]) -> None:
+    """Other thresholds, or a collector that is switched off; also if that is done inside."""
+    with_few_collections(lambda: gc.set_threshold(5000, 5, 5))
+    assert gc.get_threshold() == (5000, 5, 5)
+    assert with_few_collections(gc.get_threshold) == (5000, 5, 5)
+    gc.set_threshold(*usual)
+    gc.disable()
+    assert with_few_collections(gc.get_threshold) == usual
+    assert not with_few_collections(gc.isenabled)
+
+
+@needs_thresholds
+def test_07_what_calls_leave_is_found_when_it_is_much(usual: tuple[int, int, int], monkeypatch: Any) -> None:
+    """Whether each leaves little or much; graphs without cycles let it be looked for less often, up to a limit."""
+    left = garbage._Left()
+    monkeypatch.setattr(garbage, "_left", left)
+    left.limit = 1000
+    seen: list[Any] = []
+
+    def leave() -> None:
+        nodes = [Node() for _ in range(300)]
+        seen.append(weakref.ref(nodes[0]))
+
+    for _ in range(20):
+        with_few_collections(leave)
+    assert any(node() is None for node in seen)
+    assert sum(node() is not None for node in seen) <= 6
+    assert left.limit == garbage._LEAST
+    gc.collect()
+    for expected in (2, 4, 8, 8):
+        left.add(left.limit)
+        assert left.limit == expected * garbage._LEAST

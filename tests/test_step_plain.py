@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from typing import Any
 
 import pytest
 
 import mgjit
+from mgjit import garbage
 from mgjit.errors import BackendWarning, UnsupportedError
 from mgjit.record.leaks import PlainCall, is_traced
 
@@ -76,6 +78,24 @@ def test_other_arguments_are_compiled() -> None:
     assert [step(1.0, True), step(1.0, False), step(2.0, False)] == [2.0, 2.0, 4.0]
     assert step.stats.plain_calls == 1
     assert step.stats.calls == 2
+
+
+@pytest.mark.skipif(not hasattr(gc, "get_threshold"), reason="this Python has no thresholds")
+def test_the_garbage_collector_runs_rarely_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And as often as before between the calls."""
+    usual, seen = gc.get_threshold(), []
+    monkeypatch.setattr(garbage, "_USUAL", {usual})
+
+    @mgjit.compile
+    def step(x: float) -> float:
+        seen.append(gc.get_threshold())
+        _plain_where_traced(x)
+        return 2.0 * x
+
+    assert step(1.0) == 2.0
+    assert step(2.0) == 4.0
+    assert seen[-1] == garbage._IN_A_CALL
+    assert gc.get_threshold() == usual
 
 
 def test_loops_run_row_by_row() -> None:
