@@ -113,7 +113,8 @@ class Before:
         self._variables: list[tuple[Variable, Any]] = []
         self._classes: list[tuple[type, dict[str, Any]]] = []
         self._functions: list[tuple[FunctionType, Any, Any, dict[str, Any]]] = []
-        self._is_unchanged = False  # as `changes` has found
+        #: As `changes` has found: whether nothing has changed, and whether attributes have another order.
+        self._is_unchanged = self._is_reordered = False
 
     # ---- 1: what is noted -------------------------------------------------------------------------------------
 
@@ -156,14 +157,14 @@ class Before:
 
     def changes(self) -> list[Change]:
         """All places that do not hold what they held."""
-        self._is_unchanged = True
+        self._is_unchanged = self._is_reordered = False
         found = list(
             chain(
                 self._changes_of_containers(), self._changes_of_objects(), self._changes_of_variables(),
                 self._changes_of_classes(), self._changes_of_functions(),
             )
         )  # fmt: skip
-        self._is_unchanged &= not found
+        self._is_unchanged = not (found or self._is_reordered)  # at the end: it may be interrupted before
         return found
 
     def _changes_of_containers(self) -> Iterator[Change]:
@@ -186,7 +187,7 @@ class Before:
         for group in self._groups.values():
             for thing, copied in zip(group.things, group.copies):
                 if copied is not None and not is_same(now := raw_attributes(thing), copied):
-                    self._is_unchanged = False  # perhaps only the order
+                    self._is_reordered = True  # perhaps nothing else
                     for name in {**copied, **now}:
                         old, new = copied.get(name, MISSING), now.get(name, MISSING)
                         if old is not new:

@@ -144,3 +144,16 @@ def test_03_attributes_of_functions() -> None:
     assert len(survey.before.changes()) == 2
     survey.before.restore()
     assert (helper.last, hasattr(step, "count")) == (1.0, False)  # type: ignore[attr-defined]
+
+
+def test_04_all_is_undone_after_a_comparison_that_was_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the comparison before it has found no change."""
+    thing = Thing()
+    before = Survey(lambda: thing).before
+    assert before.changes() == []
+    thing.number = 5.0
+    monkeypatch.setattr(before, "_changes_of_containers", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        before.changes()
+    before.restore()
+    assert thing.number == 1.0
