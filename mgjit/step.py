@@ -148,8 +148,7 @@ class CompiledStep(Looping[P, R]):
             return self._perform("step", args, kwargs)
         except PlainCall as plain:
             reason = plain  # called below, where an exception of the user's has no context of ours
-        looking = thread_time() - started
-        return with_few_collections(lambda: self._call_plain(reason, lambda: self._plainly(args, kwargs), looking))
+        return self._call_plain(reason, lambda: self._plainly(args, kwargs), thread_time() - started)
 
     def _plainly(self, args: Any, kwargs: Any) -> Any:
         return computing_with(self._options.precision, lambda: self._function(*args, **kwargs))
@@ -275,17 +274,20 @@ class CompiledStep(Looping[P, R]):
             looking: how many seconds it took to find out.
         """
         try:
-            if isinstance(reason, Waiting):
-                self.stats.waiting_calls += 1
-                return self._call_meanwhile(reason.key, call, looking)
-            self._kernels.plain.note_call(str(reason))
-            if isinstance(reason, TooMany):
-                return self._call_meanwhile(reason.key, call)
-            plain = functools.partial(Detached(reason.parameters).during, call) if reason.parameters else call
-            # A step that is never compiled may be all of a program, whose other steps then are compiled instead.
-            return as_part(self._options.precision, plain) if differentiates(self._function) else as_returned(plain())
+            return with_few_collections(lambda: self._called_plain(reason, call, looking))
         finally:
             self._kernels.look_at_everything()
+
+    def _called_plain(self, reason: PlainCall, call: Callable[[], Any], looking: float) -> Any:
+        if isinstance(reason, Waiting):
+            self.stats.waiting_calls += 1
+            return self._call_meanwhile(reason.key, call, looking)
+        self._kernels.plain.note_call(str(reason))
+        if isinstance(reason, TooMany):
+            return self._call_meanwhile(reason.key, call)
+        plain = functools.partial(Detached(reason.parameters).during, call) if reason.parameters else call
+        # A step that is never compiled may be all of a program, whose other steps then are compiled instead.
+        return as_part(self._options.precision, plain) if differentiates(self._function) else as_returned(plain())
 
     def _call_meanwhile(self, key: Hashable, call: Callable[[], Any], looking: float = 0.0) -> Any:
         """A call in plain Python, of a structure that has no kernel yet, while others have."""
