@@ -6,9 +6,9 @@ calls it looks rarely:
 
 1. In a call, young objects are looked through when there are `_IN_A_CALL` of them, and older ones every second time.
    That bounds what a call leaves that makes many graphs.
-2. What calls have left adds up.  When it is as much as `_limit`, everything is looked through.
-3. The limit doubles each time that this has found little, because the graphs of a program are freed without it; it is
-   the least one again after garbage was found.
+2. What calls have left adds up.  When it is as much as `_left.limit`, everything is looked through.
+3. Where this has found little, because the graphs of a program are freed without it, or has taken long, because there
+   is much else, the limit doubles; otherwise it is halved.
 
 A program with a policy of its own, that has switched the collector off or set other thresholds, keeps that.
 """
@@ -16,6 +16,7 @@ A program with a policy of its own, that has switched the collector off or set o
 from __future__ import annotations
 
 import gc
+from time import perf_counter
 from typing import Callable, TypeVar
 
 from .interruption import new_lock, with_cleanup
@@ -28,8 +29,8 @@ _USUAL = frozenset({(700, 10, 10), (2000, 10, 10), (2000, 10, 0)})
 _IN_A_CALL = (500_000, 2, 2)
 #: So many objects may be left by plain calls, at least and at most, before everything is looked through.
 _LEAST, _MOST = 300_000, 2_400_000
-#: Of what was left, the part that makes it worth looking.
-_WORTH_IT = 1 / 8
+#: Of what was left, the part that is much; of the time that the calls have taken, the part that is long.
+_MUCH, _LONG = 0.125, 0.5
 
 
 def without_garbage_collection(work: Callable[[], T]) -> T:
@@ -51,22 +52,25 @@ class _Left:
     """What plain calls have left since everything was looked through.
 
     Attributes:
-        objects: how many. limit: how many there may be.
+        objects: how many. seconds: how long the calls have taken. limit: how many objects there may be.
     """
 
     def __init__(self) -> None:
-        self.objects, self.limit = 0, _LEAST
+        self.objects, self.seconds, self.limit = 0, 0.0, _LEAST
         self._lock = new_lock()
 
-    def add(self, objects: int) -> None:
-        """A call has left so many objects more."""
+    def add(self, objects: int, seconds: float) -> None:
+        """A call has taken so long and left so many objects more."""
         with self._lock:
-            self.objects += objects
+            self.objects, self.seconds = self.objects + objects, self.seconds + seconds
             if self.objects < self.limit:
                 return
-            before, self.objects = self.objects, 0
+            before, calls = self.objects, self.seconds
+            self.objects, self.seconds = 0, 0.0
+        started = perf_counter()
         found = gc.collect()
-        self.limit = _LEAST if found > _WORTH_IT * before else min(2 * self.limit, _MOST)
+        is_worth_it = found > _MUCH * before and perf_counter() - started < _LONG * calls
+        self.limit = max(self.limit // 2, _LEAST) if is_worth_it else min(2 * self.limit, _MOST)
 
 
 _left = _Left()
@@ -77,6 +81,8 @@ def with_few_collections(work: Callable[[], T]) -> T:
     if not hasattr(gc, "get_threshold") or not gc.isenabled() or (usual := gc.get_threshold()) not in _USUAL:
         return work()
 
+    started = perf_counter()
+
     def uncollected() -> T:
         gc.set_threshold(*_IN_A_CALL)
         return work()
@@ -84,7 +90,7 @@ def with_few_collections(work: Callable[[], T]) -> T:
     def restore() -> None:
         if gc.get_threshold() == _IN_A_CALL:  # and no other policy has been chosen in the call
             gc.set_threshold(*usual)
-            _left.add(gc.get_count()[0])
+            _left.add(gc.get_count()[0], perf_counter() - started)
 
     return with_cleanup(uncollected, restore)
 

@@ -117,10 +117,13 @@ def test_06_a_policy_of_the_program_stays(usual: tuple[int, int, int]) -> None:
 
 
 @needs_thresholds
-def test_07_what_calls_leave_is_found_when_it_is_much(usual: tuple[int, int, int], monkeypatch: Any) -> None:
-    """Whether each leaves little or much; graphs without cycles let it be looked for less often, up to a limit."""
+def test_07_what_calls_leave_is_found_when_it_is_much(
+    usual: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though each call leaves little."""
     left = garbage._Left()
     monkeypatch.setattr(garbage, "_left", left)
+    monkeypatch.setattr(garbage, "_LEAST", 1000)
     left.limit = 1000
     seen: list[Any] = []
 
@@ -128,12 +131,30 @@ def test_07_what_calls_leave_is_found_when_it_is_much(usual: tuple[int, int, int
         nodes = [Node() for _ in range(300)]
         seen.append(weakref.ref(nodes[0]))
 
-    for _ in range(20):
+    for _ in range(40):
         with_few_collections(leave)
-    assert any(node() is None for node in seen)
-    assert sum(node() is not None for node in seen) <= 6
-    assert left.limit == garbage._LEAST
-    gc.collect()
-    for expected in (2, 4, 8, 8):
-        left.add(left.limit)
-        assert left.limit == expected * garbage._LEAST
+    assert sum(node() is not None for node in seen) <= 20
+
+
+@pytest.mark.parametrize(
+    ("found", "took", "expected"),
+    [(200, 0.1, [2, 1, 1, 1]), (10, 0.1, [8, 8, 8, 8]), (200, 0.9, [8, 8, 8, 8])],
+    ids=["much soon", "little", "much, but it takes long"],
+)
+def test_08_it_is_looked_for_less_often_where_that_is_not_worth_it(
+    monkeypatch: pytest.MonkeyPatch, found: int, took: float, expected: list[int]
+) -> None:
+    """With a limit; and more often again where it is."""
+    now = iter(x * took for x in range(100))
+    monkeypatch.setattr(garbage, "_LEAST", 1000)
+    monkeypatch.setattr(garbage, "_MOST", 8000)
+    monkeypatch.setattr(garbage, "perf_counter", lambda: next(now))
+    left = garbage._Left()
+    left.limit = 4000
+    limits = []
+    for _ in expected:
+        monkeypatch.setattr(gc, "collect", lambda: left.limit * found // 1000)
+        left.add(left.limit - 1, 0.5)
+        left.add(1, 0.5)
+        limits.append(left.limit // 1000)
+    assert limits == expected
