@@ -7,8 +7,8 @@ calls it looks rarely:
 1. In a call, young objects are looked through when there are `_IN_A_CALL` of them, and older ones every second time.
    That bounds what a call leaves that makes many graphs.
 2. What calls have left adds up.  When it is as much as `_left.limit`, everything is looked through.
-3. Where this has found little, because the graphs of a program are freed without it, or has taken long, because there
-   is much else, the limit doubles; otherwise it is halved.
+3. Where this has found little, because the graphs of a program are freed without it, or has taken longer than the
+   calls, because there is much else, the limit doubles; otherwise it is halved.
 
 A program with a policy of its own, that has switched the collector off or set other thresholds, keeps that.
 """
@@ -29,8 +29,8 @@ _USUAL = frozenset({(700, 10, 10), (2000, 10, 10), (2000, 10, 0)})
 _IN_A_CALL = (500_000, 2, 2)
 #: So many objects may be left by plain calls, at least and at most, before everything is looked through.
 _LEAST, _MOST = 300_000, 2_400_000
-#: Of what was left, the part that is much; of the time that the calls have taken, the part that is long.
-_MUCH, _LONG = 0.125, 0.5
+#: The part of what was left that is much.
+_MUCH = 0.125
 
 
 def without_garbage_collection(work: Callable[[], T]) -> T:
@@ -69,7 +69,7 @@ class _Left:
             self.objects, self.seconds = 0, 0.0
         started = perf_counter()
         found = gc.collect()
-        is_worth_it = found > _MUCH * before and perf_counter() - started < _LONG * calls
+        is_worth_it = found > _MUCH * before and perf_counter() - started < calls
         self.limit = max(self.limit // 2, _LEAST) if is_worth_it else min(2 * self.limit, _MOST)
 
 
@@ -81,7 +81,7 @@ def with_few_collections(work: Callable[[], T]) -> T:
     if not hasattr(gc, "get_threshold") or not gc.isenabled() or (usual := gc.get_threshold()) not in _USUAL:
         return work()
 
-    started = perf_counter()
+    started, before = perf_counter(), gc.get_stats()[0]["collections"]
 
     def uncollected() -> T:
         gc.set_threshold(*_IN_A_CALL)
@@ -90,7 +90,8 @@ def with_few_collections(work: Callable[[], T]) -> T:
     def restore() -> None:
         if gc.get_threshold() == _IN_A_CALL:  # and no other policy has been chosen in the call
             gc.set_threshold(*usual)
-            _left.add(gc.get_count()[0], perf_counter() - started)
+            collections = gc.get_stats()[0]["collections"] - before
+            _left.add(gc.get_count()[0] + collections * _IN_A_CALL[0], perf_counter() - started)
 
     return with_cleanup(uncollected, restore)
 

@@ -138,7 +138,7 @@ def test_07_what_calls_leave_is_found_when_it_is_much(
 
 @pytest.mark.parametrize(
     ("found", "took", "expected"),
-    [(200, 0.1, [2, 1, 1, 1]), (10, 0.1, [8, 8, 8, 8]), (200, 0.9, [8, 8, 8, 8])],
+    [(200, 0.1, [2, 1, 1, 1]), (10, 0.1, [8, 8, 8, 8]), (200, 1.1, [8, 8, 8, 8])],
     ids=["much soon", "little", "much, but it takes long"],
 )
 def test_08_it_is_looked_for_less_often_where_that_is_not_worth_it(
