@@ -475,7 +475,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
     def close() -> None:
         nonlocal append_op
         append_op = leaked
-        recorder.emit = leaked  # type: ignore[method-assign, assignment]
+        recorder.emit = recorder.select = leaked  # type: ignore[method-assign, assignment]
 
     return NumberTypes(
         TracedNumber,
