@@ -192,7 +192,8 @@ def impostors(torture: Torture) -> None:
             place.compute(NUMBER)
             path = place.entries()[0]
             place.compute(NUMBER + 1)
-            other = next(entry for entry in place.entries() if entry != path)
+            usual = place.compute(NUMBER).value["libraries"]  # quick calls have an entry, too
+            other = next(entry for entry in place.entries() if entry != path and str(entry) not in usual)
             path.unlink()
             make(path, other)
             report = place.run(lambda: compute(NUMBER))
