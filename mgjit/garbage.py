@@ -6,9 +6,10 @@ calls it looks rarely:
 
 1. In a call, young objects are looked through when there are `_IN_A_CALL` of them, and older ones every second time.
    That bounds what a call leaves that makes many graphs.
-2. What calls have left adds up.  When it is as much as `_left.limit`, everything is looked through.
-3. Where this has found little, because the graphs of a program are freed without it, or has taken longer than the
-   calls, because there is much else, the limit doubles; otherwise it is halved.
+2. What calls have left adds up.  When it is as much as `_left.limit`, everything is looked through; but not if the
+   collections that CPython makes anyhow have found next to nothing, because the graphs are freed without them.
+3. Where that has found little, or has taken longer than the calls, because there is much else, the limit doubles;
+   otherwise it is halved.
 
 A program with a policy of its own, that has switched the collector off or set other thresholds, keeps that.
 """
@@ -29,8 +30,8 @@ _USUAL = frozenset({(700, 10, 10), (2000, 10, 10), (2000, 10, 0)})
 _IN_A_CALL = (500_000, 2, 2)
 #: So many objects may be left by plain calls, at least and at most, before everything is looked through.
 _LEAST, _MOST = 300_000, 2_400_000
-#: The part of what was left that is much.
-_MUCH = 0.125
+#: The parts of what was left that are much, and next to nothing.
+_MUCH, _LITTLE = 0.125, 0.01
 
 
 def without_garbage_collection(work: Callable[[], T]) -> T:
@@ -57,6 +58,7 @@ class _Left:
 
     def __init__(self) -> None:
         self.objects, self.seconds, self.limit = 0, 0.0, _LEAST
+        self._collected = 0  # by then, in this process
         self._lock = new_lock()
 
     def add(self, objects: int, seconds: float) -> None:
@@ -66,11 +68,23 @@ class _Left:
             if self.objects < self.limit:
                 return
             before, calls = self.objects, self.seconds
+            may_have_cycles = _collected() - self._collected > _LITTLE * before
+            if not may_have_cycles and self.limit < _MOST:  # those collections may only be to come
+                may_have_cycles = objects > self.limit
+                self.limit *= 2
+                if not may_have_cycles:
+                    return
             self.objects, self.seconds = 0, 0.0
-        started = perf_counter()
-        found = gc.collect()
-        is_worth_it = found > _MUCH * before and perf_counter() - started < calls
-        self.limit = max(self.limit // 2, _LEAST) if is_worth_it else min(2 * self.limit, _MOST)
+        if may_have_cycles:
+            started = perf_counter()
+            is_worth_it = gc.collect() > _MUCH * before and perf_counter() - started < calls
+            self.limit = max(self.limit // 2, _LEAST) if is_worth_it else min(2 * self.limit, _MOST)
+        self._collected = _collected()
+
+
+def _collected() -> int:
+    """How many objects have been found to be garbage."""
+    return sum(generation["collected"] for generation in gc.get_stats())
 
 
 _left = _Left()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -136,6 +137,7 @@ def test_07_what_calls_leave_is_found_when_it_is_much(
     assert sum(node() is not None for node in seen) <= 20
 
 
+@needs_thresholds
 @pytest.mark.parametrize(
     ("found", "took", "expected"),
     [(200, 0.1, [2, 1, 1, 1]), (10, 0.1, [8, 8, 8, 8]), (200, 1.1, [8, 8, 8, 8])],
@@ -145,11 +147,13 @@ def test_08_it_is_looked_for_less_often_where_that_is_not_worth_it(
     monkeypatch: pytest.MonkeyPatch, found: int, took: float, expected: list[int]
 ) -> None:
     """With a limit; and more often again where it is."""
-    now = iter(x * took for x in range(100))
+    now, collected = iter(x * took for x in range(100)), itertools.count(0, 1000)
     monkeypatch.setattr(garbage, "_LEAST", 1000)
     monkeypatch.setattr(garbage, "_MOST", 8000)
     monkeypatch.setattr(garbage, "perf_counter", lambda: next(now))
+    monkeypatch.setattr(garbage, "_collected", lambda: next(collected))
     left = garbage._Left()
+    left._collected = -1000
     left.limit = 4000
     limits = []
     for _ in expected:
@@ -158,3 +162,23 @@ def test_08_it_is_looked_for_less_often_where_that_is_not_worth_it(
         left.add(1, 0.5)
         limits.append(left.limit // 1000)
     assert limits == expected
+
+
+@needs_thresholds
+def test_09_graphs_without_cycles_are_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the collections tell that CPython makes anyhow; and from the first garbage that they find on they are."""
+    found, looked = [0], []
+    monkeypatch.setattr(garbage, "_LEAST", 1000)
+    monkeypatch.setattr(garbage, "_MOST", 4000)
+    monkeypatch.setattr(garbage, "_collected", lambda: found[0])
+    monkeypatch.setattr(gc, "collect", lambda: looked.append(1) or 4000)
+    left = garbage._Left()
+    left.limit = 1000
+    for _ in range(100):
+        left.add(500, 0.1)
+    assert left.limit == 4000
+    assert not looked
+    found[0] = 100
+    while not looked:
+        left.add(500, 10.0)
+    assert left.limit == 2000
